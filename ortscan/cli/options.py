@@ -1,0 +1,77 @@
+"""The options that several verbs share."""
+
+import argparse
+from typing import Any
+
+from ortscan.cli.values import byte_size, name_list, shape, shapes_by_name
+
+__all__ = ["add_checking", "add_output", "add_rewriting", "rewriting"]
+
+
+def add_rewriting(parser: argparse.ArgumentParser) -> None:
+    """Add what steers the rewriting."""
+    group = parser.add_argument_group("rewriting")
+    group.add_argument("--target", default="cpu", metavar="NAME", help="where the model will run: cpu (default), onnx, cuda, ...")
+    group.add_argument(
+        "--opset",
+        choices=("auto", "keep"),
+        default="auto",
+        help="auto (default): lift an old model first where that lets more be rewritten; keep: leave its opset alone",
+    )
+    add_shape(group)
+    group.add_argument(
+        "--memory-budget",
+        type=byte_size,
+        metavar="SIZE",
+        help="how much memory a vectorised part may take at a time, such as 64M or 1G (default 256M)",
+    )
+    group.add_argument("--fast-math", action="store_true", help="also allow rewrites that round differently")
+    group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes")
+    group.add_argument("--skip", type=name_list, default=[], metavar="A,B", help="leave out these passes")
+
+
+def add_shape(group: argparse._ActionsContainer) -> None:
+    """Add the typical shapes."""
+    group.add_argument(
+        "--shape",
+        "--input-shapes",
+        type=shape,
+        action="append",
+        metavar="X:64,1,128",
+        help="a typical shape of input X, never built into the model; may be repeated",
+    )
+
+
+def add_checking(parser: argparse.ArgumentParser) -> None:
+    """Add what steers the comparison on onnxruntime."""
+    group = parser.add_argument_group("verification")
+    group.add_argument("--inputs", metavar="DATA.npz", help="inputs to compare on, instead of random ones")
+    group.add_argument("--seed", type=int, default=0, help="seed of the random inputs (default 0)")
+    group.add_argument("--rtol", type=float, help="relative tolerance (default: by element type)")
+    group.add_argument("--atol", type=float, help="absolute tolerance (default: by element type)")
+
+
+def add_output(parser: argparse.ArgumentParser, report: bool = True) -> None:
+    """Add what steers what is shown."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    if report:
+        group.add_argument("--report", metavar="X.html", help="write the full report as an HTML page")
+    group.add_argument("-v", "--verbose", action="count", default=0, help="show more; -vv: tracebacks too")
+    group.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    group.add_argument("--no-color", action="store_true", help="plain text on a terminal too (also: NO_COLOR=1)")
+
+
+def rewriting(args: argparse.Namespace) -> dict[str, Any]:
+    """Give the rewriting options as keywords of the API; what was not given is left to its default."""
+    options: dict[str, Any] = {
+        "target": args.target,
+        "opset": args.opset,
+        "shapes": shapes_by_name(args.shape),
+        "fast_math": args.fast_math,
+        "passes": args.passes,
+        "skip": args.skip,
+    }
+    if args.memory_budget is not None:
+        options["memory_budget"] = args.memory_budget
+    return options

@@ -1,0 +1,38 @@
+"""How option values are spelled: sizes in bytes, shapes, lists of names."""
+
+import argparse
+import re
+
+__all__ = ["byte_size", "name_list", "shape", "shapes_by_name"]
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def byte_size(text: str) -> int:
+    """Read ``1048576``, ``256M``, ``1.5G`` or ``1GiB``; units are powers of 1024."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 256M or 1G")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read ``x:64,1,128`` or ``x:[64,1,128]``; the name ends at the last colon, so ``x:0:64,1`` is for ``x:0``."""
+    name, colon, dims = text.rpartition(":")
+    inner = re.fullmatch(r"\s*(\[)?\s*(\d+(?:\s*,\s*\d+)*)?\s*(?(1)\])\s*", dims)
+    if not colon or not name or inner is None or not (inner[1] or inner[2]):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a shape such as x:64,1,128")
+    return name, tuple(int(dim) for dim in inner[2].split(",")) if inner[2] else ()
+
+
+def shapes_by_name(shapes: list[tuple[str, tuple[int, ...]]] | None) -> dict[str, tuple[int, ...]] | None:
+    """Gather the repeated option; of two shapes for one input the last counts."""
+    return dict(shapes) if shapes else None
+
+
+def name_list(text: str) -> list[str]:
+    """Read ``a,b``."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of names such as a,b")
+    return names

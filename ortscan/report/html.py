@@ -1,0 +1,69 @@
+"""A Report as one HTML page that needs nothing else: no script, no font, no network."""
+
+from collections.abc import Sequence
+from html import escape
+
+from ortscan.report.codes import lookup
+from ortscan.report.counts import operator_changes, totals
+from ortscan.report.plain import plain
+from ortscan.report.words import headline, loop_line
+from rewrites.report import LoopReport, Reason, Report
+
+__all__ = ["page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --removed: #2a8a43; --reduced: #b07a00; --kept: #c33; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
+table { border-collapse: collapse } th, td { text-align: left; padding: .2rem .8rem; border-bottom: 1px solid var(--line) }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums } tfoot td { font-weight: bold }
+section { border-left: 4px solid var(--line); padding: .1rem 1rem; margin: 1rem 0 }
+section.removed { border-color: var(--removed) } section.reduced { border-color: var(--reduced) }
+section.kept { border-color: var(--kept) } section h3 { font-size: 1rem; margin: .4rem 0 } section p, ul { margin: .3rem 0 }
+code { font-size: .92em } .long { opacity: .75; margin: .1rem 0 .5rem }
+"""
+
+
+def page(report: Report, title: str, facts: Sequence[str] = ()) -> str:
+    """Give the page; ``facts`` are sentences beside the report, such as on verification and on what was written."""
+    paragraphs = "".join(f"<p>{_safe(line)}</p>\n" for line in (headline(report), *report.messages, *facts))
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>ortscan: {_safe(title)}</title><style>{_STYLE}</style></head><body>\n"
+        f"<h1>{_safe(title)}</h1>\n{paragraphs}"
+        f"<h2>Operators</h2>\n{_operators(report)}\n"
+        f"<h2>Loops</h2>\n{''.join(_loop(loop) for loop in report.loops) or '<p>None.</p>'}\n"
+        f"</body></html>\n"
+    )
+
+
+def _operators(report: Report) -> str:
+    rows = "".join(_row(*change) for change in operator_changes(report))
+    return (
+        '<table><thead><tr><th>operator</th><th class="n">before</th><th class="n">after</th></tr></thead>'
+        f"<tbody>{rows}</tbody><tfoot>{_row('all nodes', *totals(report))}</tfoot></table>"
+    )
+
+
+def _row(name: str, before: int, after: int) -> str:
+    return f'<tr><td>{_safe(name)}</td><td class="n">{before}</td><td class="n">{after}</td></tr>\n'
+
+
+def _loop(loop: LoopReport) -> str:
+    lines = [f"<li>#{fired.number} <b>{_safe(fired.rule)}</b>: {_safe(fired.what)}</li>" for fired in loop.fired]
+    lines += [_reason(reason) for reason in loop.reasons]
+    lines += [f"<li>Note: {_safe(note)}</li>" for note in loop.notes]
+    listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
+    return f'<section class="{loop.fate}"><h3>{_safe(loop.where)}</h3><p>{_safe(loop_line(loop))}</p>{listed}</section>\n'
+
+
+def _reason(reason: Reason) -> str:
+    known = lookup(reason.code)
+    said = ": ".join(filter(None, [known.meaning if known else "", reason.detail]))
+    long = f'<p class="long">{_safe(known.text)}</p>' if known else ""
+    return f"<li><code>{_safe(reason.code)}</code> ({_safe(reason.rule)}) {_safe(said)}{long}</li>"
+
+
+def _safe(text: object) -> str:
+    return escape(plain(text))

@@ -1,0 +1,41 @@
+"""The phrases that text and HTML share."""
+
+from collections import Counter
+
+from rewrites.report import LoopReport, Report
+
+__all__ = ["headline", "loop_line", "plural", "size"]
+
+_FATES = {"removed": "no loop left", "reduced": "a smaller loop left", "kept": "as it was"}
+
+
+def plural(count: int, noun: str) -> str:
+    """Give ``1 loop``, ``2 loops``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def headline(report: Report) -> str:
+    """Say in one sentence what became of the loops."""
+    if not report.loops:
+        return "The model has no Scan or Loop."
+    fates = Counter(loop.fate for loop in report.loops)
+    parts = [f"{fates[fate]} {fate}" for fate in _FATES if fates[fate]]
+    return f"{plural(len(report.loops), 'loop')}: {', '.join(parts)}."
+
+
+def loop_line(loop: LoopReport) -> str:
+    """Say what ``loop`` was and what it is now."""
+    steps = "unknown number of steps" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
+    nodes = plural(loop.nodes_before, "node")
+    if loop.fate != "removed" and loop.nodes_after != loop.nodes_before:
+        nodes += f", now {loop.nodes_after}"
+    return f"{loop.kind}, {steps}, {nodes} in its body: {loop.fate} ({_FATES[loop.fate]})"
+
+
+def size(count: int) -> str:
+    """Give a number of bytes for people, in units of 1024."""
+    value, units = float(count), ["B", "KiB", "MiB", "GiB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"

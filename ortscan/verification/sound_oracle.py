@@ -1,0 +1,71 @@
+"""Repairing a model that onnxruntime computes wrongly, so that it can serve as the oracle.
+
+A Scan whose body returns a value twice, or returns one of its own inputs, is legal; onnxruntime gives uninitialised memory
+for it. One Identity per such output cures it:
+
+    body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
+
+Nothing else is touched, and Loop needs no such help.
+"""
+
+from collections.abc import Iterator
+
+import onnx
+
+from ortscan.verification.subgraphs import all_graphs, all_nodes
+
+__all__ = ["sound_oracle", "unsound_scans"]
+
+
+def unsound_scans(proto: onnx.ModelProto) -> list[str]:
+    """One description per Scan that onnxruntime computes wrongly."""
+    found = []
+    for node, body in _scans(proto):
+        positions = _unsound_outputs(body)
+        if positions:
+            names = ", ".join(f"'{body.output[i].name}'" for i in positions)
+            found.append(f"Scan '{node.name or node.output[0]}' returns {names} without a node of its own in its body")
+    return found
+
+
+def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of ``proto`` in which every Scan body output has a node of its own; ``proto`` itself where that is so already."""
+    if not unsound_scans(proto):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    taken = _names(copy)
+    for _, body in _scans(copy):
+        for position in _unsound_outputs(body):
+            output = body.output[position]
+            name = f"{output.name}_own"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            body.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
+            output.name = name
+    return copy
+
+
+def _scans(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.GraphProto]]:
+    for node, _ in all_nodes(proto):
+        if node.op_type == "Scan" and node.domain in ("", "ai.onnx"):
+            yield from ((node, attribute.g) for attribute in node.attribute if attribute.name == "body")
+
+
+def _unsound_outputs(body: onnx.GraphProto) -> list[int]:
+    inputs = {value.name for value in body.input}
+    seen: set[str] = set()
+    positions = []
+    for position, output in enumerate(body.output):
+        if output.name in inputs or output.name in seen:
+            positions.append(position)
+        seen.add(output.name)
+    return positions
+
+
+def _names(proto: onnx.ModelProto) -> set[str]:
+    names = {name for node, _ in all_nodes(proto) for name in (*node.input, *node.output)}
+    for graph in all_graphs(proto):
+        names.update(value.name for value in (*graph.input, *graph.output, *graph.initializer))
+    return names

@@ -1,0 +1,119 @@
+"""A model in whatever form it was given, as what onnxruntime opens and as what can be read without its weights.
+
+A path is opened by path and its external data is never read here. Everything else becomes bytes; what is too large for bytes,
+or has weights in several folders, goes through a temporary folder.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+
+from ortscan.verification.subgraphs import all_graphs
+from rewrites.errors import ModelFileError, OptionError
+
+__all__ = ["AnyModel", "Source", "open_source"]
+
+AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+
+_LARGEST_BYTES = 2**31 - 2**27
+
+
+@dataclass(frozen=True)
+class Source:
+    """``proto`` is to be read, never changed; ``target`` is what a session is made of, ``folder`` where its external data is."""
+
+    proto: onnx.ModelProto
+    target: str | bytes
+    folder: str | None = None
+
+
+def open_source(model: AnyModel, stack: ExitStack, *, replaced: onnx.ModelProto | None = None) -> Source:
+    """Make ``model`` ready to be read and run. Temporary files live as long as ``stack``.
+
+    ``replaced`` is a changed copy of the model's proto to run in its place, with the same external data.
+
+    Raises:
+        ModelFileError: the file is missing or is no ONNX model.
+        OptionError: ``model`` is of another type.
+    """
+    if isinstance(model, str | os.PathLike):
+        path = Path(model)
+        proto = _read(path) if replaced is None else replaced
+        if replaced is None:
+            return Source(proto, str(path))
+        return _from_proto(proto, stack, str(path.resolve().parent))
+    if isinstance(model, bytes):
+        proto = _parse(model, "the bytes given") if replaced is None else replaced
+        return _from_proto(proto, stack) if replaced is not None else Source(proto, model)
+    if isinstance(model, onnx.ModelProto):
+        return _from_proto(model if replaced is None else replaced, stack)
+    if isinstance(model, ir.Model):
+        return _from_ir(model, stack, replaced)
+    raise OptionError(f"a model must be a path, bytes, onnx.ModelProto or onnx_ir.Model, not {type(model).__name__}")
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    return _parse(data, str(path))
+
+
+def _parse(data: bytes, what: str) -> onnx.ModelProto:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError as error:
+        raise ModelFileError(f"{what} is not an ONNX model, or is cut off") from error
+    if not proto.HasField("graph"):
+        raise ModelFileError(f"{what} is not an ONNX model: there is no graph in it")
+    return proto
+
+
+def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None = None) -> Source:
+    if _data_bytes(proto) <= _LARGEST_BYTES:
+        return Source(proto, proto.SerializeToString(), folder)
+    model = ir.from_proto(proto)
+    for tensor in _external_tensors(model):
+        tensor.base_dir = folder or ""
+    return _through_folder(model, stack)
+
+
+def _from_ir(model: ir.Model, stack: ExitStack, replaced: onnx.ModelProto | None) -> Source:
+    folders = {os.path.abspath(tensor.base_dir) for tensor in _external_tensors(model)}
+    if len(folders) > 1:
+        return _through_folder(ir.from_proto(replaced) if replaced is not None else model.clone(), stack)
+    folder = folders.pop() if folders else None
+    proto = ir.to_proto(model) if replaced is None else replaced
+    return _from_proto(proto, stack, folder)
+
+
+def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-"))
+    path = Path(folder, "model.onnx")
+    ir.save(model, path, external_data="weights.bin")
+    return Source(_read(path), str(path))
+
+
+def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
+    for graph in [model.graph, *model.graph.subgraphs()]:
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, ir.ExternalTensor):
+                yield value.const_value
+
+
+def _data_bytes(proto: onnx.ModelProto) -> int:
+    """The bytes of all initializers; what else is in a model is small."""
+    return sum(
+        len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)
+        for graph in all_graphs(proto)
+        for tensor in graph.initializer
+    )

@@ -1,0 +1,83 @@
+"""What a model's inputs and outputs are declared to be."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import onnx
+
+__all__ = ["Dim", "Spec", "input_specs", "output_specs"]
+
+Dim = int | str
+"""A fixed size, or the name of a free one: its symbol, or ``x[0]`` where it has none."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One input or output.
+
+    ``kind`` is where the tensors sit: alone, in a sequence, in an optional, or in something that cannot be made here (a map,
+    an opaque or sparse value). ``dims`` is None where not even the rank is declared. ``optional`` marks an optional type.
+    """
+
+    name: str
+    kind: Literal["tensor", "sequence", "other"]
+    elem_type: int
+    dims: tuple[Dim, ...] | None
+    optional: bool = False
+    declared: str = ""
+
+
+def input_specs(graph: onnx.GraphProto) -> list[Spec]:
+    """The inputs a caller has to feed, in order: those without an initializer."""
+    initialized = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    return [spec for spec in _specs(graph.input) if spec.name not in initialized]
+
+
+def output_specs(graph: onnx.GraphProto) -> list[Spec]:
+    """The outputs, in order."""
+    return _specs(graph.output)
+
+
+def _specs(values: Iterable[onnx.ValueInfoProto]) -> list[Spec]:
+    return [replace(_spec(value.name, value.type), declared=_type_text(value.type)) for value in values]
+
+
+def _spec(name: str, declared: onnx.TypeProto) -> Spec:
+    match declared.WhichOneof("value"):
+        case "tensor_type":
+            return Spec(name, "tensor", declared.tensor_type.elem_type, _dims(name, declared.tensor_type))
+        case "sequence_type":
+            inner = _spec(name, declared.sequence_type.elem_type)
+            kind: Literal["sequence", "other"] = "sequence" if inner.kind == "tensor" and not inner.optional else "other"
+            return replace(inner, kind=kind)
+        case "optional_type":
+            return replace(_spec(name, declared.optional_type.elem_type), optional=True)
+    return Spec(name, "other", 0, None)
+
+
+def _dims(name: str, tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...] | None:
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(_dim(f"{name}[{axis}]", dim) for axis, dim in enumerate(tensor.shape.dim))
+
+
+def _dim(anonymous: str, dim: onnx.TensorShapeProto.Dimension) -> Dim:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return dim.dim_value
+    return dim.dim_param or anonymous
+
+
+def _type_text(declared: onnx.TypeProto) -> str:
+    """The type without shapes: ``seq(tensor(float))``."""
+    match declared.WhichOneof("value"):
+        case "tensor_type":
+            return f"tensor({onnx.TensorProto.DataType.Name(declared.tensor_type.elem_type).lower()})"
+        case "sequence_type":
+            return f"seq({_type_text(declared.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({_type_text(declared.optional_type.elem_type)})"
+        case "map_type":
+            key = onnx.TensorProto.DataType.Name(declared.map_type.key_type).lower()
+            return f"map({key},{_type_text(declared.map_type.value_type)})"
+    return declared.WhichOneof("value") or "unknown type"

@@ -1,0 +1,61 @@
+"""What a rule is given beside the loop: options, cost knowledge, names, and whatever it needs from a runtime."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.constants import ConstantPool
+from rewrites.names import Names
+
+__all__ = ["Context", "Evaluator", "Options"]
+
+Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
+"""Runs a model without inputs and gives its outputs, or None where the runtime cannot run it."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller asked for, as far as rules care.
+
+    ``memory_budget``: bytes that the temporaries of one vectorised part may take at a time.
+    ``sizes``: typical value of each symbolic dimension, for cost decisions only.
+    ``assumed_dim``: what an unknown dimension is taken as where no hint is given.
+    ``domains``: operator domains the target runs beside the standard one.
+    """
+
+    memory_budget: int = 256 << 20
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    assumed_dim: int = 64
+    fast_math: bool = False
+    custom_ops: bool = False
+    domains: frozenset[str] = frozenset({"com.microsoft"})
+
+
+@dataclass
+class Context:
+    """The state shared by all rules while one model is rewritten."""
+
+    model: ir.Model
+    options: Options
+    evaluate: Evaluator
+    names: Names
+    constants: ConstantPool
+
+    @classmethod
+    def of(cls, model: ir.Model, options: Options, evaluate: Evaluator) -> "Context":
+        """Make the context of ``model``."""
+        names = Names(model)
+        return cls(model, options, evaluate, names, ConstantPool(model.graph, names))
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operator set the model imports."""
+        return self.model.opset_imports.get("", 1)
+
+    def builder(self) -> Builder:
+        """Give a new, empty Builder."""
+        return Builder(self.names, self.constants, self.model.opset_imports, self.model.ir_version)

@@ -1,0 +1,26 @@
+"""The loop views: the only code that knows operand positions, opset dialects, axes and directions of Scan and Loop.
+
+``view(node, opset)`` gives a ScanView or a LoopView, or raises MalformedLoop. Rules work on the parts a view names (states, scan
+inputs, scan outputs, captures) and change a loop by ``rebuild``.
+"""
+
+from rewrites.loops.captures import captured_values, graphs_within
+from rewrites.loops.loop_view import LoopView
+from rewrites.loops.parts import ScanInput, ScanOutput, State
+from rewrites.loops.rebuild import rebuild
+from rewrites.loops.scan_view import ScanView
+from rewrites.loops.view import Loop, is_loop, view
+
+__all__ = [
+    "Loop",
+    "LoopView",
+    "ScanInput",
+    "ScanOutput",
+    "ScanView",
+    "State",
+    "captured_values",
+    "graphs_within",
+    "is_loop",
+    "rebuild",
+    "view",
+]

@@ -1,0 +1,21 @@
+"""Which values of outer scopes a body reads."""
+
+import onnx_ir as ir
+
+__all__ = ["captured_values", "graphs_within"]
+
+
+def graphs_within(graph: ir.Graph) -> list[ir.Graph]:
+    """Give ``graph`` and all graphs nested in its nodes."""
+    return [graph, *graph.subgraphs()]
+
+
+def captured_values(graph: ir.Graph) -> list[ir.Value]:
+    """Give the values that ``graph`` or a graph nested in it reads from outside, each once, in order of first use."""
+    inside = set(map(id, graphs_within(graph)))
+    found: dict[ir.Value, None] = {}
+    for node in graph.all_nodes():
+        for value in node.inputs:
+            if value is not None and id(value.graph) not in inside:
+                found.setdefault(value)
+    return list(found)

@@ -1,0 +1,81 @@
+"""Checks that Scan and Loop share, each raising MalformedLoop with one sentence that names node and field."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.errors import MalformedLoop
+from rewrites.values import same_type
+
+__all__ = ["MISSING", "body_of", "check_body_types", "check_element_types", "int_list", "label", "malformed"]
+
+MISSING = 0
+
+
+def label(node: ir.Node) -> str:
+    """Name a node for a person: its name, or that of its first output."""
+    if node.name:
+        return f"'{node.name}'"
+    named = next((value.name for value in node.outputs if value.name), None)
+    return f"producing '{named}'" if named else "without a name"
+
+
+def malformed(node: ir.Node, field: str, problem: str) -> MalformedLoop:
+    """Make the error for ``field`` of ``node``."""
+    return MalformedLoop(f"{node.op_type} {label(node)}: {field} {problem}.")
+
+
+def body_of(node: ir.Node) -> ir.Graph:
+    """Give the body graph."""
+    attribute = node.attributes.get("body")
+    if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.GRAPH:
+        raise malformed(node, "body", "is missing")
+    return attribute.as_graph()
+
+
+def check_body_types(node: ir.Node, body: ir.Graph) -> None:
+    """Refuse repeated body inputs, which would make one value two things."""
+    names = [value.name for value in body.inputs]
+    if len(set(names)) != len(names):
+        raise malformed(node, "body", "names the same input twice")
+
+
+def check_element_types(node: ir.Node, one: ir.Value, other: ir.Value) -> None:
+    """Refuse different element types of two values that stand for the same thing."""
+    if not same_type(one, other):
+        raise malformed(
+            node,
+            "body",
+            f"has type {other.type} for '{other.name}', but '{one.name}' of type {one.type} is passed to it",
+        )
+
+
+def int_list(
+    node: ir.Node,
+    name: str,
+    count: int,
+    counted: str,
+    allowed: tuple[int, ...] | None = None,
+    ranks: Sequence[int | None] | None = None,
+) -> list[int]:
+    """Read an ints attribute with one entry for each of ``count`` things; absent means all zero.
+
+    With ``ranks`` the entries are axes: each must be in -r..r-1, and comes back counted from the front where r is known.
+    """
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return [0] * count
+    values = list(attribute.as_ints()) if attribute.type == ir.AttributeType.INTS else None
+    if values is None:
+        raise malformed(node, name, "is not a list of integers")
+    if len(values) != count:
+        raise malformed(node, name, f"has {len(values)} entries, but there are {count} {counted}")
+    for i, value in enumerate(values):
+        if allowed is not None and value not in allowed:
+            raise malformed(node, name, f"has the entry {value}, but only {' and '.join(map(str, allowed))} are allowed")
+        rank = ranks[i] if ranks is not None else None
+        if rank is not None and not -rank <= value < rank:
+            raise malformed(node, name, f"has the entry {value}, but must be in {-rank}..{rank - 1} for a tensor of rank {rank}")
+        if rank is not None and value < 0:
+            values[i] = value + rank
+    return values

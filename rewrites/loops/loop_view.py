@@ -1,0 +1,116 @@
+"""One view of Loop 1, 11, 13, 16, 19, 21, 23, 24, 25.
+
+Sources: the operator texts Loop-1 to Loop-25; checks follow the shape inference in onnx/defs/controlflow.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.loops.checks import body_of, check_body_types, check_element_types, malformed
+from rewrites.loops.parts import ScanInput, ScanOutput, State
+from rewrites.values import const_array, const_scalar, through_identity
+
+__all__ = ["LoopView"]
+
+
+@dataclass(frozen=True)
+class LoopView:
+    """A Loop node by its parts.
+
+    ``limit``: the maximal trip count M, or None. ``condition``: the initial condition, or None (true).
+    ``iteration``, ``condition_in``: the body's first two inputs. ``condition_out``: the body's first output.
+    """
+
+    node: ir.Node
+    body: ir.Graph
+    states: tuple[State, ...]
+    scan_outputs: tuple[ScanOutput, ...]
+    limit: ir.Value | None
+    condition: ir.Value | None
+    iteration: ir.Value
+    condition_in: ir.Value
+    condition_out: ir.Value
+
+    kind = "Loop"
+    batched = False
+    sequence_lens = None
+    scan_inputs: tuple[ScanInput, ...] = ()
+
+    @property
+    def never_stops_early(self) -> bool:
+        """Whether the condition is true before every step, so that the trip count alone decides."""
+        if self.condition is not None and const_scalar(self.condition) is not True:
+            return False
+        after = through_identity(self.condition_out)
+        return after is self.condition_in or const_scalar(after) is True
+
+    @property
+    def steps(self) -> int | str | None:
+        """The trip count where it is a constant number and nothing stops the loop early."""
+        limit = const_scalar(self.limit)
+        return max(0, int(limit)) if limit is not None and self.never_stops_early else None
+
+    @property
+    def always_runs(self) -> bool:
+        """Whether the body is known to run at least once."""
+        limit = const_scalar(self.limit) if self.limit is not None else 1
+        starts = self.condition is None or const_scalar(self.condition) is True
+        return limit is not None and limit >= 1 and starts
+
+    @property
+    def body_inputs(self) -> list[ir.Value]:
+        """The body's inputs that change from step to step."""
+        return list(self.body.inputs)
+
+    @classmethod
+    def of(cls, node: ir.Node, opset: int) -> "LoopView":
+        """Read a Loop node; raises MalformedLoop naming the node and the field."""
+        del opset
+        body = body_of(node)
+        if len(node.inputs) < 2:
+            raise malformed(node, "inputs", f"are {len(node.inputs)}, but M and cond (or empty names) must be there")
+        operands = node.inputs[2:]
+        count = len(operands)
+        if any(value is None for value in operands):
+            raise malformed(node, "inputs", "loop-carried values cannot be left out")
+        if len(body.inputs) != count + 2:
+            raise malformed(
+                node,
+                "body",
+                f"has {len(body.inputs)} inputs, but {count + 2} (iteration, condition, states) are needed",
+            )
+        if len(body.outputs) != len(node.outputs) + 1 or len(node.outputs) < count:
+            raise malformed(
+                node,
+                "body",
+                f"has {len(body.outputs)} outputs, but the node's {len(node.outputs)} and a condition are needed",
+            )
+        check_body_types(node, body)
+        given = [value for value in operands if value is not None]
+        for name, value, dtypes in (
+            ("M", node.inputs[0], (ir.DataType.INT64,)),
+            ("cond", node.inputs[1], (ir.DataType.BOOL,)),
+            ("body's condition", body.outputs[0], (ir.DataType.BOOL,)),
+        ):
+            if value is not None and value.dtype is not None and value.dtype not in dtypes:
+                raise malformed(node, name, f"has type {value.dtype}, but must be {dtypes[0]}")
+            array = const_array(value)
+            if array is not None and array.size != 1:
+                raise malformed(node, name, f"has {array.size} elements, but must have one")
+        states = tuple(State(given[i], body.inputs[i + 2], body.outputs[i + 1], node.outputs[i]) for i in range(count))
+        for state in states:
+            check_element_types(node, state.initial, state.inner)
+            check_element_types(node, state.inner, state.next)
+        outputs = zip(body.outputs[count + 1 :], node.outputs[count:], strict=True)
+        return cls(
+            node,
+            body,
+            states,
+            tuple(ScanOutput(inner, outer) for inner, outer in outputs),
+            node.inputs[0],
+            node.inputs[1],
+            body.inputs[0],
+            body.inputs[1],
+            body.outputs[0],
+        )

@@ -1,0 +1,122 @@
+"""A loop node made anew from changed parts, around the same body."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.loops.parts import ScanInput, ScanOutput, State
+from rewrites.loops.scan_view import ScanView
+from rewrites.loops.view import Loop
+from rewrites.names import Names
+from rewrites.replace import replace_value
+
+__all__ = ["make_scan", "rebuild"]
+
+
+def rebuild(
+    loop: Loop,
+    names: Names,
+    *,
+    states: Sequence[State] | None = None,
+    scan_inputs: Sequence[ScanInput] | None = None,
+    scan_outputs: Sequence[ScanOutput] | None = None,
+) -> ir.Node:
+    """Replace ``loop``'s node by one with these parts (None keeps those of the view) and give the new node.
+
+    Parts whose outer side is a result of the old node keep their uses and public names. Parts with ``final`` or ``outer`` None
+    get a new result. Body inputs of dropped parts must have no uses left; results of dropped parts must have none either.
+    """
+    old, body = loop.node, loop.body
+    states = loop.states if states is None else states
+    scan_outputs = loop.scan_outputs if scan_outputs is None else scan_outputs
+    results = [*(state.final for state in states), *(output.outer for output in scan_outputs)]
+    if isinstance(loop, ScanView):
+        scan_inputs = loop.scan_inputs if scan_inputs is None else scan_inputs
+        inner_inputs = [*(state.inner for state in states), *(scan.inner for scan in scan_inputs)]
+        inner_outputs = [*(state.next for state in states), *(output.inner for output in scan_outputs)]
+        inputs = [*(state.initial for state in states), *(scan.outer for scan in scan_inputs)]
+        operands: list[ir.Value | None] = [loop.sequence_lens, *inputs] if loop.batched else [*inputs]
+        attributes = _scan_attributes(loop.batched, scan_inputs, scan_outputs)
+    else:
+        inner_inputs = [loop.iteration, loop.condition_in, *(state.inner for state in states)]
+        inner_outputs = [
+            loop.condition_out,
+            *(state.next for state in states),
+            *(output.inner for output in scan_outputs),
+        ]
+        operands = [loop.limit, loop.condition, *(state.initial for state in states)]
+        attributes = []
+    del old.attributes["body"]
+    body.inputs[:] = inner_inputs
+    body.outputs[:] = inner_outputs
+    return _exchange(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
+
+
+def make_scan(
+    names: Names,
+    body: ir.Graph,
+    states: Sequence[State],
+    scan_inputs: Sequence[ScanInput],
+    scan_outputs: Sequence[ScanOutput],
+    hint: str,
+) -> ir.Node:
+    """Make a detached opset-9+ Scan node around ``body``, whose inputs and outputs it sets; results follow the parts' order."""
+    body.inputs[:] = [*(state.inner for state in states), *(scan.inner for scan in scan_inputs)]
+    inner = [*(state.next for state in states), *(output.inner for output in scan_outputs)]
+    body.outputs[:] = inner
+    outputs = [ir.Value(name=names.fresh(f"{hint}_{value.name}"), type=value.type) for value in inner]
+    for state, value in zip(states, outputs, strict=False):
+        value.shape = state.initial.shape
+    operands = [*(state.initial for state in states), *(scan.outer for scan in scan_inputs)]
+    attributes = [ir.AttrGraph("body", body), *_scan_attributes(False, scan_inputs, scan_outputs)]
+    return ir.Node("", "Scan", operands, attributes, outputs=outputs, name=names.fresh(hint))
+
+
+def _exchange(
+    old: ir.Node,
+    names: Names,
+    operands: Sequence[ir.Value | None],
+    attributes: Sequence[ir.Attr],
+    results: Sequence[ir.Value | None],
+    inner: Sequence[ir.Value],
+) -> ir.Node:
+    offset = len(inner) - len(results)
+    outputs = []
+    for i, result in enumerate(results):
+        name = names.fresh((result.name if result is not None else inner[i + offset].name) or "result")
+        like = result if result is not None else None
+        outputs.append(
+            ir.Value(
+                name=name,
+                type=like.type if like is not None else inner[i + offset].type,
+                shape=like.shape if like is not None else None,
+            )
+        )
+    node = ir.Node(
+        old.domain, old.op_type, operands, attributes, outputs=outputs, name=old.name,
+        version=old.version, doc_string=old.doc_string, metadata_props=dict(old.metadata_props),
+    )  # fmt: skip
+    node.meta.update(old.meta)
+    assert old.graph is not None
+    old.graph.insert_before(old, node)
+    for result, value in zip(results, node.outputs, strict=True):
+        if result is not None:
+            public, name = result.is_graph_output(), result.name
+            replace_value(result, value, names)
+            if not public:
+                result.name, value.name = value.name, name
+    old.graph.remove(old, safe=True)
+    return node
+
+
+def _scan_attributes(batched: bool, scan_inputs: Sequence[ScanInput], scan_outputs: Sequence[ScanOutput]) -> list[ir.Attr]:
+    attributes: list[ir.Attr] = [ir.AttrInt64("num_scan_inputs", len(scan_inputs))]
+    lists = {"directions": [int(scan.reverse) for scan in scan_inputs]}
+    if not batched:
+        lists = {
+            "scan_input_axes": [scan.axis for scan in scan_inputs],
+            "scan_input_directions": [int(scan.reverse) for scan in scan_inputs],
+            "scan_output_axes": [output.axis for output in scan_outputs],
+            "scan_output_directions": [int(output.reverse) for output in scan_outputs],
+        }
+    return attributes + [ir.AttrInt64s(name, values) for name, values in lists.items() if any(values)]

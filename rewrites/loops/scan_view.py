@@ -1,0 +1,102 @@
+"""One view of every Scan dialect: 8 (batched, with sequence_lens) and 9, 11, 16, 19, 21, 23, 24, 25.
+
+Sources: the operator texts Scan-8 to Scan-25; checks follow the shape inference in onnx/defs/controlflow.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.loops.checks import MISSING, body_of, check_body_types, check_element_types, int_list, malformed
+from rewrites.loops.parts import ScanInput, ScanOutput, State
+from rewrites.values import dim_of, rank_of
+
+__all__ = ["ScanView"]
+
+
+@dataclass(frozen=True)
+class ScanView:
+    """A Scan node by its parts.
+
+    ``batched``: the opset-8 dialect, whose outer tensors carry a batch axis 0 before the scanned axis 1.
+    ``sequence_lens``: the optional lengths input of that dialect.
+    """
+
+    node: ir.Node
+    body: ir.Graph
+    states: tuple[State, ...]
+    scan_inputs: tuple[ScanInput, ...]
+    scan_outputs: tuple[ScanOutput, ...]
+    batched: bool
+    sequence_lens: ir.Value | None
+
+    kind = "Scan"
+
+    @property
+    def steps(self) -> int | str | None:
+        """The trip count: a number, a symbol's name, or None."""
+        dims = [dim_of(scan.outer, scan.axis) for scan in self.scan_inputs]
+        numbers = [dim for dim in dims if isinstance(dim, int)]
+        return numbers[0] if numbers else next((dim for dim in dims if dim), None)
+
+    @property
+    def always_runs(self) -> bool:
+        """Whether the body runs at least once: ORT refuses a Scan over nothing at run time, so it always does."""
+        return not self.batched
+
+    @property
+    def body_inputs(self) -> list[ir.Value]:
+        """The body's inputs that change from step to step (all of them, for a Scan)."""
+        return list(self.body.inputs)
+
+    @classmethod
+    def of(cls, node: ir.Node, opset: int) -> "ScanView":
+        """Read a Scan node of opset ``opset``; raises MalformedLoop naming the node and the field."""
+        body = body_of(node)
+        batched = opset < 9
+        first = 1 if batched else 0
+        operands = node.inputs[first:]
+        if batched and not node.inputs:
+            raise malformed(node, "inputs", "an opset-8 Scan needs sequence_lens (or an empty name) first")
+        attribute = node.attributes.get("num_scan_inputs")
+        scans = MISSING if attribute is None or attribute.type != ir.AttributeType.INT else attribute.as_int()
+        if not 1 <= scans <= len(operands):
+            raise malformed(node, "num_scan_inputs", f"is {scans or 'missing'}, but must be in 1..{len(operands)} (the inputs)")
+        count = len(operands) - scans
+        outputs = len(node.outputs) - count
+        if any(value is None for value in operands):
+            raise malformed(node, "inputs", "state variables and scan inputs cannot be left out")
+        if len(body.inputs) != len(operands):
+            raise malformed(node, "body", f"has {len(body.inputs)} inputs, but the node passes {len(operands)} values to it")
+        if len(body.outputs) != len(node.outputs) or outputs < 0:
+            raise malformed(node, "body", f"has {len(body.outputs)} outputs, but the node has {len(node.outputs)}")
+        check_body_types(node, body)
+        given = [value for value in operands if value is not None]
+        if batched:
+            axes, reverse = [1] * scans, int_list(node, "directions", scans, "scan inputs", (0, 1))
+            out_axes, out_reverse = [1] * outputs, [0] * outputs
+        else:
+            ranks = [rank_of(value) for value in given[count:]]
+            axes = int_list(node, "scan_input_axes", scans, "scan inputs", ranks=ranks)
+            reverse = int_list(node, "scan_input_directions", scans, "scan inputs", (0, 1))
+            inner_ranks = [rank_of(value) for value in body.outputs[count:]]
+            out_ranks = [None if rank is None else rank + 1 for rank in inner_ranks]
+            out_axes = int_list(node, "scan_output_axes", outputs, "scan outputs", ranks=out_ranks)
+            out_reverse = int_list(node, "scan_output_directions", outputs, "scan outputs", (0, 1))
+        for value, inner in zip(given, body.inputs, strict=True):
+            check_element_types(node, value, inner)
+        states = tuple(State(given[i], body.inputs[i], body.outputs[i], node.outputs[i]) for i in range(count))
+        for state in states:
+            check_element_types(node, state.inner, state.next)
+        return cls(
+            node,
+            body,
+            states,
+            tuple(ScanInput(given[count + i], body.inputs[count + i], axes[i], bool(reverse[i])) for i in range(scans)),
+            tuple(
+                ScanOutput(body.outputs[count + i], node.outputs[count + i], out_axes[i], bool(out_reverse[i]))
+                for i in range(outputs)
+            ),
+            batched,
+            node.inputs[0] if batched else None,
+        )

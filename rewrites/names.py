@@ -1,0 +1,38 @@
+"""Fresh names, unique in the whole model.
+
+ORT refuses a body-local name that also exists in an outer scope (depending on node order), so uniqueness per graph is not enough.
+"""
+
+import onnx_ir as ir
+
+__all__ = ["Names"]
+
+
+class Names:
+    """All value and node names of a model, and a source of new ones."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+        graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+        for top in graphs:
+            for graph in [top, *top.subgraphs()]:
+                self._take(graph)
+
+    def _take(self, graph: ir.Graph | ir.Function) -> None:
+        for value in [*graph.inputs, *(graph.initializers.values() if isinstance(graph, ir.Graph) else ())]:
+            self._taken.add(value.name or "")
+        for node in graph:
+            self._taken.add(node.name or "")
+            self._taken.update(value.name or "" for value in node.outputs)
+
+    def fresh(self, hint: str) -> str:
+        """Give ``hint`` itself where it is free, else ``hint_N``; the name is taken from then on."""
+        hint = hint or "value"
+        name, count = hint, self._next.get(hint, 0)
+        while name in self._taken:
+            count += 1
+            name = f"{hint}_{count}"
+        self._next[hint] = count
+        self._taken.add(name)
+        return name

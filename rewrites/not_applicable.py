@@ -1,0 +1,20 @@
+"""Why a rewrite does not apply, as a value."""
+
+from dataclasses import dataclass
+
+__all__ = ["NotApplicable"]
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """Why a rule does not fire: a stable code such as ``SCAN-NO-BATCHING-RULE``, and the values that decided it.
+
+    ``silent`` marks the trivial "there is nothing of this kind here", which a report need not repeat.
+    """
+
+    code: str
+    detail: str = ""
+    silent: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" if self.detail else self.code

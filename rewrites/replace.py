@@ -1,0 +1,39 @@
+"""Puts one value in the place of another, graph outputs included, without changing a public name, type or shape."""
+
+import onnx_ir as ir
+
+from rewrites.names import Names
+
+__all__ = ["replace_value"]
+
+
+def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
+    """Let every use of ``old`` read ``new``; where ``old`` is a graph output, the output keeps its name, type and shape.
+
+    ``new`` takes the output's place under its name where it is a node's result in the same graph and not an output itself; else
+    an Identity copies it, so that every output of a body has a node of its own. ``old`` loses its name then.
+    """
+    graph = old.graph if old.is_graph_output() else None
+    if graph is not None:
+        assert isinstance(graph, ir.Graph)
+        positions = [i for i, value in enumerate(graph.outputs) if value is old]
+        name, shape = old.name, old.shape
+        old.name = names.fresh(name or "value")
+        producer = new.producer()
+        direct = producer is not None and producer.graph is graph and not new.is_graph_output() and len(positions) == 1
+        for i in positions:
+            stand_in = new if direct else _copy(new, graph, names)
+            graph.outputs[i] = stand_in
+            if i == positions[0]:
+                stand_in.name = name
+            stand_in.type = old.type if old.type is not None else new.type
+            stand_in.shape = shape if shape is not None else new.shape
+    for node, index in old.uses():
+        node.replace_input_with(index, new)
+
+
+def _copy(value: ir.Value, graph: ir.Graph, names: Names) -> ir.Value:
+    node = ir.Node("", "Identity", [value], num_outputs=1, name=names.fresh("node_Identity"))
+    node.outputs[0].name = names.fresh(value.name or "value")
+    graph.append(node)
+    return node.outputs[0]

@@ -1,0 +1,83 @@
+"""What became of every loop, and why: the data behind ``explain``, ``--json`` and the HTML page."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Fired", "LoopReport", "Reason", "Report"]
+
+Fate = Literal["removed", "reduced", "kept"]
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A patch that was applied: its number over the whole run (as ``stop_after`` counts), the rule, the loop, what it did."""
+
+    number: int
+    rule: str
+    loop: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a rule did not fire on a loop, or left a part of it: a stable code and the values that decided it."""
+
+    rule: str
+    code: str
+    detail: str
+
+
+@dataclass
+class LoopReport:
+    """One loop of the original model, or one that a rewrite made.
+
+    ``where``: path of names from the main graph, such as ``main/Scan 'cell'``; ``kind``: Scan, Scan-8 or Loop.
+    ``steps``: the trip count as a number or symbol, None where it is not known.
+    ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
+    ``fate``: removed (no loop left), reduced (a smaller loop left), kept (as it was, up to normal form).
+    ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
+    ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
+    """
+
+    where: str
+    kind: str
+    steps: int | str | None
+    nodes_before: int
+    nodes_after: int = 0
+    fate: Fate = "kept"
+    fired: list[Fired] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """The outcome of one run over a model.
+
+    ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
+    ``messages``: facts about the whole model, such as functions that were inlined.
+    """
+
+    loops: list[LoopReport] = field(default_factory=list)
+    patches: list[Fired] = field(default_factory=list)
+    operators_before: Counter[str] = field(default_factory=Counter)
+    operators_after: Counter[str] = field(default_factory=Counter)
+    messages: list[str] = field(default_factory=list)
+    target: str = "cpu"
+    opset: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether any patch was applied."""
+        return bool(self.patches)
+
+    @property
+    def loops_left(self) -> Sequence[LoopReport]:
+        """The loops that are still there."""
+        return [loop for loop in self.loops if loop.fate != "removed"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain lists, dicts, strings and numbers, ready for JSON."""
+        return asdict(self)

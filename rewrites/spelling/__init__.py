@@ -1,0 +1,46 @@
+"""One reading and one writing of operators whose attributes became inputs, or whose meaning changed, from opset 8 to 26.
+
+``emit`` writes them for the opset of the builder, the other modules read them. A reader that meets an operand that is not
+constant gives ``DYNAMIC``.
+"""
+
+from rewrites.spelling.axes import DYNAMIC, Dynamic, axes_are_input, axes_of, axis_of, int_operand, ints_operand, keepdims
+from rewrites.spelling.bounds import Bound, clip_bounds, dropout_is_identity
+from rewrites.spelling.emit import concat, gather, reduce, reshape, shape_of, slice_axis, split, squeeze, transpose, unsqueeze
+from rewrites.spelling.movement import PadSpec, SliceSpec, SplitSpec, pad_spec, perm_of, slice_spec, split_spec
+from rewrites.spelling.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
+
+__all__ = [
+    "Bound",
+    "DYNAMIC",
+    "Dynamic",
+    "PadSpec",
+    "SliceSpec",
+    "SoftmaxSpec",
+    "SplitSpec",
+    "TopKSpec",
+    "axes_are_input",
+    "axes_of",
+    "axis_of",
+    "clip_bounds",
+    "concat",
+    "dropout_is_identity",
+    "gather",
+    "int_operand",
+    "ints_operand",
+    "keepdims",
+    "pad_spec",
+    "perm_of",
+    "reduce",
+    "reshape",
+    "shape_of",
+    "slice_axis",
+    "slice_spec",
+    "softmax_spec",
+    "split",
+    "split_spec",
+    "squeeze",
+    "topk_spec",
+    "transpose",
+    "unsqueeze",
+]

@@ -1,0 +1,106 @@
+"""What is known of a value without running anything: its constant, its rank, its dimensions, its size in bytes."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+__all__ = [
+    "bytes_per_element",
+    "const_array",
+    "const_scalar",
+    "dim_of",
+    "is_overridable",
+    "rank_of",
+    "same_type",
+    "size_estimate",
+    "static_dims",
+    "through_identity",
+]
+
+_READABLE_BYTES = 1 << 16
+
+
+def is_overridable(value: ir.Value) -> bool:
+    """Whether ``value`` is an initializer that a caller can replace by feeding it (initializer and graph input at once)."""
+    return value.is_initializer() and value.is_graph_input()
+
+
+def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
+    """Give the constant behind ``value``, through Identity and Constant nodes, or None.
+
+    Overridable initializers are not constants; nor are tensors of more than ``limit`` bytes, so that large weights are never
+    paged in by accident.
+    """
+    value = through_identity(value)
+    if value is None or is_overridable(value):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    if tensor is None or tensor.nbytes > limit:
+        return None
+    return np.asarray(tensor.numpy())
+
+
+def const_scalar(value: ir.Value | None) -> int | float | bool | None:
+    """Give the single element of a one-element constant of a number type, or None."""
+    array = const_array(value)
+    if array is None or array.size != 1 or array.dtype.kind not in "biuf":
+        return None
+    item: int | float | bool = array.reshape(-1)[0].item()
+    return item
+
+
+def through_identity(value: ir.Value | None) -> ir.Value | None:
+    """Follow Identity nodes back to the value they copy."""
+    while value is not None:
+        node = value.producer()
+        if node is None or node.op_type != "Identity" or node.domain not in ("", "ai.onnx"):
+            return value
+        value = node.inputs[0]
+    return None
+
+
+def rank_of(value: ir.Value) -> int | None:
+    """Give the rank of a tensor value, or None where it is not known."""
+    return None if value.shape is None else len(value.shape)
+
+
+def static_dims(value: ir.Value) -> tuple[int, ...] | None:
+    """Give all dimensions where each is a number, or None."""
+    if value.shape is None:
+        return None
+    dims = tuple(d for d in value.shape.dims if isinstance(d, int))
+    return dims if len(dims) == len(value.shape) else None
+
+
+def dim_of(value: ir.Value, axis: int) -> int | str | None:
+    """Give one dimension: a number, a symbol's name, or None where it is not known."""
+    if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
+        return None
+    dim = value.shape[axis]
+    return dim if isinstance(dim, int) else dim.value
+
+
+def bytes_per_element(value: ir.Value) -> int:
+    """Give the size of one element in bytes (16 for strings; 4 where the type is not known)."""
+    if value.dtype is None:
+        return 4
+    if value.dtype == ir.DataType.STRING:
+        return 16
+    return max(1, math.ceil(value.dtype.itemsize))
+
+
+def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int:
+    """Estimate the bytes of ``value``: unknown dimensions are looked up in ``sizes`` by symbol, or taken as ``assume``."""
+    if value.shape is None:
+        return assume * bytes_per_element(value)
+    count = 1
+    for dim in value.shape.dims:
+        count *= dim if isinstance(dim, int) else sizes.get(dim.value or "", assume)
+    return count * bytes_per_element(value)
+
+
+def same_type(one: ir.Value, other: ir.Value) -> bool:
+    """Whether the element types of two values are equal, where both are known."""
+    return one.type is None or other.type is None or one.type == other.type

@@ -1,0 +1,39 @@
+"""Which operators onnxruntime can run on the CPU, asked of onnxruntime itself."""
+
+from functools import cache
+
+import onnx
+from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
+
+__all__ = ["has_kernel"]
+
+_TYPE_NAMES = {"float32": "float", "float64": "double"}
+
+
+@cache
+def has_kernel(op: str, opset: int, dtype: str) -> bool:
+    """Whether `op` of the standard domain takes `dtype` (numpy's name, or `string`) as its main type variable.
+
+    That is T, or else the first input's. Kernels missing for float16 count as present where one for float32 is:
+    onnxruntime casts around those.
+    """
+    try:
+        schema = onnx.defs.get_schema(op, opset)
+    except onnx.defs.SchemaError:
+        return False
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    variable = "T" if "T" in allowed else schema.inputs[0].type_str
+    tensor = f"tensor({_TYPE_NAMES.get(dtype, dtype)})"
+    kernels = _kernel_types(op, schema.since_version, variable)
+    return tensor in allowed[variable] and (tensor in kernels or (dtype == "float16" and "tensor(float)" in kernels))
+
+
+@cache
+def _kernel_types(op: str, since: int, variable: str) -> frozenset[str]:
+    types: set[str] = set()
+    for kernel in get_all_opkernel_def():
+        if (kernel.op_name, kernel.domain, kernel.provider) == (op, "", "CPUExecutionProvider"):
+            first, last = kernel.version_range
+            if first <= since <= last:
+                types.update(kernel.type_constraints.get(variable, ()))
+    return frozenset(types)
