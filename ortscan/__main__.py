@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(argv)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
-    return guarded(args.run, args)
+    return int(guarded(args.run, args))
 
 
 if __name__ == "__main__":

@@ -93,8 +93,14 @@ class Builder:
         anchor.graph.insert_before(anchor, self.nodes)
         self.nodes = []
 
-    def discard(self) -> None:
-        """Detach the collected nodes from their inputs and forget them."""
-        for node in reversed(self.nodes):
-            node.resize_inputs(0)
+    def insert_after(self, anchor: ir.Node) -> None:
+        """Put the collected nodes after ``anchor``, in order."""
+        assert anchor.graph is not None
+        anchor.graph.insert_after(anchor, self.nodes)
         self.nodes = []
+
+    def discard(self, since: int = 0) -> None:
+        """Detach the collected nodes, from number ``since`` on, from their inputs and forget them."""
+        for node in reversed(self.nodes[since:]):
+            node.resize_inputs(0)
+        del self.nodes[since:]

@@ -4,7 +4,7 @@ import onnx_ir as ir
 
 from rewrites.names import Names
 
-__all__ = ["replace_value"]
+__all__ = ["replace_value", "take_over"]
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
@@ -30,6 +30,16 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
             stand_in.shape = shape if shape is not None else new.shape
     for node, index in old.uses():
         node.replace_input_with(index, new)
+
+
+def take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
+    """Replace ``old`` by ``new`` and let ``new`` have its name, type and shape too."""
+    public, old_name, new_name = old.is_graph_output(), old.name, new.name
+    new.type = old.type if old.type is not None else new.type
+    new.shape = old.shape if old.shape is not None else new.shape
+    replace_value(old, new, names)
+    if not public:
+        old.name, new.name = new_name, old_name
 
 
 def _copy(value: ir.Value, graph: ir.Graph, names: Names) -> ir.Value:

@@ -4,15 +4,19 @@
 patch's ``edit``, which the driver runs once, and which never refuses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import Loop
 from rewrites.not_applicable import NotApplicable
 
-__all__ = ["NotApplicable", "Patch", "Rule"]
+__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule"]
+
+NOTHING_HERE = NotApplicable("NOTHING-HERE", silent=True)
 
 
 @dataclass(frozen=True)
@@ -20,21 +24,20 @@ class Patch:
     """One change, ready to be made.
 
     ``what``: what changes, in one phrase, for the report.
-    ``edit``: makes the change.
-    ``notes``: reasons for what had to stay, where the change takes only a part of the loop away.
+    ``edit``: makes the change and gives the loops that stand where the loop stood (none: it is gone).
+    ``notes``: what was assumed or estimated.
     """
 
     what: str
-    edit: Callable[[], None]
-    notes: tuple[NotApplicable, ...] = ()
+    edit: Callable[[], Sequence[ir.Node]]
+    notes: tuple[str, ...] = ()
 
 
 class Rule(Protocol):
-    """One rewrite."""
+    """One rewrite; a module with a ``NAME`` and a ``check`` is one."""
 
-    @property
-    def name(self) -> str:
-        """The rule's name, as ``passes=`` and ``skip=`` take it and reports show it."""
+    NAME: str
+    """The rule's name, as ``passes=`` and ``skip=`` take it and reports show it."""
 
     def check(self, loop: Loop, ctx: Context, /) -> Patch | NotApplicable:
         """Say what to do with ``loop``, or why nothing."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.report.plain import one_line
-from rewrites.errors import OptionError, OrtscanError
+from rewrites.errors import OptionError, OrtscanError, VerificationFailed
 
 __all__ = ["guarded", "tolerate_odd_names"]
 
@@ -28,7 +28,7 @@ def guarded(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except Exception as error:
         if getattr(args, "verbose", 0) > 1:
             traceback.print_exc()
-        return _fail(_sentence(error), ExitCode.USAGE if isinstance(error, OptionError) else ExitCode.ERROR)
+        return _fail(_sentence(error), _code(error))
 
 
 def tolerate_odd_names() -> None:
@@ -36,6 +36,12 @@ def tolerate_odd_names() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _code(error: Exception) -> ExitCode:
+    if isinstance(error, OptionError):
+        return ExitCode.USAGE
+    return ExitCode.DIFFERENT if isinstance(error, VerificationFailed) else ExitCode.ERROR
 
 
 def _sentence(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """What is checked about files before any long work starts."""
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,11 @@ __all__ = ["check_readable", "check_writable", "read_arrays"]
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError unless ``path`` is a file that can be opened."""
-    with Path(path).open("rb"):
-        pass
+    """Raise ModelFileError, or OSError, unless ``path`` is a regular file: it is read more than once, so a pipe will not do."""
+    if Path(path).is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model file.")
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise ModelFileError(f"{path} is not a regular file.")
 
 
 def check_writable(path: str) -> None:
@@ -42,8 +45,9 @@ def read_arrays(path: str | None) -> "Mapping[str, np.ndarray] | None":
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if isinstance(archive, np.lib.npyio.NpzFile):
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.lib.npyio.NpzFile):
+            with archive:
                 return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ModelFileError(f"{path} is not an .npz file of plain arrays: {error}") from None

@@ -3,12 +3,13 @@
 import argparse
 from typing import Any
 
-from ortscan.cli.values import byte_size, name_list, shape, shapes_by_name
+from ortscan.cli.files import read_arrays
+from ortscan.cli.values import byte_size, name_list, shape, shapes_by_name, tolerance
 
-__all__ = ["add_checking", "add_output", "add_rewriting", "rewriting"]
+__all__ = ["add_checking", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
 
 
-def add_rewriting(parser: argparse.ArgumentParser) -> None:
+def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what steers the rewriting."""
     group = parser.add_argument_group("rewriting")
     group.add_argument("--target", default="cpu", metavar="NAME", help="where the model will run: cpu (default), onnx, cuda, ...")
@@ -28,6 +29,7 @@ def add_rewriting(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--fast-math", action="store_true", help="also allow rewrites that round differently")
     group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes")
     group.add_argument("--skip", type=name_list, default=[], metavar="A,B", help="leave out these passes")
+    return group
 
 
 def add_shape(group: argparse._ActionsContainer) -> None:
@@ -42,24 +44,39 @@ def add_shape(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_checking(parser: argparse.ArgumentParser) -> None:
+def add_checking(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what steers the comparison on onnxruntime."""
     group = parser.add_argument_group("verification")
-    group.add_argument("--inputs", metavar="DATA.npz", help="inputs to compare on, instead of random ones")
-    group.add_argument("--seed", type=int, default=0, help="seed of the random inputs (default 0)")
-    group.add_argument("--rtol", type=float, help="relative tolerance (default: by element type)")
-    group.add_argument("--atol", type=float, help="absolute tolerance (default: by element type)")
+    group.add_argument("--inputs", metavar="DATA.npz", help="compare on these inputs instead of random ones")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random inputs (default 0)")
+    group.add_argument("--rtol", type=tolerance, metavar="X", help="relative tolerance (default: by element type)")
+    group.add_argument("--atol", type=tolerance, metavar="X", help="absolute tolerance (default: by element type)")
+    return group
 
 
-def add_output(parser: argparse.ArgumentParser, report: bool = True) -> None:
-    """Add what steers what is shown."""
-    group = parser.add_argument_group("output")
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the HTML page."""
+    parser.add_argument("--report", metavar="X.html", help="write the full report as an HTML page")
+
+
+def add_display(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what steers the text on the terminal."""
+    group = parser.add_argument_group("display")
     group.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
-    if report:
-        group.add_argument("--report", metavar="X.html", help="write the full report as an HTML page")
-    group.add_argument("-v", "--verbose", action="count", default=0, help="show more; -vv: tracebacks too")
-    group.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    group.add_argument("--no-color", action="store_true", help="plain text on a terminal too (also: NO_COLOR=1)")
+    group.add_argument("-v", "--verbose", action="count", default=0, help="show more; -vv: tracebacks as well")
+    group.add_argument("--no-color", action="store_true", help="no colours on a terminal (or set NO_COLOR)")
+    return group
+
+
+def checking(args: argparse.Namespace) -> dict[str, Any]:
+    """Give the verification options as keywords of the API."""
+    return {
+        "inputs": read_arrays(args.inputs),
+        "seed": args.seed,
+        "rtol": args.rtol,
+        "atol": args.atol,
+        "shapes": shapes_by_name(args.shape),
+    }
 
 
 def rewriting(args: argparse.Namespace) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """How option values are spelled: sizes in bytes, shapes, lists of names."""
 
 import argparse
+import math
 import re
 
-__all__ = ["byte_size", "name_list", "shape", "shapes_by_name"]
+__all__ = ["byte_size", "name_list", "shape", "shapes_by_name", "tolerance"]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -36,3 +37,14 @@ def name_list(text: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of names such as a,b")
     return names
+
+
+def tolerance(text: str) -> float:
+    """Read a number that is zero or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance such as 1e-4")
+    return value

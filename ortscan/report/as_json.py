@@ -17,7 +17,7 @@ def report_dict(report: Report) -> dict[str, Any]:
 
 def dump(document: dict[str, Any]) -> str:
     """Write ``document`` as standard JSON; the numbers JSON lacks become the strings "inf", "-inf" and "nan"."""
-    return json.dumps(_standard(document), indent=2, allow_nan=False)
+    return json.dumps(_standard(document), indent=2, allow_nan=False, default=str)
 
 
 def _standard(value: Any) -> Any:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from rewrites.report import LoopReport, Report
+from rewrites.report import Fate, LoopReport, Report
 
 __all__ = ["headline", "loop_line", "plural", "size"]
 
-_FATES = {"removed": "no loop left", "reduced": "a smaller loop left", "kept": "as it was"}
+_FATES: dict[Fate, str] = {"removed": "no loop left", "reduced": "a smaller loop left", "kept": "as it was"}
 
 
 def plural(count: int, noun: str) -> str:

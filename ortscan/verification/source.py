@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import ModelFileError, OptionError
 
-__all__ = ["AnyModel", "Source", "open_source"]
+__all__ = ["AnyModel", "Source", "changed_source", "open_source"]
 
 AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
 
@@ -34,29 +34,29 @@ class Source:
     folder: str | None = None
 
 
-def open_source(model: AnyModel, stack: ExitStack, *, replaced: onnx.ModelProto | None = None) -> Source:
+def open_source(model: AnyModel, stack: ExitStack) -> Source:
     """Make ``model`` ready to be read and run. Temporary files live as long as ``stack``.
-
-    ``replaced`` is a changed copy of the model's proto to run in its place, with the same external data.
 
     Raises:
         ModelFileError: the file is missing or is no ONNX model.
         OptionError: ``model`` is of another type.
     """
     if isinstance(model, str | os.PathLike):
-        path = Path(model)
-        proto = _read(path) if replaced is None else replaced
-        if replaced is None:
-            return Source(proto, str(path))
-        return _from_proto(proto, stack, str(path.resolve().parent))
+        return Source(_read(Path(model)), os.fspath(model))
     if isinstance(model, bytes):
-        proto = _parse(model, "the bytes given") if replaced is None else replaced
-        return _from_proto(proto, stack) if replaced is not None else Source(proto, model)
+        return Source(_parse(model, "the bytes given"), model)
     if isinstance(model, onnx.ModelProto):
-        return _from_proto(model if replaced is None else replaced, stack)
+        return _from_proto(model, stack, None)
     if isinstance(model, ir.Model):
-        return _from_ir(model, stack, replaced)
+        return _from_ir(model, stack)
     raise OptionError(f"a model must be a path, bytes, onnx.ModelProto or onnx_ir.Model, not {type(model).__name__}")
+
+
+def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> Source:
+    """Run ``proto``, a changed copy of the source's model, with the same external data."""
+    if isinstance(source.target, str):
+        return _from_proto(proto, stack, os.path.dirname(os.path.abspath(source.target)))
+    return _from_proto(proto, stack, source.folder)
 
 
 def _read(path: Path) -> onnx.ModelProto:
@@ -78,7 +78,7 @@ def _parse(data: bytes, what: str) -> onnx.ModelProto:
     return proto
 
 
-def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None = None) -> Source:
+def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:
     if _data_bytes(proto) <= _LARGEST_BYTES:
         return Source(proto, proto.SerializeToString(), folder)
     model = ir.from_proto(proto)
@@ -87,20 +87,18 @@ def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None = N
     return _through_folder(model, stack)
 
 
-def _from_ir(model: ir.Model, stack: ExitStack, replaced: onnx.ModelProto | None) -> Source:
+def _from_ir(model: ir.Model, stack: ExitStack) -> Source:
     folders = {os.path.abspath(tensor.base_dir) for tensor in _external_tensors(model)}
     if len(folders) > 1:
-        return _through_folder(ir.from_proto(replaced) if replaced is not None else model.clone(), stack)
-    folder = folders.pop() if folders else None
-    proto = ir.to_proto(model) if replaced is None else replaced
-    return _from_proto(proto, stack, folder)
+        return _through_folder(model.clone(), stack)
+    return _from_proto(ir.to_proto(model), stack, folders.pop() if folders else None)
 
 
 def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-"))
-    path = Path(folder, "model.onnx")
+    path = os.path.join(folder, "model.onnx")
     ir.save(model, path, external_data="weights.bin")
-    return Source(_read(path), str(path))
+    return Source(_read(Path(path)), path)
 
 
 def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:

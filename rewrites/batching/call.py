@@ -1,13 +1,16 @@
-"""What a batching rule is given: the operator as it stands in the body, and its operands outside."""
+"""What a batching rule is given: the operator as it stands in the body, and its operands outside; and what it gives."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx_ir as ir
 
 from rewrites.builder import Builder
+from rewrites.not_applicable import NotApplicable
 from rewrites.values import rank_of
 
-__all__ = ["Call", "Operand"]
+__all__ = ["Call", "Operand", "Refused", "Result"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,22 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Result:
+    """One result: ``value`` has the steps as an extra axis 0 where ``batched``, else it is the same in every step."""
+
+    value: ir.Value
+    batched: bool = True
+
+
+class Refused(Exception):
+    """Carries a reason out of a batching rule; ``batch`` turns it into its answer, so it never leaves this package."""
+
+    def __init__(self, reason: NotApplicable) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+@dataclass(frozen=True)
 class Call:
     """One operator to batch.
 
@@ -41,3 +60,57 @@ class Call:
     operands: tuple[Operand | None, ...]
     build: Builder
     steps: ir.Value
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operator set."""
+        return self.build.opset
+
+    def given(self, index: int) -> Operand | None:
+        """Give operand ``index``, or None where it is absent."""
+        return self.operands[index] if index < len(self.operands) else None
+
+    def operand(self, index: int) -> Operand:
+        """Give operand ``index``, which the operator requires."""
+        operand = self.given(index)
+        if operand is None:
+            raise self.refuse("MALFORMED", f"input {index} is missing")
+        return operand
+
+    def batched(self, index: int) -> bool:
+        """Whether operand ``index`` is there and differs between steps."""
+        operand = self.given(index)
+        return operand is not None and operand.batched
+
+    def value(self, index: int) -> ir.Value | None:
+        """Give the value of operand ``index`` for all steps, or None where it is absent."""
+        operand = self.given(index)
+        return None if operand is None else operand.value
+
+    @property
+    def values(self) -> list[ir.Value | None]:
+        """The values of all operands for all steps."""
+        return [None if operand is None else operand.value for operand in self.operands]
+
+    def rank(self, index: int) -> int:
+        """Give the rank of operand ``index`` in one step; refuses where it is not known."""
+        operand = self.operand(index)
+        if operand.rank is None:
+            raise self.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
+        return operand.rank
+
+    def same_each_step(self, *indices: int) -> None:
+        """Refuse where one of these operands, which decide the structure of the result, differs between steps."""
+        for index in indices:
+            operand = self.given(index)
+            if operand is not None and operand.batched:
+                raise self.refuse("BATCHED-STRUCTURE", f"input {index}, {operand.inner.name!r}, differs between steps")
+
+    def like(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
+        """Emit the operator itself on other inputs, with some attributes changed, and give all its outputs as batched."""
+        return [Result(value) for value in self.build.like(self.node, values, **changed)]
+
+    def refuse(self, code: str, detail: str) -> Refused:
+        """Make the exception that refuses, to be raised."""
+        name = f" {self.node.name!r}" if self.node.name else ""
+        return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

@@ -1,22 +1,112 @@
-"""The table: (operator domain, type) to batching rule, filled by the modules that hold the rules."""
+"""The table: (operator domain, type) to batching rule, filled by the modules that hold the rules when it is first asked."""
 
+import functools
+import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.batching.call import Call
+from rewrites.batching.call import Call, Refused, Result
+from rewrites.batching.result_shapes import settle_shapes
 from rewrites.not_applicable import NotApplicable
 
-__all__ = ["BatchingRule", "batch", "has_rule"]
+__all__ = ["BatchingRule", "batch", "has_rule", "rule"]
 
-BatchingRule = Callable[[Call], Sequence[ir.Value] | NotApplicable]
+BatchingRule = Callable[[Call], Sequence[Result]]
+"""Emits a call for all steps and gives one result for each output of its node; raises ``Refused`` where it cannot."""
+
+_MODULES = (
+    "axis_carrying",
+    "clip",
+    "concatenation",
+    "conversion",
+    "dynamic_quantization",
+    "einsum",
+    "elementwise",
+    "expansion",
+    "fold_into_batch",
+    "gather",
+    "gemm",
+    "matmul",
+    "matmul_integer",
+    "normalization",
+    "one_hot",
+    "quantization",
+    "reductions",
+    "refused",
+    "reshaping",
+    "scatter",
+    "shape_queries",
+    "slicing",
+)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    rule: BatchingRule
+    since: int
+    until: int
+    refuses: bool
+
+
+_TABLE: dict[tuple[str, str], list[_Entry]] = {}
+
+
+def rule(
+    *op_types: str, domain: str = "", since: int = 1, until: int = 2**31, refuses: bool = False
+) -> Callable[[BatchingRule], BatchingRule]:
+    """Enter the decorated function for ``op_types`` in the opsets from ``since`` up to, not including, ``until``.
+
+    ``refuses`` marks a rule that only tells why an operator has none.
+    """
+
+    def enter(function: BatchingRule) -> BatchingRule:
+        for op_type in op_types:
+            _TABLE.setdefault((domain, op_type), []).append(_Entry(function, since, until, refuses))
+        return function
+
+    return enter
+
+
+@functools.cache
+def _table() -> dict[tuple[str, str], list[_Entry]]:
+    for module in _MODULES:
+        importlib.import_module(f"rewrites.batching.{module}")
+    return _TABLE
+
+
+def _domain(node: ir.Node) -> str:
+    return "" if node.domain == "ai.onnx" else node.domain
+
+
+def _entries(node: ir.Node) -> list[_Entry]:
+    return _table().get((_domain(node), node.op_type), [])
 
 
 def has_rule(node: ir.Node) -> bool:
     """Whether the table knows the operator (the rule may still refuse the case at hand)."""
-    raise NotImplementedError
+    return any(not entry.refuses for entry in _entries(node))
 
 
-def batch(call: Call) -> Sequence[ir.Value] | NotApplicable:
-    """Emit ``call``'s operator for all steps at once and give its results, each with the steps as an extra axis 0."""
-    raise NotImplementedError
+def batch(call: Call) -> Sequence[Result] | NotApplicable:
+    """Emit ``call``'s operator for all steps at once and give its results, one for each output of the node.
+
+    A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. Where the answer is
+    NotApplicable, nothing that this call built is left in its builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``,
+    ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``,
+    ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``.
+    """
+    built = len(call.build.nodes)
+    domain = _domain(call.node)
+    version = call.build.opsets.get(domain, 1)
+    try:
+        for entry in _entries(call.node):
+            if entry.since <= version < entry.until:
+                results = entry.rule(call)
+                settle_shapes(call, results, call.build.nodes[built:])
+                return results
+        raise call.refuse("NO-BATCHING-RULE", f"no batching rule in opset {version} of domain {domain or 'ai.onnx'!r}")
+    except Refused as refused:
+        call.build.discard(built)
+        return refused.reason

@@ -7,7 +7,7 @@ inputs, scan outputs, captures) and change a loop by ``rebuild``.
 from rewrites.loops.captures import captured_values, graphs_within
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
-from rewrites.loops.rebuild import rebuild
+from rewrites.loops.rebuild import make_scan, rebuild, stand_in_for
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop, is_loop, view
 
@@ -21,6 +21,8 @@ __all__ = [
     "captured_values",
     "graphs_within",
     "is_loop",
+    "make_scan",
     "rebuild",
+    "stand_in_for",
     "view",
 ]

@@ -8,9 +8,9 @@ from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
 from rewrites.names import Names
-from rewrites.replace import replace_value
+from rewrites.replace import take_over
 
-__all__ = ["make_scan", "rebuild"]
+__all__ = ["make_scan", "rebuild", "stand_in_for"]
 
 
 def rebuild(
@@ -82,31 +82,26 @@ def _exchange(
 ) -> ir.Node:
     offset = len(inner) - len(results)
     outputs = []
-    for i, result in enumerate(results):
-        name = names.fresh((result.name if result is not None else inner[i + offset].name) or "result")
-        like = result if result is not None else None
-        outputs.append(
-            ir.Value(
-                name=name,
-                type=like.type if like is not None else inner[i + offset].type,
-                shape=like.shape if like is not None else None,
-            )
-        )
-    node = ir.Node(
-        old.domain, old.op_type, operands, attributes, outputs=outputs, name=old.name,
-        version=old.version, doc_string=old.doc_string, metadata_props=dict(old.metadata_props),
-    )  # fmt: skip
+    for result, like in zip(results, inner[offset:], strict=True):
+        hint = result.name if result is not None else like.name
+        outputs.append(ir.Value(name=names.fresh(hint or "result"), type=like.type))
+    node = ir.Node(old.domain, old.op_type, operands, attributes, outputs=outputs, name=old.name, version=old.version)
+    stand_in_for(
+        old, node, [(result, value) for result, value in zip(results, node.outputs, strict=True) if result is not None], names
+    )
+    return node
+
+
+def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, ir.Value]], names: Names) -> None:
+    """Put ``node`` in the place of ``old``: its notes, and its results where ``results`` pairs them; ``old`` is removed."""
+    node.doc_string = old.doc_string
+    node.metadata_props.update(old.metadata_props)
     node.meta.update(old.meta)
     assert old.graph is not None
     old.graph.insert_before(old, node)
-    for result, value in zip(results, node.outputs, strict=True):
-        if result is not None:
-            public, name = result.is_graph_output(), result.name
-            replace_value(result, value, names)
-            if not public:
-                result.name, value.name = value.name, name
+    for result, value in results:
+        take_over(result, value, names)
     old.graph.remove(old, safe=True)
-    return node
 
 
 def _scan_attributes(batched: bool, scan_inputs: Sequence[ScanInput], scan_outputs: Sequence[ScanOutput]) -> list[ir.Attr]:

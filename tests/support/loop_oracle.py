@@ -109,8 +109,8 @@ def _run_batched_scan(attributes: Mapping[str, Any], inputs: list[Any], scope: S
     batch, time = scanned[0].shape[:2]
     lengths = np.full(batch, time) if lengths is None else lengths.reshape(batch)
     directions = attributes.get("directions") or [0] * n_scanned
-    row_states: list[list[Value]] = []
-    row_steps: list[list[list[Value]]] = []
+    row_states: list[list[Any]] = []
+    row_steps: list[list[list[Any]]] = []
     for row, length in enumerate(lengths):
         streams = [x[row, :length][:: -1 if d else 1] for x, d in zip(scanned, directions, strict=True)]
         states, steps = _scan_streams(body, [s[row, ...] for s in initial], streams, scope, opsets)
@@ -162,10 +162,10 @@ def _element(info: ValueInfoProto) -> np.ndarray:
 
 
 def _zeros(shape: Iterable[int], dtype: np.dtype[Any]) -> np.ndarray:
-    return np.full(tuple(shape), "" if dtype == object else 0, dtype)
+    return np.full(tuple(shape), "" if dtype.kind == "O" else 0, dtype)
 
 
-def _run_operator(node: NodeProto, inputs: list[Any], opsets: Opsets) -> list[Value]:
+def _run_operator(node: NodeProto, inputs: list[Any], opsets: Opsets) -> list[Any]:
     feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name}
     types = tuple((name, _type_of(value)) for name, value in feeds.items())
     results = iter(run_session(_operator_session(node.SerializeToString(), types, opsets), feeds))
@@ -175,7 +175,7 @@ def _run_operator(node: NodeProto, inputs: list[Any], opsets: Opsets) -> list[Va
 def _type_of(value: Value) -> bytes:
     tensor = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), None)
     proto = helper.make_sequence_type_proto(tensor) if isinstance(value, TypedSequence) else tensor
-    return proto.SerializeToString()
+    return bytes(proto.SerializeToString())
 
 
 @lru_cache(maxsize=1024)

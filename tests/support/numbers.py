@@ -28,6 +28,4 @@ def assert_same_numbers(
         else:
             least = _LEAST_TOLERANCE.get(e.dtype.name, 0.0)
             wide = np.complex128 if e.dtype.kind == "c" else np.float64
-            np.testing.assert_allclose(
-                a.astype(wide), e.astype(wide), max(rtol, least), max(atol, least), err_msg=where
-            )
+            np.testing.assert_allclose(a.astype(wide), e.astype(wide), max(rtol, least), max(atol, least), err_msg=where)

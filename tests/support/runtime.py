@@ -66,7 +66,7 @@ def run_session(session: ort.InferenceSession, feeds: Mapping[str, Any]) -> list
 
 def _elem_type(type_text: str) -> int:
     """`seq(tensor(float))` -> FLOAT."""
-    return onnx.TensorProto.DataType.Value(type_text.rstrip(")").split("(")[-1].upper())
+    return int(onnx.TensorProto.DataType.Value(type_text.rstrip(")").split("(")[-1].upper()))
 
 
 def _is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -85,6 +85,6 @@ def _to_ort(array: np.ndarray) -> ort.OrtValue:
 def _from_ort(value: ort.OrtValue) -> np.ndarray:
     dtype = numpy_dtype(value.element_type())
     if not _is_narrow(dtype):
-        return value.numpy()
+        return np.asarray(value.numpy())
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     return np.frombuffer(raw, dtype).reshape(value.shape()).copy()

@@ -51,7 +51,8 @@ def normalised(model: ModelProto | ir.Model, *, body_types: bool = False) -> str
     documentation, metadata, producer, and the declared types of body inputs and outputs unless `body_types`.
     """
     proto = ir.to_proto(model) if isinstance(model, ir.Model) else model
-    slim = ModelProto(ir_version=proto.ir_version, opset_import=sorted(proto.opset_import, key=lambda o: o.domain))
+    slim = ModelProto(ir_version=proto.ir_version)
+    slim.opset_import.extend(sorted(proto.opset_import, key=lambda o: o.domain))
     slim.graph.CopyFrom(proto.graph)
     slim.graph.name = "main"
     _Renaming(slim.graph, body_types)

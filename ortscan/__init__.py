@@ -1,0 +1,25 @@
+"""ortscan takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ortscan.api import explain, optimize, verify
+    from rewrites.errors import OrtscanError
+
+__all__ = ["OrtscanError", "explain", "optimize", "verify"]
+
+__version__ = "0.1.0"
+
+_HOMES = {"OrtscanError": "rewrites.errors", "explain": "ortscan.api", "optimize": "ortscan.api", "verify": "ortscan.api"}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ortscan' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,155 @@
+"""What ``import ortscan`` offers: optimize, explain, verify."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.evaluate import evaluate
+from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions_with_loops, load, restore_interface, save
+from ortscan.options import DEFAULT_MEMORY_BUDGET, rules_for, size_hints
+from ortscan.targets import target_named
+from rewrites.context import Context, Options
+from rewrites.driver import count_operators, rewrite
+from rewrites.errors import OptionError, VerificationFailed
+from rewrites.prepare import has_loops, prepare, tidy
+from rewrites.report import Report
+
+if TYPE_CHECKING:
+    from ortscan.verification import Verification
+
+__all__ = ["explain", "optimize", "rewritten", "verify"]
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def optimize(
+    model: ModelLike,
+    *,
+    target: str = "cpu",
+    opset: str = "auto",
+    shapes: Shapes | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    fast_math: bool = False,
+    passes: Iterable[str] | None = None,
+    skip: Iterable[str] = (),
+    verify: bool = False,
+    output: str | os.PathLike[str] | None = None,
+) -> onnx.ModelProto | ir.Model:
+    """Give ``model`` without the loops that can go, computing the same numbers up to the order of sums.
+
+    ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
+    as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
+    ``target``: where it will run, a name out of ``ortscan.targets.TARGETS``; ``onnx`` uses standard operators only.
+    ``opset``: ``auto`` or ``keep``; every rewrite is written for the opset the model has, which stays.
+    ``shapes``: typical shapes of inputs, such as ``{"x": [64, 1, 128]}``, for cost decisions only.
+    ``memory_budget``: bytes that one stacked temporary may take.
+    ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
+    ``passes``, ``skip``: rules to use, or not to use, by the names that reports show.
+    ``verify``: compare both models on onnxruntime and raise VerificationFailed where they differ.
+    ``output``: also write the result there (external data is kept external); may be the path the model came from.
+
+    Raises OrtscanError: the model cannot be read, holds a malformed loop, or the result cannot be written.
+    """
+    loaded, _ = rewritten(
+        model,
+        target=target,
+        opset=opset,
+        shapes=shapes,
+        memory_budget=memory_budget,
+        fast_math=fast_math,
+        passes=passes,
+        skip=skip,
+    )
+    if verify:
+        _verify_or_raise(model, loaded, shapes)
+    if output is not None:
+        save(loaded, output)
+    return give_back(loaded)
+
+
+def explain(model: ModelLike, **options: Any) -> Report:
+    """Say what ``optimize`` would do to each loop of ``model``, and why it leaves what it leaves; ``options`` are those of optimize.
+
+    Nothing is changed or written. Raises OrtscanError as ``optimize`` does.
+    """
+    for name in ("verify", "output"):
+        options.pop(name, None)
+    return rewritten(model, **options)[1]
+
+
+def verify(
+    before: ModelLike,
+    after: "ModelLike | LoadedModel",
+    *,
+    inputs: Any = None,
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    shapes: Shapes | None = None,
+) -> "Verification":
+    """Run both models on onnxruntime at several sizes of each free dimension and compare all outputs.
+
+    ``inputs``: a dict of arrays, a list of such dicts, or the path of an .npz file, instead of random inputs. ``rtol``, ``atol``:
+    tolerances instead of those that fit the types. ``shapes``: fixes the shapes of inputs. See ``Verification`` for the result.
+    """
+    from ortscan.verification import verify as compare
+
+    second = after.model if isinstance(after, LoadedModel) else after
+    return compare(before, second, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes)
+
+
+def rewritten(
+    model: ModelLike,
+    *,
+    target: str = "cpu",
+    opset: str = "auto",
+    shapes: Shapes | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    fast_math: bool = False,
+    passes: Iterable[str] | None = None,
+    skip: Iterable[str] = (),
+    stop_after: int | None = None,
+    debug: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[LoadedModel, Report]:
+    """Do what ``optimize`` does up to handing back: give the rewritten model as it is held inside, and the report.
+
+    ``stop_after``: apply that many patches only. ``debug``: check the whole model after each patch. ``progress``: called with the
+    number of loops done and of all loops.
+    """
+    chosen = target_named(target)
+    rules = rules_for(passes, skip)
+    if opset not in ("auto", "keep"):
+        raise OptionError(f"opset must be 'auto' or 'keep', not '{opset}'.")
+    if stop_after is not None and stop_after < 0:
+        raise OptionError(f"stop_after must be 0 or more, not {stop_after}.")
+    loaded = load(model)
+    messages = _inline(loaded.model)
+    if not has_loops(loaded.model):
+        counted = count_operators(loaded.model.graph)
+        return loaded, Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
+    hints = size_hints(loaded.model, shapes)
+    options = Options(memory_budget, hints, fast_math=fast_math, domains=chosen.domains)
+    ctx = Context.of(loaded.model, options, evaluate)
+    prepare(ctx)
+    report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
+    tidy(ctx)
+    restore_interface(loaded)
+    report.operators_after = count_operators(loaded.model.graph)
+    report.target, report.messages = target, messages
+    return loaded, report
+
+
+def _inline(model: ir.Model) -> list[str]:
+    outcome = inline_functions_with_loops(model)
+    messages = [f"inlined the function {name}, which holds a loop" for name in outcome.inlined]
+    return messages + [f"left the function {name} as it is: {reason}" for name, reason in outcome.kept]
+
+
+def _verify_or_raise(before: ModelLike, after: LoadedModel, shapes: Shapes | None) -> None:
+    outcome = verify(before, after, shapes=shapes)
+    if not outcome.ok:
+        raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")

@@ -1,0 +1,68 @@
+"""``ortscan explain IN``: what would become of every loop, and why. ``ortscan explain CODE``: what a reason code means."""
+
+import argparse
+import re
+from pathlib import Path
+
+from ortscan.cli.console import stdout_console
+from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.files import check_readable, check_writable
+from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
+from ortscan.cli.progress import working
+from rewrites.errors import OptionError
+
+__all__ = ["add", "run"]
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)+")
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "explain",
+        help="say what would become of each loop of a model, or what a reason code means",
+        description="Say what would become of each loop of a model and why the rest of it stays; or what a reason code means.",
+    )
+    parser.add_argument("subject", metavar="IN|CODE", help="a model, or a reason code such as SCAN-STATE")
+    add_report(parser)
+    add_rewriting(parser)
+    add_display(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    if _CODE.fullmatch(args.subject) and not Path(args.subject).exists():
+        return _explain_code(args)
+    return _explain_model(args)
+
+
+def _explain_code(args: argparse.Namespace) -> int:
+    from ortscan.report.as_json import dump
+    from ortscan.report.codes import lookup, similar
+
+    code = lookup(args.subject)
+    if code is None:
+        near = ", ".join(similar(args.subject))
+        raise OptionError(f"There is neither a file nor a reason code {args.subject}{f'; near to it are {near}' if near else ''}.")
+    if args.json:
+        print(dump(code._asdict()))
+    else:
+        from ortscan.report.text import code_text
+
+        stdout_console(args.no_color).print(code_text(code))
+    return ExitCode.OK
+
+
+def _explain_model(args: argparse.Namespace) -> int:
+    check_readable(args.subject)
+    if args.report is not None:
+        check_writable(args.report)
+
+    from ortscan import api
+    from ortscan.cli.show import show_explanation
+
+    with working(f"looking at {args.subject}"):
+        report = api.explain(args.subject, **rewriting(args))
+    show_explanation(args, report)
+    return ExitCode.OK

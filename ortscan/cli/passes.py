@@ -1,0 +1,22 @@
+"""``--list-passes``: the names that ``--passes`` and ``--skip`` take."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["ListPasses"]
+
+
+class ListPasses(argparse.Action):
+    """Prints the passes in the order they run, and stops."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print, and leave with 0."""
+        from ortscan import api
+
+        for name in api.pass_names():
+            print(name)
+        parser.exit()

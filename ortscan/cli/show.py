@@ -1,0 +1,108 @@
+"""What the verbs put on stdout, and into the HTML page."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from ortscan.cli.console import stdout_console
+from ortscan.cli.version import ortscan_version
+from ortscan.report import html, text
+from ortscan.report.as_json import dump, report_dict
+from ortscan.report.plain import one_line
+from ortscan.report.tables import safe
+from ortscan.report.verification_text import verification_tables
+from ortscan.report.words import headline, size
+from rewrites.report import Report
+
+if TYPE_CHECKING:
+    from ortscan.verification.result import Verification
+
+__all__ = ["Outcome", "show_explanation", "show_outcome", "show_verification"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What ``optimize`` did; ``written`` is None where nothing was."""
+
+    report: Report
+    verification: "Verification | None"
+    written: str | None
+
+
+def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
+    """Show the tables, a line on the verification and one on the file."""
+    report = outcome.report
+    facts = [_verified(outcome.verification), _written(args, outcome)]
+    _write_page(args.report, report, args.model, facts)
+    if args.json:
+        _print_json(
+            input=args.model,
+            output=outcome.written,
+            report=report_dict(report),
+            verification=outcome.verification.to_dict() if outcome.verification else None,
+        )
+        return
+    if args.quiet:
+        return
+    console = stdout_console(args.no_color)
+    console.print(Text(headline(report)), *(safe(message) for message in report.messages), sep="\n")
+    if report.loops:
+        console.print(Text(), text.loop_table(report, every=args.verbose > 0), sep="\n")
+    if report.changed:
+        console.print(Text(), text.operator_table(report), sep="\n")
+    if args.verbose and report.patches:
+        console.print(Text(), text.patch_list(report), sep="\n")
+    console.print(Text(), *(safe(fact) for fact in facts), sep="\n")
+    if report.loops_left:
+        console.print(safe(f"More on the loops that are left: ortscan explain {args.model}"))
+
+
+def show_explanation(args: argparse.Namespace, report: Report) -> None:
+    """Show every loop in full."""
+    _write_page(args.report, report, args.subject, [])
+    if args.json:
+        _print_json(input=args.subject, report=report_dict(report))
+        return
+    console = stdout_console(args.no_color)
+    console.print(text.explanation(report))
+    if args.verbose and report.patches:
+        console.print(Text(), text.patch_list(report), sep="\n")
+
+
+def show_verification(args: argparse.Namespace, verification: "Verification") -> None:
+    """Show the outcome, and with ``-v`` every output and case."""
+    if args.json:
+        _print_json(before=args.before, after=args.after, verification=verification.to_dict())
+        return
+    console = stdout_console(args.no_color)
+    console.print(safe(_verified(verification)))
+    if args.verbose:
+        console.print(Text(), verification_tables(verification), sep="\n")
+
+
+def _verified(verification: "Verification | None") -> str:
+    if verification is None:
+        return "not verified (--no-verify)"
+    return f"{'verified' if verification.ok else 'NOT the same'} on onnxruntime: {one_line(verification.summary())}"
+
+
+def _written(args: argparse.Namespace, outcome: Outcome) -> str:
+    if outcome.written is None:
+        return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
+    return f"wrote {outcome.written} ({_size(outcome.written)}; {args.model} has {_size(args.model)})"
+
+
+def _size(path: str) -> str:
+    return size(Path(path).stat().st_size)
+
+
+def _print_json(**document: Any) -> None:
+    print(dump({"ortscan": ortscan_version(), **document}))
+
+
+def _write_page(path: str | None, report: Report, title: str, facts: list[str]) -> None:
+    if path is not None:
+        Path(path).write_text(html.page(report, title, facts), encoding="utf-8", errors="backslashreplace")

@@ -1,0 +1,40 @@
+"""``ortscan verify A B``: do two models compute the same on onnxruntime?"""
+
+import argparse
+
+from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.files import check_readable
+from ortscan.cli.options import add_checking, add_display, add_shape, checking
+from ortscan.cli.progress import working
+
+__all__ = ["add", "run"]
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "verify",
+        help="compare two models on onnxruntime",
+        description="Run two models on the same inputs, at several sizes of each free dimension, and compare what they compute. "
+        "The exit code is 3 if they differ.",
+    )
+    parser.add_argument("before", metavar="A", help="the original model")
+    parser.add_argument("after", metavar="B", help="the model that should compute the same")
+    add_shape(add_checking(parser))
+    add_display(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    check_readable(args.before)
+    check_readable(args.after)
+    options = checking(args)
+
+    from ortscan import api
+    from ortscan.cli.show import show_verification
+
+    with working(f"comparing {args.before} and {args.after} on onnxruntime"):
+        verification = api.verify(args.before, args.after, **options)
+    show_verification(args, verification)
+    return ExitCode.OK if verification.ok else ExitCode.DIFFERENT

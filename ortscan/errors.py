@@ -1,0 +1,21 @@
+"""The errors a caller can catch; all derive from ``OrtscanError``."""
+
+from rewrites.errors import (
+    InvariantBroken,
+    MalformedLoop,
+    ModelFileError,
+    OptionError,
+    OrtscanError,
+    UnsupportedModel,
+    VerificationFailed,
+)
+
+__all__ = [
+    "InvariantBroken",
+    "MalformedLoop",
+    "ModelFileError",
+    "OptionError",
+    "OrtscanError",
+    "UnsupportedModel",
+    "VerificationFailed",
+]

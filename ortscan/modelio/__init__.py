@@ -1,0 +1,24 @@
+"""The border between a caller's model and the ``onnx_ir.Model`` that passes work on."""
+
+from ortscan.modelio.functions import Inlining, inline_functions_with_loops
+from ortscan.modelio.interface import Interface
+from ortscan.modelio.loaded import LoadedModel, restore_interface, retake_interface, settle_new_initializers, to_proto
+from ortscan.modelio.loading import ModelLike, load
+from ortscan.modelio.saving import give_back, save
+from ortscan.modelio.tensors import AbsentTensor
+
+__all__ = [
+    "AbsentTensor",
+    "Inlining",
+    "Interface",
+    "LoadedModel",
+    "ModelLike",
+    "give_back",
+    "inline_functions_with_loops",
+    "load",
+    "restore_interface",
+    "retake_interface",
+    "save",
+    "settle_new_initializers",
+    "to_proto",
+]

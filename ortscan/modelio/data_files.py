@@ -1,0 +1,137 @@
+"""Files of external data: mapped when first read, and read through the file that was there when the model was loaded.
+
+A file is held open, so replacing it on disk (saving a model over itself) does not change what the tensors of the loaded model
+read. A model with very many data files does not hold them; such a file is opened for each read and refused if it was changed.
+"""
+
+import errno
+import mmap
+import os
+import stat
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import onnx_ir as ir
+
+from rewrites.errors import ModelFileError
+
+__all__ = ["DataFile", "DataFiles"]
+
+_HELD = 64
+_CHUNK = 1 << 22
+_NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
+
+
+class DataFile:
+    """One file. Raises OSError where it cannot be opened, ModelFileError where it was changed since."""
+
+    def __init__(self, path: str, hold: bool) -> None:
+        self.path = path
+        self.readers: list[ir.ExternalTensor] = []
+        """Tensors of the caller's own model that read this file by its path."""
+        self._map: mmap.mmap | None = None
+        self._held: int | None = None
+        file = os.open(path, os.O_RDONLY)
+        try:
+            self._identity = _identity(file)
+            self.size = self._identity[2]
+            if hold:
+                self._held = file
+                weakref.finalize(self, os.close, file)
+        finally:
+            if not hold:
+                os.close(file)
+
+    def is_now_at(self, path: Path) -> bool:
+        """Whether ``path`` is this very file."""
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self._identity[:2]
+
+    def view(self, offset: int, length: int) -> memoryview:
+        """Give bytes of the file: of a shared map if it is held open, else read into memory."""
+        if self._held is None:
+            with self._open() as file:
+                return memoryview(b"".join(self._chunks(file, offset, length)))
+        if self._map is None:
+            self._map = mmap.mmap(self._held, 0, access=mmap.ACCESS_READ)
+        return memoryview(self._map)[offset : offset + length]
+
+    def append_to(self, target: BinaryIO, offset: int, length: int) -> None:
+        """Append a range of the file to ``target``, in the kernel where it can, without taking it into memory."""
+        target.flush()
+        with self._open() as file:
+            done = _kernel_copy(file, target.fileno(), offset, length)
+            target.seek(0, os.SEEK_END)
+            for chunk in self._chunks(file, offset + done, length - done):
+                target.write(chunk)
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        if self._held is not None:
+            yield self._held
+            return
+        try:
+            file = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise ModelFileError(f"External data {self.path} cannot be read any more: {error.strerror}.") from None
+        try:
+            if _identity(file) != self._identity:
+                raise ModelFileError(f"External data {self.path} was changed after the model was loaded.")
+            yield file
+        finally:
+            os.close(file)
+
+    def _chunks(self, file: int, offset: int, length: int) -> Iterator[bytes]:
+        end = offset + length
+        while offset < end:
+            chunk = os.pread(file, min(_CHUNK, end - offset), offset)
+            if not chunk:
+                raise ModelFileError(f"External data {self.path} became shorter after the model was loaded.")
+            yield chunk
+            offset += len(chunk)
+
+
+class DataFiles:
+    """The data files of one model, each opened once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, DataFile] = {}
+
+    def get(self, path: str) -> DataFile:
+        """Give the file at ``path``; raises OSError where it cannot be opened."""
+        real = os.path.realpath(path)
+        if real not in self._files:
+            self._files[real] = DataFile(real, hold=len(self._files) < _HELD)
+        return self._files[real]
+
+    def __iter__(self) -> Iterator[DataFile]:
+        return iter(self._files.values())
+
+
+def _identity(file: int) -> tuple[int, int, int, int]:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _kernel_copy(source: int, target: int, offset: int, length: int) -> int:
+    if not hasattr(os, "copy_file_range"):
+        return 0
+    done, end = 0, os.fstat(target).st_size
+    try:
+        while done < length:
+            step = os.copy_file_range(source, target, length - done, offset + done, end + done)
+            if step == 0:
+                break
+            done += step
+    except OSError as error:
+        if error.errno not in _NO_KERNEL_COPY:
+            raise
+    return done

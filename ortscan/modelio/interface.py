@@ -1,0 +1,135 @@
+"""What the outside sees of a model, as it was declared: inputs and outputs word for word, and the model's own header."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.map_types import holds_map
+from rewrites.errors import InvariantBroken
+
+__all__ = ["Interface"]
+
+_HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A snapshot; nothing in it is shared with a model.
+
+    An initializer that is also a graph input is in ``inputs``, with its tensor in ``defaults``.
+    """
+
+    inputs: tuple[onnx.ValueInfoProto, ...]
+    outputs: tuple[onnx.ValueInfoProto, ...]
+    header: onnx.ModelProto = field(repr=False)
+    defaults: Mapping[str, ir.TensorProtocol] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, model: ir.Model, proto: onnx.ModelProto | None = None) -> "Interface":
+        """Take it from ``model``, in the words of ``proto`` where ``model`` was made from that."""
+        words = proto if proto is not None else _words_of(model)
+        listed = {value.name for value in model.graph.inputs}
+        header = onnx.ModelProto(**{key: getattr(words, key) for key in _HEADER if words.HasField(key)})
+        header.metadata_props.extend(words.metadata_props)
+        header.graph.name, header.graph.doc_string = words.graph.name, words.graph.doc_string
+        header.graph.metadata_props.extend(words.graph.metadata_props)
+        return cls(
+            tuple(_copy(info) for info in words.graph.input if info.name in listed),
+            tuple(_copy(info) for info in words.graph.output),
+            header,
+            {value.name or "": value.const_value for value in model.graph.inputs if value.const_value is not None and value.is_initializer()},
+        )
+
+    def retaken(self, model: ir.Model) -> "Interface":
+        """Take types and shapes of the same inputs and outputs from ``model`` as it is now."""
+        now = _words_of(model).graph
+        return Interface(_redeclared(self.inputs, now.input), _redeclared(self.outputs, now.output), self.header, self.defaults)
+
+    def restore(self, model: ir.Model) -> None:
+        """Put declared types, shapes, doc strings, defaults and the header back.
+
+        Raises:
+            InvariantBroken: inputs or outputs are not those of the snapshot, by name and order.
+        """
+        graph = model.graph
+        inputs = [value for value in graph.inputs if value.name in {info.name for info in self.inputs} or not value.is_initializer()]
+        for what, values, infos in (("outputs", graph.outputs, self.outputs), ("inputs", inputs, self.inputs)):
+            names, declared = [value.name for value in values], [info.name for info in infos]
+            if names != declared:
+                raise InvariantBroken(f"The {what} of the model were {declared} and have become {names}.")
+            for value, info in zip(values, infos, strict=True):
+                _declare(value, info)
+        for value in inputs:
+            default = self.defaults.get(value.name or "")
+            if default is not None and not value.is_initializer():
+                value.const_value = default
+                graph.register_initializer(value)
+        _put_header(model, self.header)
+
+    def write_into(self, proto: onnx.ModelProto) -> None:
+        """Replace what the serialised model says of its inputs, outputs and header by the original words."""
+        for infos, mine in ((proto.graph.input, self.inputs), (proto.graph.output, self.outputs)):
+            words = {info.name: info for info in mine}
+            for info in infos:
+                if info.name in words:
+                    info.CopyFrom(words[info.name])
+        for now, then in ((proto, self.header), (proto.graph, self.header.graph)):
+            del now.metadata_props[:]
+            now.metadata_props.extend(then.metadata_props)
+
+
+def _words_of(model: ir.Model) -> onnx.ModelProto:
+    words = onnx.ModelProto(ir_version=model.ir_version)
+    for key in _HEADER:
+        if getattr(model, key):
+            setattr(words, key, getattr(model, key))
+    words.graph.name, words.graph.doc_string = model.graph.name or "", model.graph.doc_string or ""
+    for entries, props in (
+        (words.metadata_props, model.metadata_props),
+        (words.graph.metadata_props, model.graph.metadata_props),
+    ):
+        for key, text in props.items():
+            entries.add(key=key, value=text)
+    words.graph.input.extend(ir.serde.serialize_value(value) for value in model.graph.inputs)
+    words.graph.output.extend(ir.serde.serialize_value(value) for value in model.graph.outputs)
+    return words
+
+
+def _copy(info: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    copy = onnx.ValueInfoProto()
+    copy.CopyFrom(info)
+    return copy
+
+
+def _redeclared(
+    infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.ValueInfoProto]
+) -> tuple[onnx.ValueInfoProto, ...]:
+    words = {info.name: info for info in now}
+    result = tuple(_copy(info) for info in infos)
+    for info in result:
+        if info.name in words and words[info.name].HasField("type"):
+            info.type.CopyFrom(words[info.name].type)
+    return result
+
+
+def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:
+    value.doc_string = info.doc_string or None
+    value.metadata_props.clear()
+    value.metadata_props.update({entry.key: entry.value for entry in info.metadata_props})
+    if holds_map(info.type):
+        value.type = value.shape = None
+    else:
+        value.type = ir.serde.deserialize_type_proto_for_type(info.type)
+        value.shape = ir.serde.deserialize_type_proto_for_shape(info.type)
+
+
+def _put_header(model: ir.Model, header: onnx.ModelProto) -> None:
+    for key in _HEADER:
+        setattr(model, key, getattr(header, key) if header.HasField(key) else None)
+    model.graph.name = header.graph.name or None
+    model.graph.doc_string = header.graph.doc_string or None
+    for props, entries in ((model.metadata_props, header.metadata_props), (model.graph.metadata_props, header.graph.metadata_props)):
+        props.clear()
+        props.update({entry.key: entry.value for entry in entries})

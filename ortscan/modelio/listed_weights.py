@@ -1,0 +1,72 @@
+"""Models of IR version 3, where every initializer must be listed among the graph's inputs, as models of IR version 4.
+
+    IR 3  g(x, W) {W = ...}  ->  IR 4  g(x) {W = ...}  ->  (rewritten, given back)  IR 3  g(x, W) {W = ...}
+
+In IR 3 a listed weight is still a constant; from IR 4 on it would be an input with a default, which ORT neither folds nor packs
+(ten times slower in a chain of MatMuls). So weights leave the list, in bodies too, where the list is what rules count, and
+return to it at the end. A weight no node needs any more leaves the list with the model. New constants of the main graph become
+Constant nodes, so that the list does not grow; before opset 9, where Constant holds floats only, others have to be listed.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+__all__ = ["ListedWeights", "list_weights", "unlist_weights"]
+
+_LISTING_IR = 3
+_PLAIN_IR = 4
+_CONSTANT_OF_ANY_TYPE = 9
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
+
+
+@dataclass(frozen=True)
+class ListedWeights:
+    """How a model of IR version 3 listed its inputs, and which initializers it had."""
+
+    inputs: tuple[str, ...]
+    initializers: frozenset[str]
+
+
+def unlist_weights(model: ir.Model) -> ListedWeights | None:
+    """Turn ``model`` from IR version 3 into 4 in place; None, and nothing done, for other versions."""
+    if model.ir_version != _LISTING_IR:
+        return None
+    listed = ListedWeights(tuple(value.name or "" for value in model.graph.inputs), frozenset(model.graph.initializers))
+    for graph in model.graphs():
+        for value in [value for value in graph.inputs if value.is_initializer()]:
+            graph.inputs.remove(value)
+    model.ir_version = _PLAIN_IR
+    return listed
+
+
+def list_weights(model: ir.Model, before: ListedWeights) -> None:
+    """Turn ``model`` back in place; nothing is done if its IR version was raised further meanwhile."""
+    if model.ir_version != _PLAIN_IR:
+        return
+    graph = model.graph
+    for value in [value for name, value in graph.initializers.items() if name not in before.initializers]:
+        if value.dtype in _FLOATS or model.opset_imports.get("", 1) >= _CONSTANT_OF_ANY_TYPE:
+            _become_node(graph, value)
+    weights = dict(graph.initializers)
+    real = {value.name or "": value for value in graph.inputs}
+    in_order = [weights.get(name) or real.get(name) for name in before.inputs]
+    new = [value for name, value in weights.items() if name not in before.initializers]
+    graph.inputs.clear()
+    graph.inputs.extend([value for value in in_order if value is not None] + new)
+    for body in graph.subgraphs():
+        body.inputs.extend([value for value in body.initializers.values() if not value.is_graph_input()])
+    model.ir_version = _LISTING_IR
+
+
+def _become_node(graph: ir.Graph, value: ir.Value) -> None:
+    tensor = value.const_value
+    assert tensor is not None
+    graph.initializers.pop(value.name or "")
+    output = ir.Value(name=value.name, type=value.type, shape=value.shape, doc_string=value.doc_string)
+    node = ir.node("Constant", [], attributes=[ir.AttrTensor("value", tensor)], outputs=[output])
+    value.replace_all_uses_with(output, replace_graph_outputs=True)
+    if len(graph):
+        graph.insert_before(graph[0], node)
+    else:
+        graph.append(node)

@@ -1,0 +1,75 @@
+"""A model on its way through the passes, and what is needed to hand it back as it came."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.data_files import DataFiles
+from ortscan.modelio.interface import Interface
+from ortscan.modelio.listed_weights import ListedWeights, list_weights
+from rewrites.errors import InvariantBroken
+
+__all__ = ["LoadedModel", "reason_of", "restore_interface", "retake_interface", "settle_new_initializers", "to_proto"]
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """The model that passes may change in place, the kind of thing it came as, and its interface.
+
+    A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
+    """
+
+    model: ir.Model
+    kind: Literal["path", "bytes", "proto", "ir"]
+    source: Path | None
+    interface: Interface
+    listed: ListedWeights | None = field(default=None, repr=False)
+    files: DataFiles = field(default_factory=DataFiles, repr=False)
+
+
+def restore_interface(loaded: LoadedModel) -> None:
+    """Put the declared types, shapes and doc strings of inputs and outputs, and the model's metadata, back.
+
+    Values may have been replaced meanwhile; their names and order must be the same.
+
+    Raises:
+        InvariantBroken: a public name went missing, is new, or changed places.
+    """
+    loaded.interface.restore(loaded.model)
+
+
+def retake_interface(loaded: LoadedModel) -> None:
+    """Make the types and shapes that the inputs and outputs have now the declared ones (after shapes were fixed on purpose)."""
+    loaded.interface = loaded.interface.retaken(loaded.model)
+
+
+def settle_new_initializers(loaded: LoadedModel) -> None:
+    """Give a model that came in IR version 3 the form that version asks for, its new constants included; others are left."""
+    if loaded.listed is not None:
+        list_weights(loaded.model, loaded.listed)
+
+
+def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
+    """Serialise the model with its interface as declared; references to external data stay as they are.
+
+    Raises:
+        InvariantBroken: the interface is not what it was, or the model cannot be serialised.
+    """
+    restore_interface(loaded)
+    settle_new_initializers(loaded)
+    try:
+        proto = ir.to_proto(loaded.model)
+    except ir.serde.SerdeError as error:
+        raise InvariantBroken(f"The rewritten model cannot be serialised: {reason_of(error)}") from error
+    loaded.interface.write_into(proto)
+    return proto
+
+
+def reason_of(error: BaseException) -> str:
+    """Give the first line of what lies at the bottom of a chain of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

@@ -1,0 +1,152 @@
+"""From what a caller has (a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``) to a model that passes may change."""
+
+import copy
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.data_files import DataFiles
+from ortscan.modelio.external import OutOfReach, folders_of, within_reach
+from ortscan.modelio.interface import Interface
+from ortscan.modelio.listed_weights import unlist_weights
+from ortscan.modelio.loaded import LoadedModel, reason_of
+from ortscan.modelio.map_types import hide_map_types
+from ortscan.modelio.reading import parse, read, require_model
+from ortscan.modelio.refusals import refuse_what_would_be_lost
+from ortscan.modelio.slots import tensor_slots
+from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
+from rewrites.errors import ModelFileError, OptionError, UnsupportedModel
+
+__all__ = ["ModelLike", "load"]
+
+ModelLike = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+_Kind = Literal["path", "bytes", "proto", "ir"]
+
+
+def load(model: ModelLike, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
+    """Take a model in; the caller's object is never changed, neither now nor by what is done to the loaded model.
+
+    External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are looked up beside ``source``,
+    the file the model was read from, or in the working folder, as ORT does; where the data is not there, they pass through
+    unread.
+
+    Raises:
+        OptionError: ``model`` is none of the four.
+        ModelFileError: there is no model to be read, or its external data is missing, cut short or outside its folder.
+        UnsupportedModel: the model is invalid, or holds something that would be lost on the way.
+    """
+    if isinstance(model, ir.Model):
+        return _from_ir(model)
+    if isinstance(model, onnx.ModelProto):
+        require_model(model, "the given ModelProto")
+        return _from_proto(model, "proto", "the given ModelProto", _path(source))
+    if isinstance(model, bytes | bytearray | memoryview):
+        return _from_proto(parse(bytes(model), "the given bytes"), "bytes", "the given bytes", _path(source))
+    if isinstance(model, str | os.PathLike):
+        path = _path(model)
+        assert path is not None
+        return _from_proto(read(path), "path", str(path), path)
+    raise OptionError(f"A model is a path, bytes, an onnx.ModelProto or an onnx_ir.Model, not {type(model).__name__}.")
+
+
+def _path(path: str | os.PathLike[str] | None) -> Path | None:
+    if path is None:
+        return None
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ModelFileError(f"{text!r} is not a path.")
+    return Path(text)
+
+
+def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | None) -> LoadedModel:
+    refuse_what_would_be_lost(proto, name)
+    try:
+        model = ir.from_proto(hide_map_types(proto, name))
+    except ir.serde.SerdeError as error:
+        raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
+    _refuse_undefined_values(model, name)
+    folders = folders_of(str(source)) if source is not None else [os.getcwd()]
+    files = DataFiles()
+    for slot in tensor_slots(model):
+        tensor = slot.get()
+        if not isinstance(tensor, ir.ExternalTensor):
+            slot.put(own_tensor(tensor, is_ours=kind != "proto"))
+            continue
+        try:
+            slot.put(within_reach(tensor, folders, files))
+        except OutOfReach as error:
+            if kind == "path":
+                raise ModelFileError(f"{name}: the external data of {tensor.name!r} {error}.") from None
+            slot.put(AbsentTensor(tensor, f"it {error}"))
+    return _loaded(model, kind, source, files, proto)
+
+
+def _from_ir(original: ir.Model) -> LoadedModel:
+    try:
+        model = original.clone()
+    except RuntimeError as error:
+        raise UnsupportedModel(f"The given onnx_ir.Model cannot be copied: {reason_of(error)}") from error
+    model.meta.update(original.meta)
+    _refuse_undefined_values(model, "the given onnx_ir.Model")
+    _cut_shared_parts(model)
+    files = DataFiles()
+    for slot in tensor_slots(model):
+        tensor = slot.get()
+        if not isinstance(tensor, ir.ExternalTensor):
+            slot.put(own_tensor(tensor, is_ours=False))
+            continue
+        if isinstance(tensor, FileTensor):
+            slot.put(FileTensor(tensor, tensor.data, os.fspath(tensor.base_dir)))
+            continue
+        folders = folders_of(os.path.join(tensor.base_dir, "model")) if tensor.base_dir else []
+        try:
+            mine = within_reach(tensor, folders, files)
+            mine.data.readers.append(tensor)
+            slot.put(mine)
+        except OutOfReach as error:
+            slot.put(AbsentTensor(tensor, f"it {error}"))
+    return _loaded(model, "ir", None, files, None)
+
+
+def _loaded(model: ir.Model, kind: _Kind, source: Path | None, files: DataFiles, proto: onnx.ModelProto | None) -> LoadedModel:
+    for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
+        if "ai.onnx" in imports:
+            imports.setdefault("", imports.pop("ai.onnx"))
+    listed = unlist_weights(model)
+    return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
+
+
+def _cut_shared_parts(model: ir.Model) -> None:
+    """Replace what a clone shares with its original and passes may write to: types, and tensors noted on inner values."""
+    for top in (model.graph, *model.functions.values()):
+        for body in (top, *top.subgraphs()):
+            initializers: Sequence[ir.Value] = list(body.initializers.values()) if isinstance(body, ir.Graph) else ()
+            for value in (*body.inputs, *initializers, *(output for node in body for output in node.outputs)):
+                value.type = copy.deepcopy(value.type)
+                if not value.is_initializer():
+                    value.const_value = None
+
+
+def _refuse_undefined_values(model: ir.Model, name: str) -> None:
+    for top in (model.graph, *model.functions.values()):
+        for body in (top, *top.subgraphs()):
+            for node in body:
+                for value in node.inputs:
+                    if value is not None and _is_undefined(value):
+                        raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {value.name!r}, which nothing defines.")
+            for value in body.outputs:
+                if _is_undefined(value):
+                    raise UnsupportedModel(f"{name}: output {value.name!r} of graph {body.name!r} is defined by none of its nodes.")
+            for value in body.initializers.values() if isinstance(body, ir.Graph) else ():
+                if value.const_value is None:
+                    raise UnsupportedModel(f"{name}: initializer {value.name!r} of graph {body.name!r} has no tensor.")
+
+
+def _is_undefined(value: ir.Value) -> bool:
+    return value.producer() is None and not value.is_graph_input() and not value.is_initializer()
+
+

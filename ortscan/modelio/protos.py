@@ -1,0 +1,40 @@
+"""Walks over a ``ModelProto``: every graph with words for where it is, and every dense tensor."""
+
+from collections.abc import Iterator
+
+import onnx
+
+__all__ = ["Body", "bodies_in", "tensors_in"]
+
+Body = onnx.GraphProto | onnx.FunctionProto
+
+
+def bodies_in(proto: onnx.ModelProto) -> Iterator[tuple[Body, str]]:
+    """Yield the main graph, the functions, and all graphs nested in them, each with words for where it is."""
+    yield from _nested(proto.graph, "the main graph")
+    for function in proto.functions:
+        yield from _nested(function, f"function {function.domain}::{function.name}")
+
+
+def _nested(body: Body, where: str) -> Iterator[tuple[Body, str]]:
+    yield body, where
+    for node in body.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _nested(attribute.g, f"{attribute.name} of {node.op_type} {node.name!r} in {where}")
+            elif attribute.type == onnx.AttributeProto.GRAPHS:
+                for number, graph in enumerate(attribute.graphs):
+                    yield from _nested(graph, f"{attribute.name}[{number}] of {node.op_type} {node.name!r} in {where}")
+
+
+def tensors_in(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield every dense tensor: initializers of all graphs, and tensors in attributes of all nodes."""
+    for body, _ in bodies_in(proto):
+        if isinstance(body, onnx.GraphProto):
+            yield from body.initializer
+        for node in body.node:
+            for attribute in node.attribute:
+                if attribute.type == onnx.AttributeProto.TENSOR and not attribute.ref_attr_name:
+                    yield attribute.t
+                elif attribute.type == onnx.AttributeProto.TENSORS:
+                    yield from attribute.tensors

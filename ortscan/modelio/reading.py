@@ -1,0 +1,94 @@
+"""From a file or bytes to a ``ModelProto``; whatever is not a model is one clear error that names where it came from."""
+
+import mmap
+import os
+import stat
+from pathlib import Path
+
+import onnx
+from google.protobuf.json_format import ParseError as JsonError
+from google.protobuf.message import DecodeError
+from google.protobuf.text_format import ParseError as TextError
+
+from rewrites.errors import ModelFileError, UnsupportedModel
+
+__all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "require_model"]
+
+PROTOBUF_LIMIT = (1 << 31) - 1
+_OLDEST_IR = 3
+_FOREIGN = {
+    b"version https://git-lfs": "a Git LFS pointer, not the model itself (fetch it with `git lfs pull`)",
+    b"PK\x03\x04": "a zip archive, not an ONNX model",
+    b"\x89HDF": "an HDF5 file, not an ONNX model",
+}
+
+
+def format_of(path: Path) -> str:
+    """Tell onnx's name of the format by the suffix: ``protobuf``, ``textproto``, ``json`` or ``onnxtxt``."""
+    return onnx.serialization.registry.get_format_from_file_extension(path.suffix.lower()) or "protobuf"
+
+
+def read(path: Path) -> onnx.ModelProto:
+    """Read the model at ``path``, leaving external data where it is.
+
+    Raises:
+        ModelFileError: nothing can be read there, or what is there is not a model.
+        UnsupportedModel: the model's format is older or newer than can be read in full.
+    """
+    name = str(path)
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return parse(file.read(), name)
+            if status.st_size == 0:
+                raise ModelFileError(f"{name} is empty.")
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise ModelFileError(f"{name} does not exist.") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{name} is a folder, not a model file.") from None
+    except OSError as error:
+        raise ModelFileError(f"{name} cannot be read: {error.strerror}.") from None
+    return parse(memoryview(mapped), name, format_of(path))
+
+
+def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onnx.ModelProto:
+    """Parse a serialised model; ``name`` says in errors where it came from. Raises as ``read`` does."""
+    head = bytes(content[:32])
+    if not head:
+        raise ModelFileError(f"{name} is empty.")
+    foreign = next((what for magic, what in _FOREIGN.items() if head.startswith(magic)), None)
+    if head[4:8] == b"ORTM":
+        foreign = "in the ORT format; give the ONNX file it was made from"
+    if foreign:
+        raise ModelFileError(f"{name} is {foreign}.")
+    if form == "protobuf" and len(content) > PROTOBUF_LIMIT:
+        raise ModelFileError(f"{name} is larger than 2 GB, more than a protobuf message can be.")
+    try:
+        if form == "protobuf":
+            proto = onnx.ModelProto.FromString(content)
+        elif form == "onnxtxt":
+            proto = onnx.parser.parse_model(str(content, "utf-8"))
+        else:
+            proto = onnx.serialization.registry.get(form).deserialize_proto(bytes(content), onnx.ModelProto())
+    except (DecodeError, JsonError, TextError, onnx.parser.ParseError, UnicodeError):
+        raise ModelFileError(f"{name} is not an ONNX model, or is cut short.") from None
+    require_model(proto, name)
+    return proto
+
+
+def require_model(proto: onnx.ModelProto, name: str) -> None:
+    """Raise unless ``proto`` has what every model has: a graph, operator sets, and a format version that can be read in full."""
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise ModelFileError(f"{name} holds no graph, so it is not an ONNX model.")
+    if not proto.ir_version:
+        raise ModelFileError(f"{name} has no ir_version, so it is not an ONNX model.")
+    if proto.ir_version < _OLDEST_IR:
+        raise UnsupportedModel(f"{name} has IR version {proto.ir_version}; versions before {_OLDEST_IR} had no operator sets.")
+    if proto.ir_version > onnx.IR_VERSION:
+        raise UnsupportedModel(
+            f"{name} has IR version {proto.ir_version}, newer than {onnx.IR_VERSION}, the newest that onnx {onnx.__version__} knows."
+        )
+    if not proto.opset_import:
+        raise ModelFileError(f"{name} names no operator set (opset_import), so it is cut short or not an ONNX model.")

@@ -1,0 +1,83 @@
+"""Refuses models that ``onnx_ir`` would silently damage: what it drops or merges is looked for in the protobuf first.
+
+Dropped by it: sparse_initializer, training_info, initializers without a name. Merged: things that share a name which must be
+unique. Not representable: sparse attributes, attributes without a type, bytes that are not UTF-8. Data is never read.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import onnx
+
+from ortscan.modelio.map_types import holds_map
+from ortscan.modelio.protos import Body, bodies_in
+from rewrites.errors import UnsupportedModel
+
+__all__ = ["refuse_what_would_be_lost"]
+
+_A = onnx.AttributeProto
+_SPARSE = (_A.SPARSE_TENSOR, _A.SPARSE_TENSORS)
+
+
+def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
+    """Raise UnsupportedModel, naming what and where, if ``proto`` holds something that would not survive."""
+    if proto.training_info:
+        raise UnsupportedModel(f"{name} holds training_info, which would be lost.")
+    for body, where in bodies_in(proto):
+        loss = _loss_in_graph(body) if isinstance(body, onnx.GraphProto) else None
+        loss = loss or _loss_in_nodes(body)
+        if loss:
+            raise UnsupportedModel(f"{name}: {loss} in {where}.")
+
+
+def _loss_in_graph(graph: onnx.GraphProto) -> str | None:
+    if graph.sparse_initializer:
+        return f"sparse initializer {graph.sparse_initializer[0].values.name!r}, which would be lost,"
+    if not all(tensor.name for tensor in graph.initializer):
+        return "an initializer without a name"
+    for what, names in (
+        ("initializers", [tensor.name for tensor in graph.initializer]),
+        ("inputs", [info.name for info in graph.input]),
+    ):
+        if twice := _repeated(names):
+            return f"two {what} named {twice!r}"
+    return None
+
+
+def _loss_in_nodes(body: Body) -> str | None:
+    for node in body.node:
+        label = f"{node.op_type} {node.name!r}"
+        if not all(isinstance(text, str) for text in (node.op_type, node.domain, node.name, *node.input, *node.output)):
+            return f"a name that is not UTF-8 at {label}"
+        if twice := _repeated([attribute.name for attribute in node.attribute]):
+            return f"two attributes {twice!r} of {label}"
+        for attribute in node.attribute:
+            if loss := _loss_in_attribute(attribute):
+                return f"{loss} {attribute.name!r} of {label}"
+    return None
+
+
+def _loss_in_attribute(attribute: onnx.AttributeProto) -> str | None:
+    if attribute.ref_attr_name:
+        return None
+    if attribute.type == _A.UNDEFINED:
+        return "attribute without a type,"
+    if attribute.type in _SPARSE:
+        return "sparse attribute"
+    if attribute.type == _A.STRINGS and not all(_is_utf8(text) for text in attribute.strings):
+        return "strings that are not UTF-8 in attribute"
+    if any(holds_map(kind) for kind in (attribute.tp, *attribute.type_protos)):
+        return "map type in attribute"
+    return None
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""From a loaded model back to the kind of thing the caller gave, or to a file."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio import reading
+from ortscan.modelio.data_layout import write_data
+from ortscan.modelio.destination import data_path, destination
+from ortscan.modelio.loaded import LoadedModel, restore_interface, settle_new_initializers, to_proto
+from ortscan.modelio.loading import load
+from ortscan.modelio.replacing import Replacement
+from ortscan.modelio.serialising import external_slots, serialised
+from ortscan.modelio.slots import AttributeSlot, Slot, tensor_slots
+from ortscan.modelio.tensors import AbsentTensor, FileTensor, bytes_needed
+from rewrites.errors import ModelFileError
+
+__all__ = ["give_back", "save"]
+
+_SMALL = 1024
+
+
+def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
+    """Give an ``ir.Model`` for one, a ``ModelProto`` for anything else, with the interface as declared.
+
+    A model that came by path has its external data loaded (as ``onnx.load`` does) unless ``references`` asks for references,
+    which are relative to the source's folder. Other models keep the references they came with.
+
+    Raises:
+        InvariantBroken: the interface is not what it was, or the model cannot be serialised.
+    """
+    restore_interface(loaded)
+    settle_new_initializers(loaded)
+    external = external_slots(tensor_slots(loaded.model))
+    if loaded.kind == "ir":
+        for slot in external:
+            tensor = slot.get()
+            if isinstance(tensor, AbsentTensor):
+                slot.put(tensor.as_it_came())
+        return loaded.model
+    return serialised(loaded, external) if loaded.kind == "path" and not references else to_proto(loaded)
+
+
+def save(
+    model: LoadedModel | ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    as_external_data: bool | None = None,
+) -> None:
+    """Write a model to ``path``; the suffix tells the format, as for ``onnx.save``.
+
+    A ``LoadedModel`` is written with its interface as declared, an ``ir.Model`` as it is; neither is changed by it.
+    Tensors of more than 1 KiB go to ``NAME.data`` beside the output if the model has external data, if asked to, or if the
+    file would exceed 2 GB; smaller ones are always embedded. ``source`` is the file the model was read from. Files are
+    written aside and then replace what is there, so the output may be the source.
+
+    Raises:
+        ModelFileError: nothing can be written there, or not in this form; what was there before is still there.
+        InvariantBroken: the interface is not what it was, or the model cannot be serialised.
+    """
+    loaded = model if isinstance(model, LoadedModel) else load(model)
+    restore_interface(loaded)
+    settle_new_initializers(loaded)
+    came_from = Path(source) if source is not None else loaded.source
+    slots = list(tensor_slots(loaded.model))
+    for slot in slots:
+        tensor = slot.get()
+        if isinstance(tensor, AbsentTensor):
+            raise ModelFileError(f"{path} cannot be written: the external data of {tensor.name!r} cannot be read, as {tensor.why}.")
+    try:
+        target = destination(path)
+        proto = None if _wants_data_file(slots, as_external_data) else serialised(loaded, external_slots(slots))
+        if proto is not None and proto.ByteSize() > reading.PROTOBUF_LIMIT:
+            if as_external_data is False:
+                raise ModelFileError(f"{path} cannot be written: it would exceed 2 GB without external data.")
+            proto = None
+        with Replacement() as files:
+            if proto is None:
+                _write_with_data(loaded, slots, Path(path), target, came_from, files)
+            else:
+                _write_model(proto, target, files)
+                files.commit()
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def _wants_data_file(slots: Sequence[Slot], as_external_data: bool | None) -> bool:
+    if as_external_data is not None:
+        return as_external_data
+    tensors = [slot.get() for slot in slots]
+    is_used = any(isinstance(tensor, ir.ExternalTensor) and bytes_needed(tensor) > _SMALL for tensor in tensors)
+    return is_used or sum(map(bytes_needed, tensors)) > reading.PROTOBUF_LIMIT
+
+
+def _write_with_data(
+    loaded: LoadedModel, slots: Sequence[Slot], given: Path, target: Path, source: Path | None, files: Replacement
+) -> None:
+    outside = [slot for slot in slots if _belongs_outside(slot)]
+    inside = [slot for slot in external_slots(slots) if not _belongs_outside(slot)]
+    if not outside:
+        _write_model(serialised(loaded, inside), target, files)
+        files.commit()
+        return
+    if os.path.realpath(given.parent) != str(target.parent):
+        raise ModelFileError(
+            f"{given} is a symbolic link into another folder, and the model has external data, which only one of them could find; "
+            f"give {target} as the output."
+        )
+    used = {file: None for file in (*loaded.files, *(t.data for slot in slots if isinstance(t := slot.get(), FileTensor)))}
+    data = data_path(target, source, used)
+    moved = write_data(outside, files.open(data), data.name)
+    _write_model(serialised(loaded, inside, moved), target, files)
+    overwritten = [file for file in used if file.is_now_at(data)]
+    files.commit()
+    for file in overwritten:
+        for reader in file.readers:
+            reader.invalidate()
+
+
+def _belongs_outside(slot: Slot) -> bool:
+    tensor = slot.get()
+    return bytes_needed(tensor) > _SMALL and (not isinstance(slot, AttributeSlot) or isinstance(tensor, ir.ExternalTensor))
+
+
+def _write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
+    form = reading.format_of(target)
+    if proto.ByteSize() > reading.PROTOBUF_LIMIT:
+        raise ModelFileError(f"{target} cannot be written: it would exceed 2 GB without its initializers.")
+    if form == "onnxtxt":
+        content = onnx.printer.to_text(proto).encode()
+    else:
+        content = onnx.serialization.registry.get(form).serialize_proto(proto)
+    if form != "protobuf" and reading.parse(content, str(target), form) != proto:
+        raise ModelFileError(f"{target} cannot be written: the {form} format does not hold all of this model; write .onnx instead.")
+    files.open(target).write(content)

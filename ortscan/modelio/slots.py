@@ -1,0 +1,86 @@
+"""Every place in an ``onnx_ir.Model`` that holds a tensor: initializers of all graphs, attributes of all nodes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "substituted", "tensor_slots"]
+
+
+@dataclass(frozen=True)
+class InitializerSlot:
+    """The tensor of an initializer."""
+
+    value: ir.Value
+
+    def get(self) -> ir.TensorProtocol:
+        """Give the tensor."""
+        assert self.value.const_value is not None
+        return self.value.const_value
+
+    def put(self, tensor: ir.TensorProtocol) -> None:
+        """Replace the tensor."""
+        self.value.const_value = tensor
+
+
+@dataclass(frozen=True)
+class AttributeSlot:
+    """A tensor, or one of a list of tensors, in an attribute."""
+
+    node: ir.Node
+    attribute: str
+    index: int | None
+
+    def get(self) -> ir.TensorProtocol:
+        """Give the tensor."""
+        attribute = self.node.attributes[self.attribute]
+        return attribute.as_tensor() if self.index is None else attribute.as_tensors()[self.index]
+
+    def put(self, tensor: ir.TensorProtocol) -> None:
+        """Replace the tensor."""
+        old = self.node.attributes[self.attribute]
+        if self.index is None:
+            new = ir.AttrTensor(old.name, tensor, doc_string=old.doc_string)
+        else:
+            tensors = list(old.as_tensors())
+            tensors[self.index] = tensor
+            new = ir.AttrTensors(old.name, tensors, doc_string=old.doc_string)
+        self.node.attributes[self.attribute] = new
+
+
+Slot = InitializerSlot | AttributeSlot
+
+
+def tensor_slots(model: ir.Model) -> Iterator[Slot]:
+    """Yield all slots of the main graph, the functions, and the graphs nested in them."""
+    for top in (model.graph, *model.functions.values()):
+        for body in (top, *top.subgraphs()):
+            if isinstance(body, ir.Graph):
+                yield from (InitializerSlot(v) for v in body.initializers.values() if v.const_value is not None)
+            for node in body:
+                yield from _of_node(node)
+
+
+@contextmanager
+def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[None]:
+    """Put other tensors into slots, and the old ones back at the end."""
+    old = [(slot, slot.get()) for slot, _ in tensors]
+    try:
+        for slot, tensor in tensors:
+            slot.put(tensor)
+        yield
+    finally:
+        for slot, tensor in old:
+            slot.put(tensor)
+
+
+def _of_node(node: ir.Node) -> Iterator[AttributeSlot]:
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.TENSOR:
+            yield AttributeSlot(node, name, None)
+        elif attribute.type == ir.AttributeType.TENSORS:
+            yield from (AttributeSlot(node, name, index) for index in range(len(attribute.as_tensors())))

@@ -1,0 +1,154 @@
+"""Tensors of a loaded model: they share data with the caller's model or its files, and nothing else.
+
+``onnx_ir`` lets a tensor be shared by a model, its clone and the protobuf it came from, and writes names into it when values
+are renamed. Each loaded model therefore has tensor objects of its own.
+"""
+
+import copy
+import math
+from typing import Any, BinaryIO
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.data_files import DataFile
+from rewrites.errors import UnsupportedModel
+
+__all__ = ["AbsentTensor", "FileTensor", "MessageTensor", "bytes_needed", "own_tensor", "props_of"]
+
+
+class MessageTensor(ir.serde.TensorProtoTensor):
+    """A tensor in a protobuf message; renaming copies the message first where it belongs to the caller."""
+
+    __slots__ = ("_is_ours",)
+
+    def __init__(self, message: onnx.TensorProto, *, is_ours: bool) -> None:
+        super().__init__(message)
+        self._is_ours = is_ours
+
+    @property
+    def name(self) -> str:
+        """The name in the message."""
+        return self.raw.name
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        if value == self.raw.name:
+            return
+        if not self._is_ours:
+            message = onnx.TensorProto()
+            message.CopyFrom(self.raw)
+            super().__init__(message)
+            self._is_ours = True
+        self.raw.name = value or ""
+
+    @property
+    def metadata_props(self) -> dict[str, str]:
+        """Nothing: serialisation copies the message, which has them, and would add these a second time."""
+        return {}
+
+
+class FileTensor(ir.ExternalTensor):
+    """A tensor in a file of external data; serialised as a reference to it."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, like: ir.ExternalTensor, data: DataFile, base_dir: str) -> None:
+        super().__init__(**_described(like), base_dir=base_dir)
+        self.data = data
+
+    def numpy(self) -> np.ndarray:
+        """Give the array, mapped from the file where its elements are whole bytes."""
+        if self.size == 0:
+            return np.empty(self.shape.numpy(), self.dtype.numpy())
+        content = self.data.view(self.offset or 0, self.nbytes)
+        if self.dtype.bitwidth < 8:
+            message = onnx.TensorProto(data_type=self.dtype.value, dims=self.shape.numpy(), raw_data=bytes(content))
+            return ir.serde.TensorProtoTensor(message).numpy()
+        return np.frombuffer(content, np.dtype(self.dtype.numpy()).newbyteorder("<")).reshape(self.shape.numpy())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Give the array as numpy asks for it."""
+        return np.array(self.numpy(), dtype=dtype, copy=copy) if dtype is not None or copy else self.numpy()
+
+    def tobytes(self) -> bytes:
+        """Give the bytes as they are in the file."""
+        return bytes(self.data.view(self.offset or 0, self.nbytes)) if self.size else b""
+
+    def tofile(self, file: BinaryIO) -> None:
+        """Append the bytes to ``file`` without taking them into memory."""
+        self.data.append_to(file, self.offset or 0, self.nbytes)
+
+
+class AbsentTensor(ir.ExternalTensor):
+    """A reference to external data that is out of reach: it passes through as it is, and reading it raises UnsupportedModel.
+
+    ``valid()`` is False, so code that can do without the data may ask first.
+    """
+
+    __slots__ = ("_was_valid", "why")
+
+    def __init__(self, like: ir.ExternalTensor, why: str) -> None:
+        super().__init__(**_described(like), base_dir=like.base_dir)
+        self.why = why
+        self._was_valid = like.valid()
+        self.invalidate()
+
+    def numpy(self) -> np.ndarray:
+        """Raise UnsupportedModel."""
+        raise self._refusal()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Raise UnsupportedModel."""
+        raise self._refusal()
+
+    def tobytes(self) -> bytes:
+        """Raise UnsupportedModel."""
+        raise self._refusal()
+
+    def tofile(self, file: BinaryIO) -> None:
+        """Raise UnsupportedModel."""
+        raise self._refusal()
+
+    def as_it_came(self) -> ir.ExternalTensor:
+        """Give the reference as an ordinary tensor again."""
+        tensor = ir.ExternalTensor(**_described(self), base_dir=self.base_dir)
+        if not self._was_valid:
+            tensor.invalidate()
+        return tensor
+
+    def _refusal(self) -> UnsupportedModel:
+        return UnsupportedModel(f"The data of {self.name!r} is needed but {self.why}; give the model as a path.")
+
+
+def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:
+    """Give a tensor object of our own with the same data, for one that is not external."""
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        return MessageTensor(tensor.raw, is_ours=is_ours)
+    return tensor if is_ours else copy.copy(tensor)
+
+
+def props_of(tensor: ir.TensorProtocol) -> dict[str, str]:
+    """Give the metadata of a tensor."""
+    if isinstance(tensor, MessageTensor):
+        return {entry.key: entry.value for entry in tensor.raw.metadata_props}
+    return dict(tensor.metadata_props)
+
+
+def bytes_needed(tensor: ir.TensorProtocol) -> int:
+    """Give the size in bytes; 0 for strings, which have none."""
+    return 0 if tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED) else math.ceil(tensor.size * tensor.dtype.bitwidth / 8)
+
+
+def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
+    return {
+        "location": tensor.location,
+        "offset": tensor.offset,
+        "length": tensor.length,
+        "dtype": tensor.dtype,
+        "shape": tensor.shape,
+        "name": tensor.name,
+        "doc_string": tensor.doc_string,
+        "metadata_props": dict(tensor.metadata_props),
+    }

@@ -1,0 +1,134 @@
+"""Making input values of any type, for given sizes and for what the input is used for."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.verification.plan import Point
+from ortscan.verification.roles import Role
+from ortscan.verification.specs import Spec
+from rewrites.errors import OptionError
+
+__all__ = ["ATTEMPTS", "is_integer", "make_value", "numpy_type", "shape_of", "unmakeable"]
+
+ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
+"""How integers are drawn, in this order while the original refuses them."""
+
+_WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
+_MIXED = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
+
+
+def numpy_type(elem_type: int) -> np.dtype[Any]:
+    """The numpy type of an ONNX element type; strings are objects."""
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def is_integer(spec: Spec) -> bool:
+    """Whether the values of an input are whole numbers, which more often than not have a meaning."""
+    return spec.elem_type in _INTEGERS
+
+
+def unmakeable(spec: Spec) -> str | None:
+    """Why no value can be made up for an input, or None."""
+    if spec.kind == "other":
+        return f"input '{spec.name}' is {spec.declared}: pass it in inputs"
+    if spec.dims is None:
+        return f"input '{spec.name}' has no declared rank: pass it in inputs, or its shape in shapes"
+    if spec.elem_type not in _MAKEABLE:
+        return f"input '{spec.name}' is {spec.declared}, which onnxruntime cannot be fed from Python"
+    return None
+
+
+def shape_of(spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a tensor input where the free dimensions have ``sizes``."""
+    return tuple(dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims or ())
+
+
+def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: int) -> Any:
+    """A value for one input: an array, a list of arrays for a sequence.
+
+    The same arguments give the same value. Raises OptionError where `unmakeable` has a reason.
+    """
+    reason = unmakeable(spec)
+    if reason is not None:
+        raise OptionError(reason)
+    random = np.random.default_rng([seed, point.draw, zlib.crc32(spec.name.encode("utf-8", "surrogatepass"))])
+    shape = shape_of(spec, point.sizes)
+    if spec.kind == "sequence":
+        return [_make_array(spec, shape, point, role, attempt, random) for _ in range(1 + point.draw % 3)]
+    return _make_array(spec, shape, point, role, attempt, random)
+
+
+def _make_array(
+    spec: Spec, shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
+) -> np.ndarray:
+    dtype = numpy_type(spec.elem_type)
+    if spec.name in point.trips:
+        return np.full(shape, point.trips[spec.name]).astype(dtype)
+    if spec.elem_type == onnx.TensorProto.STRING:
+        return np.asarray(random.choice(np.array(_WORDS, object), shape), object)
+    if spec.elem_type == onnx.TensorProto.BOOL:
+        return _truths(shape, point.kind, random)
+    if is_integer(spec) or role is not None:
+        return _whole_numbers(dtype, shape, point, role, attempt, random)
+    return np.asarray(_floats(shape, point.kind, random)).astype(dtype)
+
+
+def _floats(shape: Sequence[int], kind: str, random: np.random.Generator) -> np.ndarray:
+    match kind:
+        case "zeros":
+            return np.zeros(shape)
+        case "large":
+            return 10 * random.standard_normal(shape)
+        case "mixed":
+            return random.choice(_MIXED, shape)
+    return random.standard_normal(shape)
+
+
+def _truths(shape: Sequence[int], kind: str, random: np.random.Generator) -> np.ndarray:
+    share = {"zeros": 0.0, "large": 1.0, "mixed": 0.2}.get(kind, 0.5)
+    return np.asarray(random.random(shape) < share)
+
+
+def _whole_numbers(
+    dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
+) -> np.ndarray:
+    low, high = _bounds(dtype, shape, point, role, attempt)
+    values = np.asarray(random.integers(low, high, shape, endpoint=True))
+    if point.kind == "zeros":
+        values = np.full(shape, max(low, min(0, high)))
+    elif role is not None and role.positive and values.size:
+        values.reshape(-1)[0] = high
+    return values.astype(dtype)
+
+
+def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str) -> tuple[int, int]:
+    least = 1 if role is not None and role.positive else 0
+    match attempt:
+        case "zeros":
+            return least, least
+        case "ones":
+            return 1, 1
+        case "0 or 1":
+            return least, 1
+        case "below smallest size":
+            return least, max(least, min((size for size in (*point.sizes.values(), *shape) if size > 1), default=2) - 1)
+    bounds = None if role is None else role.bounds(point.sizes)
+    if bounds is not None:
+        return bounds
+    if role is not None:
+        return least, least + 2
+    signed = dtype.kind != "u" and not dtype.name.startswith("uint")
+    return (-5, 9) if signed else (0, 9)
+
+
+_TYPES = onnx.TensorProto
+_INTEGERS = frozenset(
+    [_TYPES.INT8, _TYPES.INT16, _TYPES.INT32, _TYPES.INT64, _TYPES.UINT8, _TYPES.UINT16, _TYPES.UINT32, _TYPES.UINT64]
+)
+_FLOATS = frozenset([_TYPES.FLOAT, _TYPES.DOUBLE, _TYPES.FLOAT16, _TYPES.BFLOAT16])
+_FLOATS8 = frozenset([_TYPES.FLOAT8E4M3FN, _TYPES.FLOAT8E4M3FNUZ, _TYPES.FLOAT8E5M2, _TYPES.FLOAT8E5M2FNUZ])
+_MAKEABLE = _INTEGERS | _FLOATS | _FLOATS8 | {_TYPES.BOOL, _TYPES.STRING}

@@ -1,0 +1,128 @@
+"""Inputs and shapes as the caller gave them, checked against what the model declares."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.verification.feeds import numpy_type
+from ortscan.verification.specs import Spec
+from rewrites.errors import ModelFileError, OptionError
+
+__all__ = ["Given", "ranked", "read_inputs", "with_arrays", "with_shapes"]
+
+Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+
+
+def read_inputs(inputs: Given, specs: Sequence[Spec], optional: Iterable[str]) -> list[dict[str, Any]]:
+    """The input sets, each by input name and with arrays for tensors.
+
+    ``optional`` names the inputs that need not be fed. A path is an .npz whose keys are input names, or ``in:`` and the name
+    (other keys are then left alone).
+
+    Raises:
+        OptionError: there is no set; an unknown name; a type, rank or fixed size that is not the model's.
+        ModelFileError: the .npz cannot be read.
+    """
+    known = {spec.name: spec for spec in specs}
+    optional = set(optional)
+    if isinstance(inputs, str | os.PathLike):
+        sets: Sequence[Mapping[str, Any]] = [_read_npz(inputs, {*known, *optional})]
+    else:
+        sets = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+    if not sets:
+        raise OptionError("inputs is an empty list: there is nothing to compare")
+    for names in sets:
+        for name in names:
+            if name not in known and name not in optional:
+                raise OptionError(f"inputs has '{name}', but the model's inputs are {', '.join(map(repr, known)) or 'none'}")
+    return [{name: _checked(known.get(name), value) for name, value in values.items()} for values in sets]
+
+
+def with_shapes(specs: Sequence[Spec], shapes: Mapping[str, Sequence[int | None]]) -> tuple[list[Spec], dict[str, int]]:
+    """The inputs with ranks declared by ``shapes`` where the model declares none, and the sizes of free dimensions it fixes.
+
+    None or -1 leaves a size free.
+
+    Raises:
+        OptionError: an unknown name, another rank, another size than a fixed one, or two sizes for one dimension.
+    """
+    names = [spec.name for spec in specs]
+    for name in shapes:
+        if name not in names:
+            raise OptionError(f"shapes has '{name}', but the model's inputs are {', '.join(map(repr, names)) or 'none'}")
+    specs = [ranked(spec, len(shapes[spec.name])) if spec.name in shapes else spec for spec in specs]
+    sizes: dict[str, int] = {}
+    for spec in specs:
+        shape = shapes.get(spec.name, spec.dims)
+        if len(shape or ()) != len(spec.dims or ()):
+            raise OptionError(f"shapes gives '{spec.name}' rank {len(shape or ())}, but the model declares {len(spec.dims or ())}")
+        for dim, size in zip(spec.dims or (), shape or (), strict=True):
+            if size == dim or size in (None, -1):
+                continue
+            if isinstance(dim, int):
+                raise OptionError(f"shapes gives '{spec.name}' the size {size} where the model declares {dim}")
+            if sizes.setdefault(dim, int(size or 0)) != size:
+                raise OptionError(f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}")
+    return specs, sizes
+
+
+def ranked(spec: Spec, rank: int) -> Spec:
+    """``spec`` with ``rank`` anonymous dimensions, where no rank is declared."""
+    return spec if spec.dims is not None else replace(spec, dims=tuple(f"{spec.name}[{axis}]" for axis in range(rank)))
+
+
+def with_arrays(specs: Sequence[Spec], values: Mapping[str, Any]) -> tuple[list[Spec], dict[str, int]]:
+    """The same for given arrays. Where a symbol has several sizes the first counts: onnxruntime does not mind."""
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    specs = [ranked(spec, arrays[spec.name].ndim) if spec.name in arrays else spec for spec in specs]
+    sizes: dict[str, int] = {}
+    for spec in specs:
+        if spec.name in arrays:
+            for dim, size in zip(spec.dims or (), arrays[spec.name].shape, strict=True):
+                if isinstance(dim, str):
+                    sizes.setdefault(dim, size)
+    return specs, sizes
+
+
+def _read_npz(path: str | os.PathLike[str], names: set[str]) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ModelFileError(f"{os.fspath(path)} is not an .npz file")
+            keys = {key.removeprefix("in:"): key for key in archive.files if key.startswith("in:") and key not in names}
+            return {name: archive[key] for name, key in (keys or {key: key for key in archive.files}).items()}
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be read as .npz: {error}") from error
+
+
+def _checked(spec: Spec | None, value: Any) -> Any:
+    if spec is None:
+        return np.asarray(value)
+    if spec.kind == "other" or (spec.optional and value is None):
+        return value
+    if spec.kind == "sequence":
+        if not isinstance(value, list | tuple):
+            raise OptionError(f"inputs['{spec.name}'] must be a list of arrays: the model takes {spec.declared}")
+        return [_checked_array(spec, item) for item in value]
+    return _checked_array(spec, value)
+
+
+def _checked_array(spec: Spec, value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    wanted = numpy_type(spec.elem_type)
+    if spec.elem_type == onnx.TensorProto.STRING:
+        if array.dtype.kind not in "OSU":
+            raise OptionError(f"inputs['{spec.name}'] is {array.dtype}, but the model takes strings")
+        return array.astype(object)
+    if array.dtype != wanted:
+        raise OptionError(f"inputs['{spec.name}'] is {array.dtype}, but the model takes {wanted}")
+    if spec.dims is not None and len(spec.dims) != array.ndim:
+        raise OptionError(f"inputs['{spec.name}'] has rank {array.ndim}, but the model takes rank {len(spec.dims)}")
+    for axis, dim in enumerate(spec.dims or ()):
+        if isinstance(dim, int) and dim != array.shape[axis]:
+            raise OptionError(f"inputs['{spec.name}'] has size {array.shape[axis]} in axis {axis}, but the model takes {dim}")
+    return array

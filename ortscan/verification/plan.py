@@ -1,0 +1,108 @@
+"""Choosing the cases: which sizes and trip counts to try together, and which kind of values.
+
+Every free dimension and trip count takes 1, 2, 3, a prime and a large value, each at least once; the first case has all of
+them different, one has all of them least. The number of cases is bounded, so this is no full product: in case ``i`` the k-th
+dimension takes its ``(i + k)``-th value.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Axis", "Point", "dimension_values", "plan_cases", "plan_nothing_cases", "plan_uniform_cases", "TRIP_VALUES"]
+
+TRIP_VALUES = (3, 1, 2, 0, 7)
+
+_MOST_SIZE_CASES = 12
+_LARGE = (33, 61, 17, 29)
+_USUAL = (3, 2, 7, 5, 4, 6, 8)
+_UNIFORM = (2, 4, 8, 16, 32, 64, 128, 224, 256)
+_KINDS = ("large", "mixed", "zeros")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing that varies: dimensions that are equal, or one trip count. The first value is the usual one.
+
+    Dimensions in different ``parts`` may differ where one of them is 1 (broadcasting).
+    """
+
+    parts: tuple[tuple[str, ...], ...]
+    values: tuple[int, ...]
+    trips: bool = False
+
+    @property
+    def free(self) -> bool:
+        """Whether this is a dimension with more than one size to try."""
+        return not self.trips and len(self.values) > 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case to try: sizes of dimensions and trip counts by name, the kind of values, and a number to draw them with.
+
+    ``override`` also replaces the defaults of inputs that have one.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    trips: Mapping[str, int] = field(default_factory=dict)
+    kind: str = "normal"
+    draw: int = 0
+    override: bool = False
+
+
+def dimension_values(position: int) -> tuple[int, ...]:
+    """The sizes the ``position``-th free dimension is tried with, the usual one first."""
+    return tuple(dict.fromkeys((_USUAL[position % len(_USUAL)], 1, 2, 3, 7, _LARGE[position % len(_LARGE)])))
+
+
+def plan_cases(axes: Sequence[Axis], *, override: bool = False) -> list[Point]:
+    """The cases for ``axes``; ``override`` adds one that replaces defaults."""
+    rows = list(dict.fromkeys(_rows(axes)))[:_MOST_SIZE_CASES] if axes else [()]
+    usual = rows[0]
+    points = [_point(axes, row, draw) for draw, row in enumerate(rows)]
+    if len(rows) == 1:
+        points += [_point(axes, usual, 100 + draw) for draw in range(3)]
+    points += [_point(axes, usual, 200 + draw, kind) for draw, kind in enumerate(_KINDS)]
+    points += _broadcast_points(axes, usual)
+    if override:
+        points.append(_point(axes, usual, 400, override=True))
+    return points
+
+
+def plan_uniform_cases(axes: Sequence[Axis]) -> list[Point]:
+    """Cases with all free dimensions equal, for models that run with nothing else."""
+    if not any(axis.free for axis in axes):
+        return []
+    rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM]
+    return [_point(axes, row, 500 + draw) for draw, row in enumerate(rows)]
+
+
+def plan_nothing_cases(axes: Sequence[Axis]) -> list[Point]:
+    """Cases with one dimension of size zero each."""
+    rows = [[0 if axis is empty else axis.values[0] for axis in axes] for empty in axes if empty.free]
+    return [_point(axes, row, 600 + draw) for draw, row in enumerate(rows[:4])]
+
+
+def _rows(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
+    yield tuple(axis.values[0] for axis in axes)
+    yield tuple(min(axis.values) for axis in axes)
+    for shift in range(max(len(axis.values) for axis in axes)):
+        yield tuple(axis.values[(shift + position) % len(axis.values)] for position, axis in enumerate(axes))
+    for extreme in axes:
+        for pick in (max, min):
+            yield tuple(pick(axis.values) if axis is extreme else axis.values[0] for axis in axes)
+
+
+def _broadcast_points(axes: Sequence[Axis], usual: Sequence[int]) -> Iterator[Point]:
+    for axis in axes:
+        for draw, part in enumerate(axis.parts[:3] if len(axis.parts) > 1 and axis.free else ()):
+            point = _point(axes, usual, 300 + draw)
+            yield Point({**point.sizes, **dict.fromkeys(part, 1)}, point.trips, draw=point.draw)
+
+
+def _point(axes: Sequence[Axis], row: Sequence[int], draw: int, kind: str = "normal", override: bool = False) -> Point:
+    sizes: dict[str, int] = {}
+    trips: dict[str, int] = {}
+    for axis, size in zip(axes, row, strict=True):
+        (trips if axis.trips else sizes).update(dict.fromkeys((name for part in axis.parts for name in part), size))
+    return Point(sizes, trips, kind, draw, override)

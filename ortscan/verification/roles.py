@@ -1,0 +1,165 @@
+"""What the inputs of a model are used for, as far as that decides which values they can take.
+
+    Gather(table [100, 8], ids)      ->   ids in 0..99
+    LSTM(..., sequence_lens)         ->   sequence_lens in 1..T
+    Loop(n, ...)                     ->   n is a trip count
+
+The value of an input is followed through what keeps or merely shifts it (Cast, Reshape, Add, bodies of loops, ...) to such uses.
+All of it is advice: where it is wrong the original fails, and other values are tried.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortscan.verification.analysis import Analysis
+
+__all__ = ["Role", "find_roles"]
+
+_CARRIED_FROM_FIRST = frozenset(
+    "Cast CastLike Identity Reshape Squeeze Unsqueeze Flatten Transpose Slice Gather GatherElements GatherND Expand Tile Split "
+    "Div Mod Clip Abs Neg ReduceMax ReduceMin ReduceSum CumSum Pad Dropout Floor Ceil Round SequenceAt ConcatFromSequence "
+    "OptionalGetElement".split()
+)
+_CARRIED_FROM_ANY = frozenset("Add Sub Mul Min Max Sum Concat SequenceConstruct SequenceInsert".split())
+_CARRIED_FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
+
+_SMALL: Mapping[tuple[str, int], tuple[int, int]] = {
+    ("Range", 0): (0, 1),
+    ("Range", 1): (2, 5),
+    ("Range", 2): (1, 1),
+    ("ConstantOfShape", 0): (1, 3),
+    ("Tile", 1): (1, 3),
+    ("Expand", 1): (1, 3),
+    ("Pad", 1): (0, 2),
+    ("TopK", 1): (1, 1),
+    ("Slice", 1): (0, 0),
+    ("Slice", 2): (1, 4),
+    ("Slice", 3): (0, 0),
+    ("Slice", 4): (1, 2),
+    ("Squeeze", 1): (0, 0),
+    ("Unsqueeze", 1): (0, 0),
+    ("CumSum", 1): (0, 0),
+    ("SequenceAt", 1): (0, 0),
+    ("OneHot", 1): (2, 5),
+}
+
+
+@dataclass(frozen=True)
+class Role:
+    """Values run from ``low`` to the least of ``highs``, each a number, or the name of a dimension plus a number."""
+
+    low: int = 0
+    highs: tuple[tuple[int | str, int], ...] = ()
+    trips: bool = False
+    positive: bool = False
+
+    def bounds(self, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+        """The least and greatest value where the dimensions have ``sizes``; None where there is no upper bound."""
+        highs = [(size if isinstance(size, int) else sizes[size]) + plus for size, plus in self.highs]
+        return (self.low, max(self.low, min(highs))) if highs else None
+
+
+def find_roles(analysis: Analysis) -> dict[str, Role]:
+    """The role of every input that has one, by name."""
+    owners = {
+        id(attribute.as_graph()): node
+        for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
+        for attribute in node.attributes.values()
+        if attribute.type == ir.AttributeType.GRAPH
+    }
+    roles = {}
+    for value in analysis.model.graph.inputs:
+        uses = [role for role in _uses(value, analysis, owners) if role is not None]
+        if uses:
+            roles[value.name or ""] = Role(
+                low=max(role.low for role in uses),
+                highs=tuple(dict.fromkeys(high for role in uses for high in role.highs)),
+                trips=any(role.trips for role in uses),
+                positive=any(role.positive for role in uses),
+            )
+    return roles
+
+
+def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[int, ir.Node]) -> Iterator[Role | None]:
+    pending, seen = [start], {id(start)}
+    while pending:
+        value = pending.pop()
+        targets: list[ir.Value] = []
+        if value.is_graph_output() and value.graph is not None and id(value.graph) in owners:
+            targets += _leaving(value, owners[id(value.graph)])
+        for use in value.uses():
+            yield _role_at(use.node, use.idx, analysis)
+            targets += _carried(use.node, use.idx, analysis)
+        for target in targets:
+            if id(target) not in seen:
+                seen.add(id(target))
+                pending.append(target)
+
+
+def _role_at(node: ir.Node, position: int, analysis: Analysis) -> Role | None:
+    """What the input of ``node`` at ``position`` has to be."""
+
+    def below(value: ir.Value | None, axis: int) -> Role:
+        size = analysis.dim(value, axis)
+        return Role(0, () if size is None else ((size, -1),))
+
+    def up_to(value: ir.Value | None, axis: int) -> Role:
+        size = analysis.dim(value, axis)
+        return Role(1, () if size is None else ((size, 0),), positive=True)
+
+    match node.op_type, position:
+        case "Gather" | "GatherElements" | "ScatterElements" | "Scatter", 1:
+            return below(node.inputs[0], _int(node, "axis", 0))
+        case "GatherND" | "ScatterND", 1:
+            return below(node.inputs[0], _int(node, "batch_dims", 0))
+        case "RNN" | "LSTM" | "GRU", 4:
+            return up_to(node.inputs[0], 0)
+        case "ReverseSequence", 1:
+            return up_to(node.inputs[0], _int(node, "time_axis", 0))
+        case "Scan", 0 if analysis.model.opset_imports.get("", 1) < 9:
+            return up_to(node.inputs[-1], 1)
+        case "Loop", 0:
+            return Role(trips=True)
+        case "Div" | "Mod", 1:
+            return Role(1, positive=True)
+    small = _SMALL.get((node.op_type, position))
+    return None if small is None else Role(small[0], ((small[1], 0),), positive=small[0] > 0)
+
+
+def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
+    """Where the value fed to ``node`` at ``position`` goes on."""
+    if node.op_type in ("Scan", "Loop"):
+        body = node.attributes["body"].as_graph()
+        shift = {"Loop": 0}.get(node.op_type, 1 if analysis.model.opset_imports.get("", 1) < 9 else 0)
+        formal = position - shift
+        if node.op_type == "Loop" and position < 2:
+            return []
+        return [body.inputs[formal]] if 0 <= formal < len(body.inputs) else []
+    first = position == 0 and node.op_type in _CARRIED_FROM_FIRST
+    if first or node.op_type in _CARRIED_FROM_ANY or position in _CARRIED_FROM.get(node.op_type, ()):
+        return list(node.outputs)
+    return []
+
+
+def _leaving(value: ir.Value, node: ir.Node) -> list[ir.Value]:
+    """Where a body's output goes: out of the loop, and into its next round."""
+    assert value.graph is not None
+    targets: list[ir.Value] = []
+    for position, output in enumerate(value.graph.outputs):
+        if output is not value:
+            continue
+        result = position - 1 if node.op_type == "Loop" else position
+        if 0 <= result < len(node.outputs):
+            targets.append(node.outputs[result])
+        carried = len(value.graph.inputs) - (_int(node, "num_scan_inputs", 0) if node.op_type == "Scan" else 0)
+        if node.op_type == "Scan" and position < carried:
+            targets.append(value.graph.inputs[position])
+        if node.op_type == "Loop" and 0 < position < carried - 1:
+            targets.append(value.graph.inputs[position + 1])
+    return targets
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    return int(node.attributes[name].as_int()) if name in node.attributes else default

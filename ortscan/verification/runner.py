@@ -1,0 +1,145 @@
+"""Running a model on onnxruntime, with everything it can go wrong with turned into one line of text."""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from ortscan.verification.feeds import numpy_type
+from ortscan.verification.source import Source
+from rewrites.errors import OptionError
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["Outcome", "Runner", "one_line"]
+
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outputs of one run in the order asked for, or why there are none."""
+
+    values: Sequence[Any] | None
+    error: str | None
+    seconds: float
+
+
+class Runner:
+    """A session of one model. ``error`` is onnxruntime's message where none could be made.
+
+    Args:
+        source: the model.
+        outputs: the outputs to compute, in order.
+        providers: execution providers; onnxruntime must have them.
+        configure: called with the SessionOptions before the session is made.
+        optimise: whether onnxruntime may optimise the graph (its default).
+
+    Raises:
+        OptionError: a provider onnxruntime does not have here.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        outputs: Sequence[str],
+        providers: Sequence[Any],
+        configure: "Callable[[ort.SessionOptions], object] | None" = None,
+        optimise: bool = True,
+    ):
+        import onnxruntime as ort
+
+        _check_providers(providers, ort.get_available_providers())
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.use_deterministic_compute = True
+        if source.folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", source.folder)
+        if configure is not None:
+            configure(options)
+        if not optimise:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.outputs = list(outputs)
+        self.error: str | None = None
+        try:
+            self._session = ort.InferenceSession(source.target, options, providers=list(providers))
+        except Exception as error:  # whatever onnxruntime raises is a finding
+            self.error = one_line(error)
+            return
+        types = {value.name: value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())}
+        self.overridable = [value.name for value in self._session.get_overridable_initializers()]
+        self._narrow = any(_is_narrow(declared) for declared in types.values())
+
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+        """Run once; after ``seconds``, where given, the run is stopped and counts as failed."""
+        import onnxruntime as ort
+
+        options = ort.RunOptions()
+        options.log_severity_level = 4
+        stop = threading.Event()
+        timer = None if seconds is None else threading.Timer(seconds, _terminate, (options, stop))
+        started = time.perf_counter()
+        try:
+            if timer is not None:
+                timer.start()
+            values = self._run_narrow(feed, options) if self._narrow else self._session.run(self.outputs, dict(feed), options)
+        except Exception as error:  # as above
+            message = f"still running after {seconds:g} s" if stop.is_set() else one_line(error)
+            return Outcome(None, message, time.perf_counter() - started)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return Outcome(values, None, time.perf_counter() - started)
+
+    def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
+        """With types numpy lacks, values travel as OrtValues, which hold neither strings nor sequences from Python."""
+        results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
+        return [_from_ort(value) for value in results]
+
+
+def one_line(error: Exception) -> str:
+    """The message of an exception on one line of bounded length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
+
+
+def _check_providers(providers: Sequence[Any], available: Sequence[str]) -> None:
+    for provider in providers:
+        name = provider if isinstance(provider, str) else provider[0]
+        if name not in available:
+            raise OptionError(f"providers has '{name}', but this onnxruntime has {', '.join(available)}")
+
+
+def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
+    stop.set()
+    options.terminate = True
+
+
+def _is_narrow(declared: str) -> bool:
+    return "bfloat16" in declared or "float8" in declared
+
+
+def _to_ort(value: Any) -> "ort.OrtValue":
+    import onnxruntime as ort
+
+    array = np.ascontiguousarray(value).reshape(np.shape(value))
+    if array.dtype.kind != "V":
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    elem_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(f"u{array.itemsize}"), elem_type)
+
+
+def _from_ort(value: "ort.OrtValue") -> Any:
+    if value.is_tensor_sequence() or not value.has_value():
+        raise OptionError("a sequence beside bfloat16 or float8 values cannot be read from Python")
+    dtype = numpy_type(value.element_type())
+    if dtype.kind != "V":
+        return value.numpy()
+    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return np.frombuffer(data, dtype).reshape(value.shape()).copy()

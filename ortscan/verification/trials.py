@@ -1,0 +1,146 @@
+"""Turning a model's inputs, and what the caller fixed of them, into feeds to try."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ortscan.verification.derived_dims import derived_dims, derived_size
+from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value
+from ortscan.verification.plan import (
+    TRIP_VALUES,
+    Axis,
+    Point,
+    dimension_values,
+    plan_cases,
+    plan_nothing_cases,
+    plan_uniform_cases,
+)
+from ortscan.verification.roles import Role
+from ortscan.verification.sizes import Sizes
+from ortscan.verification.specs import Spec
+
+__all__ = ["Inputs", "Trial"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One case: a point of the plan, and the ways to draw its integers in the order to try them."""
+
+    point: Point
+    attempts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All inputs of a model.
+
+    Attributes:
+        specs: what has to be fed.
+        given: values that are fixed.
+        sizes: free dimensions that are fixed.
+        defaults: arrays to vary in the case that replaces the defaults of inputs that have one.
+        roles: what inputs are used for.
+        avoid_nothing: whether nothing of size zero may reach the model.
+        seed: what values are drawn with.
+    """
+
+    specs: Sequence[Spec]
+    given: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    defaults: Mapping[str, np.ndarray]
+    roles: Mapping[str, Role]
+    avoid_nothing: bool
+    seed: int
+
+    @property
+    def missing(self) -> list[Spec]:
+        """What has to be made up."""
+        return [spec for spec in self.specs if spec.name not in self.given]
+
+    def trials(self, learned: Sizes | None) -> list[Trial]:
+        """The cases to try, with the advice in ``learned`` where there is any."""
+        if not self.missing:
+            return [Trial(self._completed(Point()), ATTEMPTS[:1])]
+        return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults)))
+
+    def uniform_trials(self) -> list[Trial]:
+        """Cases with all free dimensions equal."""
+        return self._as_trials(plan_uniform_cases(self._axes(None))) if self.missing else []
+
+    def nothing_trials(self, learned: Sizes | None) -> list[Trial]:
+        """Cases with a dimension of size zero."""
+        return self._as_trials(plan_nothing_cases(self._axes(learned))) if self.missing else []
+
+    def feed(self, point: Point, attempt: str) -> dict[str, Any]:
+        """The values to run with."""
+        feed = {
+            spec.name: make_value(spec, point, self.roles.get(spec.name), attempt, self.seed) for spec in self.missing
+        }
+        if point.override:
+            feed.update(self._shaken_defaults())
+        return {**feed, **self.given}
+
+    def _as_trials(self, points: Sequence[Point]) -> list[Trial]:
+        integers = any((is_integer(spec) or spec.name in self.roles) for spec in self.missing)
+        risky = self.avoid_nothing and any(not is_integer(spec) and spec.elem_type == _BOOL for spec in self.missing)
+        attempts = ATTEMPTS if integers else ATTEMPTS[:1]
+        return [Trial(self._completed(point), attempts) for point in points if not (risky and point.kind == "zeros")]
+
+    def _completed(self, point: Point) -> Point:
+        sizes = {**self.sizes, **point.sizes}
+        sizes.update({name: derived_size(name, sizes) for name in self._derived() if name not in sizes})
+        return replace(point, sizes={name: sizes[name] for name in self._names()})
+
+    def _names(self) -> list[str]:
+        """All free dimensions, in the order of the inputs."""
+        dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
+        unknown = {dim for spec in self.specs if spec.kind != "tensor" and spec.name in self.given for dim in spec.dims or ()}
+        made = {dim for spec in self.missing for dim in spec.dims or ()}
+        return [name for name in dict.fromkeys(dims) if name in self.sizes or name in made or name not in unknown]
+
+    def _derived(self) -> set[str]:
+        return derived_dims(self._names())
+
+    def _axes(self, learned: Sizes | None) -> list[Axis]:
+        derived = self._derived()
+        names = [name for name in self._names() if name not in derived]
+        groups = [[[name]] for name in names] if learned is None else learned.groups(names)
+        axes = [axis for position, group in enumerate(groups) for axis in self._axis(group, position, learned)]
+        trips = [spec for spec in self.missing if self.roles.get(spec.name, Role()).trips]
+        values = tuple(count for count in TRIP_VALUES if count or not self.avoid_nothing)
+        return axes + [Axis(((spec.name,),), values, trips=True) for spec in trips]
+
+    def _axis(self, group: Sequence[Sequence[str]], position: int, learned: Sizes | None) -> Iterator[Axis]:
+        """One axis for dimensions that vary together; what is fixed is an axis with one value."""
+        known = [part for part in group if any(name in self.sizes for name in part)]
+        for part in known:
+            size = next(self.sizes[name] for name in part if name in self.sizes)
+            yield Axis((tuple(part),), (size,))
+        rest = tuple(tuple(part) for part in group if part not in known)
+        if not rest:
+            return
+        if known:
+            size = next((axis.values[0] for part in known for axis in [Axis((), (self._size(part),))] if axis.values[0] > 1), 1)
+            yield Axis(rest, (size, 1) if size > 1 else dimension_values(position))
+            return
+        number = None if learned is None else next((n for part in rest if (n := learned.number(part[0])) is not None), None)
+        likely = None if learned is None else learned.likely_number(rest[0][0])
+        if number is not None:
+            yield Axis(rest, (number,))
+        else:
+            yield Axis(rest, dimension_values(position) if likely is None else (likely, 1))
+
+    def _size(self, part: Sequence[str]) -> int:
+        return next(self.sizes[name] for name in part if name in self.sizes)
+
+    def _shaken_defaults(self) -> dict[str, np.ndarray]:
+        random = np.random.default_rng([self.seed, len(self.defaults)])
+        return {
+            name: np.asarray(array * (1 + 0.3 * random.standard_normal(array.shape)) + 0.1).astype(array.dtype)
+            for name, array in self.defaults.items()
+        }
+
+
+_BOOL = 9

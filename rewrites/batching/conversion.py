@@ -1,0 +1,28 @@
+"""What passes its data through, or only changes its type: CastLike, and Dropout as it is in inference."""
+
+from collections.abc import Sequence
+
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+from rewrites.spelling import dropout_is_identity
+
+__all__ = ["cast_like", "dropout"]
+
+
+@rule("CastLike")
+def cast_like(call: Call) -> Sequence[Result]:
+    """Only the type of the second operand counts: the result is batched where the first is."""
+    return [Result(value, call.batched(0)) for value in call.build.like(call.node, call.values)]
+
+
+@rule("Dropout")
+def dropout(call: Call) -> Sequence[Result]:
+    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or a Dropout of the data alone where the mask is wanted."""
+    if not dropout_is_identity(call.node, call.opset):
+        raise call.refuse("RANDOM", "training_mode may be true")
+    x = call.operand(0)
+    if len(call.node.outputs) == 1:
+        values = (call.build.op("Identity", x.value),)
+    else:
+        values = call.build.ops("Dropout", [x.value], len(call.node.outputs))
+    return [Result(value, x.batched) for value in values]

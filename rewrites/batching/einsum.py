@@ -1,0 +1,34 @@
+"""Einsum: the steps get a letter of their own.
+
+``ij,jk->ik`` -> ``aij,jk->aik``, the letter ``a`` where an operand is batched.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from string import ascii_letters
+
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+
+__all__ = ["einsum"]
+
+
+@rule("Einsum")
+def einsum(call: Call) -> Sequence[Result]:
+    """Put a free letter before the term of each batched operand and before the result; an ellipsis stays behind it."""
+    equation = call.node.attributes.get_string("equation", "").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    letter = next((letter for letter in ascii_letters if letter not in equation), None)
+    if letter is None:
+        raise call.refuse("NO-BATCHING-RULE", "the equation has no letter left")
+    terms = left.split(",")
+    if len(terms) != len(call.operands):
+        raise call.refuse("MALFORMED", f"the equation {equation!r} does not match {len(call.operands)} operands")
+    result = right if arrow else _implied_result(left)
+    marked = [letter + term if call.batched(index) else term for index, term in enumerate(terms)]
+    return call.like(call.values, equation=f"{','.join(marked)}->{letter}{result}")
+
+
+def _implied_result(left: str) -> str:
+    counts = Counter(character for character in left if character.isalpha())
+    return ("..." if "..." in left else "") + "".join(sorted(character for character, count in counts.items() if count == 1))

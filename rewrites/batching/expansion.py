@@ -1,0 +1,33 @@
+"""Expand and Tile: sizes that are the same in every step."""
+
+from collections.abc import Sequence
+
+from rewrites.batching.alignment import lifted
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+from rewrites.spelling import DYNAMIC, ints_operand
+from rewrites.values import dim_of
+
+__all__ = ["expand", "tile"]
+
+
+@rule("Expand")
+def expand(call: Call) -> Sequence[Result]:
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``: the shape is counted from the end and never reaches the steps, once ``x`` has as
+    many axes in one step as the shape.
+    """
+    call.same_each_step(1)
+    count = dim_of(call.operand(1).inner, 0)
+    if not isinstance(count, int):
+        raise call.refuse("RANK-UNKNOWN", "the rank of the result is not known")
+    return call.like([lifted(call, call.operand(0), max(count, call.rank(0))), call.value(1)])
+
+
+@rule("Tile")
+def tile(call: Call) -> Sequence[Result]:
+    """``Tile(x, repeats)`` -> ``Tile(x', [1, *repeats])``."""
+    call.same_each_step(1)
+    b, repeats = call.build, ints_operand(call.node, 1)
+    known = repeats is not DYNAMIC and repeats is not None
+    given = b.const([1, *repeats]) if known else b.op("Concat", b.const([1]), call.operand(1).value, axis=0)
+    return call.like([call.value(0), given])

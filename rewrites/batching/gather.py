@@ -1,0 +1,67 @@
+"""Gather, GatherElements and GatherND, with the data, the indices or both different in every step."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.batching.alignment import axis_after_steps, expanded
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+from rewrites.spelling import axis_of, transpose, unsqueeze
+from rewrites.spelling import gather as emit_gather
+
+__all__ = ["gather", "gather_elements", "gather_nd"]
+
+
+@rule("Gather")
+def gather(call: Call) -> Sequence[Result]:
+    """Data batched: the axis moves up. Indices batched: the axes of the indices, steps first, stand where the axis was, and the
+    steps are moved to the front. Both: GatherND with the steps as batch axis.
+
+    Strings are refused: ORT copies only the first element of each slice.
+    """
+    data, indices = call.operand(0), call.operand(1)
+    if data.inner.dtype == ir.DataType.STRING:
+        raise call.refuse("STRING-GATHER", "ORT gathers only the first string of each slice")
+    if not indices.batched:
+        return call.like(call.values, axis=axis_after_steps(call.node, 0))
+    axis = axis_of(call.node, 0)
+    if axis == 0 and not data.batched:
+        return call.like(call.values)
+    data_rank, index_rank = call.rank(0), call.rank(1)
+    axis = axis_of(call.node, 0, data_rank)
+    if data.batched:
+        return [Result(_gather_pairwise(call, axis, data_rank, index_rank))]
+    found = emit_gather(call.build, data.value, indices.value, axis)
+    rest = [place for place in range(data_rank + index_rank) if place != axis]
+    return [Result(transpose(call.build, found, [axis, *rest]))]
+
+
+def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> ir.Value:
+    b = call.build
+    if call.opset < 12:
+        raise call.refuse("NO-BATCHING-RULE", "data and indices both differ between steps, and GatherND has no batch_dims before opset 12")
+    others = [place for place in range(1, data_rank + 1) if place != axis + 1]
+    data = transpose(b, call.operand(0).value, [0, axis + 1, *others])
+    indices = unsqueeze(b, b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT64)), [index_rank + 1])
+    found = b.op("GatherND", data, indices, batch_dims=1)
+    taken = list(range(1, index_rank + 1))
+    kept = list(range(index_rank + 1, index_rank + data_rank))
+    return transpose(b, found, [0, *kept[:axis], *taken, *kept[axis:]])
+
+
+@rule("GatherElements")
+def gather_elements(call: Call) -> Sequence[Result]:
+    """Data and indices have the same rank, so both get the steps and the axis moves up."""
+    return call.like([expanded(call, 0), expanded(call, 1)], axis=axis_after_steps(call.node, 0))
+
+
+@rule("GatherND")
+def gather_nd(call: Call) -> Sequence[Result]:
+    """Batched indices into the same data are more indices; else the steps become one more batch axis."""
+    batch_dims = call.node.attributes.get_int("batch_dims", 0)
+    if batch_dims == 0 and not call.batched(0):
+        return call.like(call.values)
+    if call.opset < 12:
+        raise call.refuse("NO-BATCHING-RULE", "the data differ between steps, and GatherND has no batch_dims before opset 12")
+    return call.like([expanded(call, 0), expanded(call, 1)], batch_dims=batch_dims + 1)

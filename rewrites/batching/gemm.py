@@ -1,0 +1,103 @@
+"""Gemm, and FusedGemm as ORT's optimiser writes it: ``alpha * A @ B + beta * C`` on matrices.
+
+The same B in every step: MatMul and Add, which ORT runs fastest, or one Gemm over the rows of all steps where alpha, beta or 16-bit
+floats would round differently outside of it. B different in every step: MatMul for each step, then alpha, beta and C.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.batching.alignment import lifted
+from rewrites.batching.call import Call, Operand, Result
+from rewrites.batching.dims import fold_steps, shape_tensor, step_dims, unfold_steps
+from rewrites.batching.products import product
+from rewrites.batching.table import rule
+from rewrites.spelling import transpose
+from rewrites.values import dim_of, rank_of
+
+__all__ = ["gemm"]
+
+_OPTIONAL_C_SINCE = 11
+_WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
+
+
+@rule("Gemm")
+@rule("FusedGemm", domain="com.microsoft")
+def gemm(call: Call) -> Sequence[Result]:
+    """Choose the form: see the module."""
+    alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
+    c = call.given(2) if beta != 0 else None
+    fused = call.node.op_type != "Gemm"
+    one_matrix = call.batched(0) and not call.batched(1)
+    wide = call.operand(0).inner.dtype in _WIDE
+    if one_matrix and (fused or not wide or alpha != 1.0 or (c is not None and beta != 1.0)):
+        return [Result(_rows_of_all_steps(call, c))]
+    if fused:
+        raise call.refuse("NO-BATCHING-RULE", "the second matrix or the added one alone differs between steps")
+    if not wide and (c is not None or alpha != 1.0):
+        raise call.refuse("PRECISION", "taking Gemm apart would round its product to 16 bits")
+    return [Result(_taken_apart(call, alpha, beta, c))]
+
+
+def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir.Value:
+    b = call.build
+    left, right = _oriented(call, 0, "transA"), _oriented(call, 1, "transB")
+    if left.batched or right.batched:
+        pair = Call(call.node, (left, right), b, call.steps)
+        result = product(pair, lambda one, other: b.op("MatMul", one, other), plain=True)
+    else:
+        result = b.op("MatMul", left.value, right.value)
+    if alpha != 1.0:
+        result = b.op("Mul", result, _number(call, alpha))
+    if c is None:
+        return result
+    if c.rank is None:
+        call.rank(2)
+    added = lifted(call, c, 2)
+    return b.op("Add", result, added if beta == 1.0 else b.op("Mul", added, _number(call, beta)))
+
+
+def _rows_of_all_steps(call: Call, c: Operand | None) -> ir.Value:
+    """One Gemm on ``[steps * M, K]``; a C that differs between rows or steps is spread to all of them."""
+    b = call.build
+    left = _oriented(call, 0, "transA")
+    rows, inner = step_dims(call, left)
+    a = fold_steps(call, left.value, [rows, inner])
+    added = None if c is None else c.value if _same_in_all_rows(c) else _spread_rows(call, c, rows)
+    if c is None and call.opset < _OPTIONAL_C_SINCE:
+        added = _number(call, 0.0)
+    (result,) = b.like(call.node, [a, call.value(1), added], transA=None)
+    return unfold_steps(call, result, rows, 2)
+
+
+def _same_in_all_rows(c: Operand) -> bool:
+    return not c.batched and c.rank is not None and (c.rank < 2 or dim_of(c.inner, 0) == 1)
+
+
+def _spread_rows(call: Call, c: Operand, rows: "int | ir.Value") -> ir.Value:
+    b = call.build
+    if c.rank is None:
+        call.rank(2)
+    columns = step_dims(call, c)[-1] if c.rank else 1
+    spread = b.op("Expand", lifted(call, c, 2), shape_tensor(b, [call.steps, rows, columns]))
+    return fold_steps(call, spread, [rows, columns])
+
+
+def _oriented(call: Call, index: int, flag: str) -> Operand:
+    """Give matrix ``index`` untransposed, together with a stand-in for its value in one step that has the right shape."""
+    operand = call.operand(index)
+    if not call.node.attributes.get_int(flag, 0):
+        return operand
+    order = [0, 2, 1] if operand.batched else [1, 0]
+    shape = operand.inner.shape
+    turned = ir.Shape([shape[1], shape[0]]) if shape is not None and rank_of(operand.inner) == 2 else None
+    inner = ir.Value(name=operand.inner.name, type=operand.inner.type, shape=turned)
+    return Operand(transpose(call.build, operand.value, order), operand.batched, inner)
+
+
+def _number(call: Call, number: float) -> ir.Value:
+    dtype = call.operand(0).inner.dtype
+    assert dtype is not None
+    return call.build.const(np.array(np.float32(number)).astype(dtype.numpy()))

@@ -1,0 +1,47 @@
+"""MatMul, and FusedMatMul as ORT's optimiser writes it."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.batching.call import Call, Result
+from rewrites.batching.products import product
+from rewrites.batching.table import rule
+
+__all__ = ["fused_matmul", "matmul", "quantized_matmul"]
+
+
+@rule("MatMul")
+def matmul(call: Call) -> Sequence[Result]:
+    """``MatMul(x, w)`` -> one MatMul over all steps."""
+    return [Result(product(call, lambda left, right: call.build.op("MatMul", left, right), plain=True))]
+
+
+@rule("FusedMatMul", domain="com.microsoft")
+def fused_matmul(call: Call) -> Sequence[Result]:
+    """The operator ignores its transposition flags for vectors, so they go where a vector becomes a matrix."""
+    given = call.node.attributes
+    if given.get_int("transBatchA", 0) or given.get_int("transBatchB", 0):
+        raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
+    flags = {"transA": given.get_int("transA", 0), "transB": given.get_int("transB", 0)}
+    for index, flag in enumerate(flags):
+        flags[flag] = int(bool(flags[flag]) and call.rank(index) > 1)
+
+    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.build.like(call.node, [left, right], **flags)[0]
+
+    return [Result(product(call, emit, plain=False))]
+
+
+@rule("QLinearMatMul")
+def quantized_matmul(call: Call) -> Sequence[Result]:
+    """Scales and zero points must be the same in every step."""
+    left_place, right_place = 0, 3
+    call.same_each_step(1, 2, 4, 5, 6, 7)
+    operands = (call.operand(left_place), call.operand(right_place))
+    rest = call.values
+
+    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.build.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]
+
+    return [Result(product(Call(call.node, operands, call.build, call.steps), emit, plain=False))]

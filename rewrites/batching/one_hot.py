@@ -1,0 +1,24 @@
+"""OneHot and Trilu: batched data, everything else the same in every step."""
+
+from collections.abc import Sequence
+
+from rewrites.batching.alignment import axis_after_steps
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+
+__all__ = ["one_hot", "triangle"]
+
+
+@rule("OneHot")
+def one_hot(call: Call) -> Sequence[Result]:
+    """The new axis moves one place up; negative, it counts from the end of the result and stays."""
+    call.same_each_step(1, 2)
+    return call.like(call.values, axis=axis_after_steps(call.node, -1))
+
+
+@rule("Trilu")
+@rule("Trilu", domain="com.microsoft")
+def triangle(call: Call) -> Sequence[Result]:
+    """The last two axes are what counts; others are batch axes already."""
+    call.same_each_step(1)
+    return call.like(call.values)

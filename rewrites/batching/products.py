@@ -1,0 +1,111 @@
+"""Matrix products, one step's worth turned into as few and as large products as the operands allow.
+
+A step multiplies as numpy's matmul does: vectors, matrices, stacks of matrices. ``emit`` makes the product operator.
+"""
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from rewrites.batching.alignment import lifted
+from rewrites.batching.call import Call, Operand
+from rewrites.spelling import reduce, reshape, squeeze, transpose, unsqueeze
+from rewrites.values import dim_of, static_dims
+
+__all__ = ["Product", "product"]
+
+Product = Callable[[ir.Value, ir.Value], ir.Value]
+
+_SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
+_FEW_ROWS = 16
+_FEW_COLUMNS = 8
+
+
+def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
+    """Multiply operands 0 and 1 for all steps.
+
+    ``plain``: the product is MatMul itself, so its operands may change places (transposed), and it may be written out.
+    """
+    left, right = call.operand(0), call.operand(1)
+    if left.batched and right.batched:
+        return _both(call, left, right, emit, plain)
+    return _left(call, left, right, emit, plain) if left.batched else _right(call, left, right, emit, plain)
+
+
+def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
+    """Steps times the same matrix: one product over all steps; a stack of matrices keeps one product for each matrix."""
+    right_rank = call.rank(1)
+    if right_rank <= 2:
+        return emit(left.value, right.value)
+    left_rank = call.rank(0)
+    if left_rank == 1:
+        stacked = emit(left.value, right.value)
+        return transpose(call.build, stacked, _axis_first(right_rank - 2, right_rank))
+    if plain and left_rank == right_rank:
+        merged = _rows_of_all_steps(call, left, right, emit)
+        if merged is not None:
+            return merged
+    return emit(lifted(call, left, right_rank), right.value)
+
+
+def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
+    """``[T, *b, M, K] @ [*b, K, N]`` with few rows M -> ``[*b, T * M, K] @ [*b, K, N]``, so each matrix is read once, not in every step."""
+    here, there = static_dims(left.inner), static_dims(right.inner)
+    if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
+        return None
+    b, rank = call.build, len(here)
+    rows = transpose(b, left.value, _first_behind(rank - 2, rank + 1))
+    found = emit(reshape(b, rows, [*here[:-2], -1, here[-1]]), right.value)
+    found = reshape(b, found, [*here[:-2], -1, here[-2], there[-1]])
+    return transpose(b, found, _axis_first(rank - 2, rank + 1))
+
+
+def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
+    """The same matrix times steps: the steps become columns of one product, or rows where the operands may change places."""
+    b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
+    if left_rank == 1:
+        if right_rank > 1:
+            return emit(left.value, right.value)
+        return squeeze(b, emit(left.value, unsqueeze(b, right.value, [2])), [1]) if not plain else emit(right.value, left.value)
+    if right_rank == 1:
+        if plain and left_rank == 2:
+            return emit(right.value, transpose(b, left.value, [1, 0]))
+        columns = emit(left.value, transpose(b, right.value, [1, 0]))
+        return transpose(b, columns, _axis_first(left_rank - 1, left_rank))
+    if plain and left_rank == right_rank == 2:
+        columns_of_step = dim_of(right.inner, 1)
+        if columns_of_step == 1:
+            rows = emit(squeeze(b, right.value, [2]), transpose(b, left.value, [1, 0]))
+            return unsqueeze(b, rows, [2])
+        if isinstance(columns_of_step, int) and columns_of_step <= _FEW_COLUMNS:
+            rows = emit(transpose(b, right.value, [0, 2, 1]), transpose(b, left.value, [1, 0]))
+            return transpose(b, rows, [0, 2, 1])
+    return emit(left.value, lifted(call, right, left_rank))
+
+
+def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
+    """One product for each step: vectors become matrices of one row or column first."""
+    b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
+    if left_rank == right_rank == 1 and plain and left.inner.dtype in _SUMMED:
+        return reduce(b, "ReduceSum", b.op("Mul", left.value, right.value), [1], keepdims=False)
+    one, other = left.value, right.value
+    rank = max(left_rank, right_rank, 2)
+    if left_rank == 1:
+        one = unsqueeze(b, one, range(1, rank))
+    else:
+        one = lifted(call, left, rank)
+    if right_rank == 1:
+        other = unsqueeze(b, other, [*range(1, rank - 1), rank])
+    else:
+        other = lifted(call, right, rank)
+    gone = [rank - 1] * (left_rank == 1) + [rank] * (right_rank == 1)
+    return squeeze(b, emit(one, other), gone)
+
+
+def _axis_first(axis: int, rank: int) -> list[int]:
+    return [axis, *(place for place in range(rank) if place != axis)]
+
+
+def _first_behind(count: int, rank: int) -> list[int]:
+    """Give the order that moves axis 0 behind the next ``count`` axes."""
+    return [*range(1, count + 1), 0, *range(count + 1, rank)]

@@ -1,0 +1,33 @@
+"""Reductions: the axes move one place up.
+
+``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``; over all axes, all but the steps.
+"""
+
+from collections.abc import Sequence
+
+from rewrites.batching.alignment import after_steps
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+from rewrites.spelling import DYNAMIC, axes_of, keepdims, reduce, unsqueeze
+
+__all__ = ["reduction"]
+
+
+@rule(
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
+    "ReduceSumSquare",
+)
+def reduction(call: Call) -> Sequence[Result]:
+    """Reduce over the same axes of every step; of a scalar, over a new axis of size 1, since no axes would mean all of them."""
+    call.same_each_step(1)
+    axes = axes_of(call.node, call.opset, call.operand(0).rank)
+    if axes is DYNAMIC:
+        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
+    x, b = call.operand(0).value, call.build
+    if axes == () and call.node.attributes.get_int("noop_with_empty_axes", 0) != 0:
+        return call.like([x])
+    if axes is None:
+        axes = tuple(range(call.rank(0)))
+    if not axes:
+        return [Result(reduce(b, call.node.op_type, unsqueeze(b, x, [1]), [1], keepdims=False))]
+    return [Result(reduce(b, call.node.op_type, x, [after_steps(axis) for axis in axes], keepdims(call.node)))]

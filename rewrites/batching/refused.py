@@ -1,0 +1,26 @@
+"""Operators that cannot be batched, each with why."""
+
+from collections.abc import Sequence
+
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+
+__all__ = ["control_flow", "data_dependent", "random"]
+
+
+@rule("Compress", "ConstantOfShape", "NonMaxSuppression", "NonZero", "Range", "Unique", refuses=True)
+def data_dependent(call: Call) -> Sequence[Result]:
+    """The shape of the result depends on values that differ between steps."""
+    raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
+
+
+@rule("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", refuses=True)
+def random(call: Call) -> Sequence[Result]:
+    """Each step draws anew."""
+    raise call.refuse("RANDOM", "the operator draws random numbers in each step")
+
+
+@rule("If", "Loop", "Scan", "SequenceMap", refuses=True)
+def control_flow(call: Call) -> Sequence[Result]:
+    """Control flow is taken away by rules of its own."""
+    raise call.refuse("CONTROL-FLOW", "control flow inside the body")

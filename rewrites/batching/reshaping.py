@@ -1,0 +1,74 @@
+"""Reshape, Flatten, Squeeze and Unsqueeze: the same elements in other axes, step by step."""
+
+from collections.abc import Sequence
+
+from rewrites.batching.alignment import after_steps
+from rewrites.batching.call import Call, Result
+from rewrites.batching.dims import product_of, step_dims, with_steps
+from rewrites.batching.table import rule
+from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze
+from rewrites.spelling import reshape as emit_reshape
+from rewrites.values import static_dims
+
+__all__ = ["flatten", "insert_axes", "remove_axes", "reshape"]
+
+
+@rule("Unsqueeze")
+def insert_axes(call: Call) -> Sequence[Result]:
+    """``Unsqueeze(x, axes)`` -> ``Unsqueeze(x', axes + 1)``; negative axes count from the end of the result and stay."""
+    call.same_each_step(1)
+    axes = axes_of(call.node, call.opset, None)
+    if axes is DYNAMIC or axes is None:
+        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
+    return [Result(unsqueeze(call.build, call.operand(0).value, [after_steps(axis) for axis in axes]))]
+
+
+@rule("Squeeze")
+def remove_axes(call: Call) -> Sequence[Result]:
+    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``; without axes, those known to have size 1."""
+    call.same_each_step(1)
+    axes = axes_of(call.node, call.opset, None)
+    if axes is DYNAMIC:
+        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
+    x = call.operand(0)
+    if axes is None:
+        dims = static_dims(x.inner)
+        if dims is None:
+            raise call.refuse("SHAPE-UNKNOWN", f"which axes of {x.inner.name!r}, of shape {x.inner.shape}, have size 1 is not known")
+        axes = tuple(axis for axis, dim in enumerate(dims) if dim == 1)
+    return [Result(squeeze(call.build, x.value, [after_steps(axis) for axis in axes]))]
+
+
+@rule("Flatten")
+def flatten(call: Call) -> Sequence[Result]:
+    """``Flatten(x, axis)`` -> a reshape to the steps, what is before the axis, and what is after it."""
+    x, rank, b = call.operand(0), call.rank(0), call.build
+    axis = axis_of(call.node, 1, rank)
+    if axis in (0, rank):
+        return [Result(unsqueeze(b, b.op("Flatten", x.value, axis=1), [1 if axis == 0 else 2]))]
+    if rank == 2:
+        return [Result(b.op("Identity", x.value))]
+    dims = step_dims(call, x)
+    return [Result(with_steps(call, x.value, [product_of(b, dims[:axis]), product_of(b, dims[axis:])]))]
+
+
+@rule("Reshape")
+def reshape(call: Call) -> Sequence[Result]:
+    """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own place, so both move up together.
+
+    Where dimensions of 0 are meant (``allowzero``) the number of steps is written instead of the leading 0.
+    """
+    call.same_each_step(1)
+    x, b = call.operand(0).value, call.build
+    dims = static_dims(call.node.outputs[0])
+    if dims is not None:
+        return [Result(with_steps(call, x, dims))]
+    allowzero = call.node.attributes.get_int("allowzero", 0) != 0
+    shape = ints_operand(call.node, 1)
+    if shape is DYNAMIC or shape is None or (allowzero and 0 in shape):
+        lead = call.steps if allowzero else b.const([0])
+        given = call.operand(1).value
+        return call.like([x, b.op("Concat", lead, given, axis=0)])
+    if shape == (-1,):
+        return [Result(b.op("Flatten", x, axis=1))]
+    return [Result(emit_reshape(b, x, [0, *shape]))]

@@ -1,0 +1,53 @@
+"""Shape, Size and EyeLike ask for the shape of a value alone: their results are the same in every step."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+from rewrites.spelling import reduce, slice_axis
+from rewrites.values import static_dims
+
+__all__ = ["eye_like", "shape", "size"]
+
+_END = 2**63 - 1
+
+
+@rule("Shape")
+def shape(call: Call) -> Sequence[Result]:
+    """``Shape(x)`` -> the shape of ``x'`` without the steps, a constant where it is known."""
+    start = call.node.attributes.get_int("start", 0)
+    end = call.node.attributes.get_int("end", _END)
+    dims = static_dims(call.operand(0).inner)
+    if dims is not None:
+        return [Result(call.build.const(list(dims[start:end])), batched=False)]
+    found = _step_shape(call)
+    if (start, end) != (0, _END):
+        found = slice_axis(call.build, found, 0, start, end)
+    return [Result(found, batched=False)]
+
+
+@rule("Size")
+def size(call: Call) -> Sequence[Result]:
+    """``Size(x)`` -> the product of the shape of ``x'`` without the steps."""
+    dims = static_dims(call.operand(0).inner)
+    if dims is not None:
+        return [Result(call.build.const(np.array(np.prod(dims, dtype=np.int64))), batched=False)]
+    return [Result(reduce(call.build, "ReduceProd", _step_shape(call), [0], keepdims=False), batched=False)]
+
+
+@rule("EyeLike")
+def eye_like(call: Call) -> Sequence[Result]:
+    """``EyeLike(x)`` -> the same of a value with the shape of one step."""
+    dtype = call.node.outputs[0].dtype
+    if dtype is None:
+        raise call.refuse("TYPE-UNKNOWN", "the element type of the result is not known")
+    zeros = call.build.op("ConstantOfShape", _step_shape(call))
+    return [Result(value, batched=False) for value in call.build.like(call.node, [zeros], dtype=int(dtype))]
+
+
+def _step_shape(call: Call) -> ir.Value:
+    b, x = call.build, call.operand(0).value
+    return b.op("Shape", x, start=1) if b.opset >= 15 else slice_axis(b, b.op("Shape", x), 0, 1, _END)

@@ -1,0 +1,76 @@
+"""What a node reads, which values of a body change from step to step, and which nodes may be run elsewhere or only once."""
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from rewrites.loops.captures import captured_values
+from rewrites.moving import node_graphs
+from rewrites.values import const_scalar
+
+__all__ = ["cannot_fail", "is_deterministic", "reads", "varying_values"]
+
+_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+
+_CANNOT_FAIL = frozenset(
+    [
+        *(
+            "Abs",
+            "Cast",
+            "Ceil",
+            "Constant",
+            "Cos",
+            "Elu",
+            "Erf",
+            "Exp",
+            "Floor",
+            "Gelu",
+            "HardSigmoid",
+            "Identity",
+            "IsInf",
+            "IsNaN",
+        ),
+        *("LeakyRelu", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Size"),
+        *("Softplus", "Softsign", "Sqrt", "Tanh", "Transpose"),
+    ]
+)
+
+
+def reads(node: ir.Node) -> list[ir.Value]:
+    """Give the values a node depends on: its inputs, and what the graphs nested in it capture."""
+    found = [value for value in node.inputs if value is not None]
+    for graph in node_graphs(node):
+        found.extend(captured_values(graph))
+    return found
+
+
+def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
+    """Give ``seeds`` and every value of ``body`` computed from one of them (nodes in topological order)."""
+    varying = set(seeds)
+    for node in body:
+        if any(value in varying for value in reads(node)):
+            varying.update(node.outputs)
+    return varying
+
+
+def is_deterministic(node: ir.Node) -> bool:
+    """Whether running ``node`` twice on the same inputs gives the same outputs."""
+    nested = (inner for graph in node_graphs(node) for inner in graph.all_nodes())
+    return all(_deterministic(one) for one in (node, *nested))
+
+
+def _deterministic(node: ir.Node) -> bool:
+    if node.domain == "" and node.op_type in _RANDOM:
+        return False
+    if node.domain == "" and node.op_type == "Dropout":
+        training = node.inputs[2] if len(node.inputs) > 2 else None
+        return training is None or const_scalar(training) is False
+    if node.domain == "" and node.op_type == "BatchNormalization":
+        attribute = node.attributes.get("training_mode")
+        return (attribute is None or attribute.as_int() == 0) and len(node.outputs) == 1
+    return node.domain in ("", "com.microsoft", "ai.onnx.ml")
+
+
+def cannot_fail(node: ir.Node) -> bool:
+    """Whether ``node`` gives a result whatever its inputs hold, so that it may run where it would not have run."""
+    return node.domain == "" and node.op_type in _CANNOT_FAIL

@@ -1,0 +1,152 @@
+"""Applies the rules to every loop until none fires.
+
+Each patch makes a loop smaller or plainer, so a fixpoint exists; the bounds only turn a defect into an error instead of a hang.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.errors import InvariantBroken
+from rewrites.invariants import check_invariants
+from rewrites.loops import is_loop, view
+from rewrites.loops.checks import label
+from rewrites.moving import node_graphs
+from rewrites.not_applicable import NotApplicable
+from rewrites.report import Fired, LoopReport, Reason, Report
+
+__all__ = ["count_operators", "rewrite"]
+
+_PATCHES_PER_LOOP = 200
+_SWEEPS = 10
+_REPORT = "ortscan.report"
+
+
+def rewrite(
+    ctx: Context,
+    rules: Sequence[ModuleType],
+    *,
+    stop_after: int | None = None,
+    debug: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Apply ``rules`` to all loops of the model in place, inner loops first, and report.
+
+    ``stop_after``: apply that many patches and no more. ``debug``: check the invariants after each patch.
+    ``progress``: called with the number of loops settled and the number in all. Raises MalformedLoop before anything is changed.
+    """
+    report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
+    driver = _Driver(ctx, rules, report, stop_after, debug)
+    loops = driver.register()
+    for sweep in range(_SWEEPS):
+        fired = len(report.patches)
+        for i, node in enumerate(loops):
+            driver.settle(node)
+            if progress is not None and sweep == 0:
+                progress(i + 1, len(loops))
+        loops = _loops_inside_out(ctx.model.graph)
+        if len(report.patches) == fired:
+            break
+    else:
+        raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")
+    driver.conclude(loops)
+    report.operators_after = count_operators(ctx.model.graph)
+    return report
+
+
+def count_operators(graph: ir.Graph) -> Counter[str]:
+    """Count the nodes of each operator, those in bodies included."""
+    return Counter(node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in graph.all_nodes())
+
+
+class _Driver:
+    def __init__(self, ctx: Context, rules: Sequence[ModuleType], report: Report, stop_after: int | None, debug: bool) -> None:
+        self.ctx, self.rules, self.report, self.debug = ctx, rules, report, debug
+        self.left = stop_after
+
+    def register(self) -> list[ir.Node]:
+        """Read every loop once, so that a malformed one is refused before anything changes, and open its report."""
+        loops = _loops_inside_out(self.ctx.model.graph)
+        for node, where in _with_paths(self.ctx.model.graph, "main"):
+            loop = view(node, self.ctx.opset)
+            kind = "Scan-8" if loop.batched else loop.kind
+            size = _size(loop.body)
+            node.meta[_REPORT] = LoopReport(where, kind, loop.steps, size, size)
+            self.report.loops.append(node.meta[_REPORT])
+        return loops
+
+    def settle(self, node: ir.Node) -> None:
+        """Apply rules to ``node`` and what takes its place until none fires."""
+        if _REPORT not in node.meta or node.graph is None:
+            return
+        entry: LoopReport = node.meta[_REPORT]
+        waiting = [node]
+        for _ in range(_PATCHES_PER_LOOP):
+            if not waiting:
+                return
+            replaced = self._step(waiting[-1], entry)
+            waiting.pop()
+            if replaced is not None:
+                for new in replaced:
+                    new.meta[_REPORT] = entry
+                waiting.extend(replaced)
+        raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_LOOP} patches on the loop {entry.where}")
+
+    def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
+        entry.reasons = []
+        for rule in self.rules:
+            if self.left == 0:
+                return None
+            outcome = rule.check(view(node, self.ctx.opset), self.ctx)
+            if isinstance(outcome, NotApplicable):
+                if not outcome.silent:
+                    entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
+                continue
+            replaced: Sequence[ir.Node] = outcome.edit()
+            fired = Fired(len(self.report.patches) + 1, rule.NAME, entry.where, outcome.what)
+            self.report.patches.append(fired)
+            entry.fired.append(fired)
+            entry.notes.extend(outcome.notes)
+            if self.left is not None:
+                self.left -= 1
+            if self.debug:
+                check_invariants(self.ctx.model, f"patch {fired.number} ({fired.rule} on {fired.loop})")
+            return replaced
+        return None
+
+    def conclude(self, loops: Sequence[ir.Node]) -> None:
+        """Close the reports: what is left of each loop."""
+        for every in self.report.loops:
+            every.fate, every.nodes_after = "removed", 0
+        for node in loops:
+            if _REPORT in node.meta:
+                entry: LoopReport = node.meta[_REPORT]
+                entry.nodes_after += _size(view(node, self.ctx.opset).body)
+                entry.fate = "reduced" if entry.fired else "kept"
+        for gone in self.report.loops:
+            if gone.fate == "removed":
+                gone.reasons = []
+
+
+def _loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
+    return [node for node, _ in _with_paths(graph, "main")]
+
+
+def _with_paths(graph: ir.Graph, path: str) -> list[tuple[ir.Node, str]]:
+    found: list[tuple[ir.Node, str]] = []
+    for node in graph:
+        if not any(attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()):
+            continue
+        here = f"{path}/{node.op_type} {label(node)}"
+        for inner in node_graphs(node):
+            found.extend(_with_paths(inner, here))
+        if is_loop(node):
+            found.append((node, here))
+    return found
+
+
+def _size(body: ir.Graph) -> int:
+    return sum(1 for _ in body.all_nodes())

@@ -1,0 +1,66 @@
+"""Moves nodes, and the initializers of bodies, from one graph into another; names stay unique in the target's scope."""
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.names import Names
+
+__all__ = ["lift_initializers", "move_before", "remove_nodes"]
+
+
+def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:
+    """Take ``nodes`` (in order, all of one graph) out of their graph and put them before ``anchor``."""
+    if not nodes:
+        return
+    source, target = nodes[0].graph, anchor.graph
+    assert source is not None
+    assert target is not None
+    source.remove(nodes)
+    for node in nodes:
+        node.name = names.unshared(node.name)
+        for value in node.outputs:
+            if value.name:
+                value.name = names.unshared(value.name)
+    target.insert_before(anchor, nodes)
+
+
+def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names) -> None:
+    """Make the initializers of ``body`` and of the graphs nested in it initializers of the main graph.
+
+    ORT's ways to give weights by name do not reach into bodies, and what leaves a body must find its weights outside.
+    """
+    for graph in [body, *body.subgraphs()]:
+        for name, value in list(graph.initializers.items()):
+            if value.is_graph_input() or value.is_graph_output():
+                continue
+            del graph.initializers[name]
+            value.name = names.unshared(name)
+            if value.const_value is not None:
+                value.const_value.name = value.name
+            main.register_initializer(value)
+
+
+def remove_nodes(nodes: Iterable[ir.Node]) -> None:
+    """Remove nodes nobody reads any more, and forget what they and the graphs nested in them read."""
+    doomed = list(nodes)
+    for node in doomed:
+        for inner in [inner for graph in node_graphs(node) for inner in graph.all_nodes()]:
+            inner.resize_inputs(0)
+        node.resize_inputs(0)
+    for node in doomed:
+        if node.graph is not None:
+            node.graph.remove(node)
+
+
+def node_graphs(node: ir.Node) -> list[ir.Graph]:
+    """Give the graphs that are attributes of ``node``."""
+    found: list[ir.Graph] = []
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            found.append(attribute.as_graph())
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            found.extend(attribute.as_graphs())
+    return found

@@ -1,0 +1,72 @@
+"""Equal work in a body is done once.
+
+    a = Tanh(x); b = Tanh(x); y = Add(a, b)    ->    a = Tanh(x); y = Add(a, a)
+
+Two nodes are equal by operator, inputs and attributes. Never nodes with graphs in them, never random ones, and never a node that
+gives a body output: each output keeps a node of its own.
+"""
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.dependence import is_deterministic
+from rewrites.loops import Loop
+from rewrites.moving import node_graphs, remove_nodes
+from rewrites.replace import replace_value
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+
+__all__ = ["NAME", "check"]
+
+NAME = "common-subexpressions"
+
+_COMPARED_BYTES = 1 << 12
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find nodes that repeat an earlier one."""
+    twins = _twins(loop.body)
+    if not twins:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for node, earlier in twins:
+            for value, same in zip(node.outputs, earlier.outputs, strict=True):
+                replace_value(value, same, ctx.names)
+        remove_nodes(node for node, _ in twins)
+        return [loop.node]
+
+    return Patch(f"merged {len(twins)} nodes that repeat another", edit)
+
+
+def _twins(body: ir.Graph) -> list[tuple[ir.Node, ir.Node]]:
+    first: dict[Hashable, ir.Node] = {}
+    same: dict[ir.Value, ir.Value] = {}
+    twins = []
+    for node in body:
+        if node_graphs(node) or not is_deterministic(node):
+            continue
+        inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)
+        attributes = frozenset((name, _key(attribute)) for name, attribute in node.attributes.items())
+        earlier = first.setdefault((node.domain, node.op_type, node.overload, len(node.outputs), inputs, attributes), node)
+        if earlier is not node and not any(value.is_graph_output() for value in node.outputs):
+            twins.append((node, earlier))
+            same.update(zip(node.outputs, earlier.outputs, strict=True))
+    return twins
+
+
+def _key(attribute: ir.Attr) -> Hashable:
+    if attribute.is_ref():
+        return attribute.ref_attr_name
+    if attribute.type == ir.AttributeType.TENSOR:
+        tensor = attribute.as_tensor()
+        if tensor.nbytes > _COMPARED_BYTES or tensor.dtype == ir.DataType.STRING:
+            return id(tensor)
+        return (tensor.dtype, tuple(tensor.shape.dims), tensor.tobytes())
+    value = attribute.value
+    return (attribute.type, tuple(value) if isinstance(value, list | tuple) else _plain(value))
+
+
+def _plain(value: object) -> Hashable:
+    return value if isinstance(value, int | float | str | bytes) else id(value)

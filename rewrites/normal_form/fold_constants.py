@@ -1,0 +1,99 @@
+"""Body nodes that compute a constant become that constant.
+
+    k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
+
+Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size of a value whose dimensions are all known; all
+foldable nodes of a body are run at once by the runtime the context gives. Never folds to more bytes than ``_LARGEST``, never a
+random operator, never a node that gives a body output.
+"""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.dependence import is_deterministic
+from rewrites.loops import Loop
+from rewrites.moving import node_graphs, remove_nodes
+from rewrites.replace import replace_value
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.values import const_array, static_dims
+
+__all__ = ["NAME", "check"]
+
+NAME = "fold-constants"
+
+_LARGEST = 1 << 16
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find constant work and run it."""
+    known: dict[ir.Value, np.ndarray] = {}
+    work: list[ir.Node] = []
+    done: list[ir.Node] = []
+    for node in loop.body:
+        if any(value.is_graph_output() for value in node.outputs) or node_graphs(node) or not is_deterministic(node):
+            continue
+        array = _directly(node)
+        if array is not None:
+            known[node.outputs[0]] = array
+            done.append(node)
+        elif node.inputs and node.domain == "" and all(_is_known(value, known, work) for value in node.inputs):
+            work.append(node)
+    folded = _run(work, known, ctx)
+    known.update(folded)
+    done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
+    if not done:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for node in done:
+            for value in node.outputs:
+                if value.uses():
+                    replace_value(value, ctx.constants.value(known[value], value.name or "const"), ctx.names)
+        remove_nodes(done)
+        return [loop.node]
+
+    return Patch(f"folded {len(done)} constant nodes", edit)
+
+
+def _directly(node: ir.Node) -> np.ndarray | None:
+    if node.op_type == "Constant":
+        return const_array(node.outputs[0], limit=_LARGEST)
+    source = node.inputs[0] if node.inputs else None
+    if node.domain != "" or source is None or node.op_type not in ("Shape", "Size"):
+        return None
+    dims = static_dims(source)
+    if dims is None or node.attributes.keys() & {"start", "end"}:
+        return None
+    return np.array(dims, np.int64) if node.op_type == "Shape" else np.array(int(np.prod(dims)), np.int64)
+
+
+def _is_known(value: ir.Value | None, known: dict[ir.Value, np.ndarray], work: list[ir.Node]) -> bool:
+    if value is None or value in known or const_array(value) is not None:
+        return True
+    producer = value.producer()
+    return producer is not None and producer in work
+
+
+def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -> dict[ir.Value, np.ndarray]:
+    if not work:
+        return {}
+    made = {value for node in work for value in node.outputs}
+    needed = {value for node in work for value in node.inputs if value is not None and value not in made}
+    constants = []
+    for value in needed:
+        array = known[value] if value in known else const_array(value)
+        assert array is not None
+        tensor = ir.serde.serialize_tensor(ir.tensor(array))
+        tensor.name = value.name or ""
+        constants.append(tensor)
+    wanted = [value for value in made if value.uses()]
+    outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
+    graph = onnx.helper.make_graph([ir.serde.serialize_node(node) for node in work], "constants", [], outputs, constants)
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
+    version = max(4, min(ctx.model.ir_version, 10))
+    results = ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))
+    if results is None:
+        return {}
+    return {value: result for value, result in zip(wanted, results, strict=True) if result.nbytes <= _LARGEST}

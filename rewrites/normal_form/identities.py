@@ -1,0 +1,53 @@
+"""Copies inside a body go: Identity, and Cast to the type a value already has.
+
+    a = Identity(x); y = Tanh(a)    ->    y = Tanh(x)
+
+Kept where the copy is a body output and its source may not stand there itself (an input, an outer value, another output).
+"""
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops import Loop
+from rewrites.moving import remove_nodes
+from rewrites.replace import replace_value
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+
+__all__ = ["NAME", "check"]
+
+NAME = "identities"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find copies that can go."""
+    copies = [node for node in loop.body if _is_copy(node) and (not node.outputs[0].is_graph_output() or _source_may_return(node))]
+    if not copies:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for node in copies:
+            source, copy = node.inputs[0], node.outputs[0]
+            if source is None or (copy.is_graph_output() and not _source_may_return(node)):
+                continue
+            if source.shape is None and source.producer() is not None:
+                source.shape = copy.shape
+            replace_value(copy, source, ctx.names)
+            remove_nodes([node])
+        return [loop.node]
+
+    return Patch(f"removed {len(copies)} copies from the body", edit)
+
+
+def _is_copy(node: ir.Node) -> bool:
+    if node.domain != "" or node.inputs[:1] in ((), (None,)):
+        return False
+    source = node.inputs[0]
+    if node.op_type == "Cast" and source is not None and source.dtype is not None:
+        return node.attributes["to"].as_int() == source.dtype.value
+    return node.op_type == "Identity"
+
+
+def _source_may_return(node: ir.Node) -> bool:
+    source = node.inputs[0]
+    producer = source.producer() if source is not None else None
+    return producer is not None and producer.graph is node.graph and source is not None and not source.is_graph_output()

@@ -1,0 +1,64 @@
+"""A loop of one step is its body.
+
+    hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [1, ...]
+    ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
+
+Conditions: the trip count is the number 1; for a Loop also a condition that is constant true before the step. Never an opset-8
+Scan, whose body sees rows.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops import Loop, LoopView
+from rewrites.moving import move_before, remove_nodes
+from rewrites.replace import replace_value
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.spelling import squeeze, unsqueeze
+from rewrites.values import const_scalar, rank_of
+
+__all__ = ["NAME", "check"]
+
+NAME = "one-trip"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the loop has exactly one step."""
+    once = loop.steps == 1
+    if isinstance(loop, LoopView) and not once:
+        limit, starts = const_scalar(loop.limit), loop.condition is None or const_scalar(loop.condition) is True
+        once = limit == 1 and starts
+    if not once:
+        return NOTHING_HERE
+    if loop.batched:
+        return NotApplicable("SCAN-8-STATE", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        passed = {state.inner: state.initial for state in loop.states}
+        passed.update({scan.inner: squeeze(build, scan.outer, [scan.axis]) for scan in loop.scan_inputs})
+        if isinstance(loop, LoopView):
+            passed[loop.iteration] = ctx.constants.value(np.zeros(_one_element(loop.iteration), np.int64))
+            passed[loop.condition_in] = ctx.constants.value(np.ones(_one_element(loop.condition_in), np.bool_))
+        build.insert_before(loop.node)
+        loop.body.outputs[:] = []
+        for inner, outer in passed.items():
+            replace_value(inner, outer, ctx.names)
+        move_before(loop.node, list(loop.body), ctx.names)
+        for state in loop.states:
+            if state.final is not None:
+                replace_value(state.final, passed.get(state.next, state.next), ctx.names)
+        for output in loop.scan_outputs:
+            if output.outer is not None:
+                stacked = unsqueeze(build, passed.get(output.inner, output.inner), [output.axis])
+                build.insert_before(loop.node)
+                replace_value(output.outer, stacked, ctx.names)
+        remove_nodes([loop.node])
+        return []
+
+    return Patch("put the body in place of the loop's one step", edit)
+
+
+def _one_element(value: ir.Value) -> tuple[int, ...]:
+    return (1,) if rank_of(value) == 1 else ()

@@ -1,0 +1,54 @@
+"""Every output of a Scan body gets a node of its own.
+
+    body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
+    body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
+
+onnxruntime computes garbage, silently and at every optimisation level, where a Scan body returns one value under two outputs or
+returns an input directly (seen up to 1.31); the checker accepts such models. Loops are never touched: they do it right.
+"""
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops import Loop, LoopView
+from rewrites.names import Names
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+
+__all__ = ["NAME", "check", "give_own_nodes", "shared_outputs"]
+
+NAME = "own-outputs"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find body outputs that have no node of their own."""
+    shared = [] if isinstance(loop, LoopView) else shared_outputs(loop.body)
+    if not shared:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        give_own_nodes(loop.body, ctx.names)
+        return [loop.node]
+
+    names = ", ".join(f"'{loop.body.outputs[i].name}'" for i in shared)
+    return Patch(f"gave the body outputs {names} nodes of their own", edit)
+
+
+def shared_outputs(body: ir.Graph) -> list[int]:
+    """Give the positions of outputs that are not computed by a node of ``body``, or were returned at an earlier position."""
+    seen: set[ir.Value] = set()
+    found = []
+    for i, value in enumerate(body.outputs):
+        producer = value.producer()
+        if value in seen or producer is None or producer.graph is not body:
+            found.append(i)
+        seen.add(value)
+    return found
+
+
+def give_own_nodes(body: ir.Graph, names: Names) -> None:
+    """Put an Identity before each output that ``shared_outputs`` finds."""
+    for i in shared_outputs(body):
+        value = body.outputs[i]
+        copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+        body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
+        body.outputs[i] = copy

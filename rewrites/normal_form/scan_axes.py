@@ -1,0 +1,64 @@
+"""Scanned axes other than 0 are moved to the front outside the loop.
+
+    ys = Scan<scan_input_axes = [1], scan_output_axes = [1]>(xs)    ->    ys = Transpose(Scan(Transpose(xs)))
+
+onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and every later rule meets axis 0 only.
+Directions stay: a reversal inside a Scan is free. Needs the rank of the scanned tensor.
+"""
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.loops import Loop, LoopView, rebuild
+from rewrites.replace import replace_value
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.spelling import transpose
+from rewrites.values import rank_of
+
+__all__ = ["NAME", "check"]
+
+NAME = "scan-axes"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find scanned axes other than 0."""
+    if isinstance(loop, LoopView) or loop.batched:
+        return NOTHING_HERE
+    inputs = [scan for scan in loop.scan_inputs if scan.axis != 0]
+    outputs = [output for output in loop.scan_outputs if output.axis != 0]
+    if not inputs and not outputs:
+        return NOTHING_HERE
+    for value, what in [*((scan.outer, "input") for scan in inputs), *((output.inner, "output") for output in outputs)]:
+        if rank_of(value) is None:
+            return NotApplicable("SCAN-RANK-UNKNOWN", f"scan {what} '{value.name}' has an axis other than 0 and no known rank")
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        moved = {id(scan): replace(scan, outer=_to_front(build, scan.outer, scan.axis), axis=0) for scan in inputs}
+        build.insert_before(loop.node)
+        fronted = {id(output): replace(output, outer=None, axis=0) for output in outputs}
+        node = rebuild(
+            loop,
+            ctx.names,
+            scan_inputs=[moved.get(id(scan), scan) for scan in loop.scan_inputs],
+            scan_outputs=[fronted.get(id(output), output) for output in loop.scan_outputs],
+        )
+        for output in outputs:
+            result = node.outputs[len(loop.states) + loop.scan_outputs.index(output)]
+            rank = (rank_of(output.inner) or 0) + 1
+            back = [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)]
+            turned = transpose(build, result, back)
+            build.insert_after(node)
+            if output.outer is not None:
+                replace_value(output.outer, turned, ctx.names)
+        return [node]
+
+    return Patch(f"moved {len(inputs) + len(outputs)} scanned axes to the front outside the loop", edit)
+
+
+def _to_front(build: Builder, value: ir.Value, axis: int) -> ir.Value:
+    rank = rank_of(value) or 0
+    return transpose(build, value, [axis, *(i for i in range(rank) if i != axis)])

@@ -1,0 +1,42 @@
+"""The rules in the order in which a loop meets them; the first that fires starts the row again."""
+
+from types import ModuleType
+
+from rewrites import pairwise_distance
+from rewrites.fission import split_loop
+from rewrites.normal_form import (
+    common_subexpressions,
+    dead_code,
+    fold_constants,
+    hoist_invariants,
+    identities,
+    loop_to_scan,
+    one_trip,
+    own_outputs,
+    pass_through_states,
+    scan_axes,
+    unused_results,
+    unused_scan_inputs,
+)
+
+__all__ = ["ALWAYS", "RULES"]
+
+ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
+"""Rules that no option switches off: without them onnxruntime computes garbage."""
+
+RULES: tuple[ModuleType, ...] = (
+    own_outputs,
+    identities,
+    unused_results,
+    dead_code,
+    unused_scan_inputs,
+    pass_through_states,
+    fold_constants,
+    one_trip,
+    common_subexpressions,
+    hoist_invariants,
+    scan_axes,
+    loop_to_scan,
+    pairwise_distance,
+    split_loop,
+)

@@ -1,0 +1,434 @@
+import argparse
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime as ort
+import pytest
+
+from ortscan import api
+from ortscan.__main__ import main
+from ortscan.cli import progress
+from ortscan.cli.values import byte_size, name_list, shape, tolerance
+from ortscan.report.codes import CODES
+
+MAP = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x) => (float[T, 4] y) {
+  y = Scan <num_scan_inputs = 1, body = b (float[4] xi) => (float[4] yi) { t = Tanh(xi) yi = Mul(t, t) }> (x)
+}
+"""
+RECURRENCE = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x, float[4] h) => (float[4] last, float[T, 4] y) {
+  last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xi) => (float[4] n, float[4] yi) {
+    p = Mul(s, s) q = Add(p, xi) n = Sin(q) yi = Identity(n)
+  }> (h, x)
+}
+"""
+PLAIN = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x) => (float[T, 4] y) { y = Relu(x) }
+"""
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(text, name="in.onnx"):
+        onnx.save(onnx.parser.parse_model(text), tmp_path / name)
+        return str(tmp_path / name)
+
+    return save
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out.onnx"
+
+
+def run_model(path, **feeds):
+    return ort.InferenceSession(path).run(None, feeds)
+
+
+def the_error(capsys):
+    """The one line on stderr; nothing may be on stdout."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("ortscan: error: ")
+    return line
+
+
+# optimize
+
+
+def test_optimize_writes_a_model_without_the_loop_that_computes_the_same(save, out):
+    source, x = save(MAP), np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    assert main(["optimize", source, str(out)]) == 0
+    assert "Scan" not in {node.op_type for node in onnx.load(out).graph.node}
+    np.testing.assert_allclose(run_model(out, x=x)[0], run_model(source, x=x)[0], rtol=1e-5)
+
+
+def test_optimize_shows_tables_in_80_plain_columns(save, out, capsys):
+    assert main(["optimize", save(MAP), "-o", str(out), "-v"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    lines = captured.out.splitlines()
+    assert all(line.isprintable() and len(line) <= 80 for line in lines)
+    assert ["Scan", "1", "0"] in [line.split() for line in lines]
+    said = " ".join(captured.out.split())
+    assert said.startswith("1 loop: 1 removed.")
+    assert "verified on onnxruntime: " in said
+    assert "wrote " in said
+
+
+def test_a_loop_that_is_left_is_listed_with_its_reason(save, out, capsys):
+    source = save(RECURRENCE)
+    main(["optimize", source, str(out), "--json"])
+    code = json.loads(capsys.readouterr().out)["report"]["loops"][0]["reasons"][0]["code"]
+    assert main(["optimize", source, str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert code in printed
+    assert "ortscan explain" in printed
+
+
+def test_json_is_all_there_is_on_stdout(save, out, capsys):
+    source = save(MAP)
+    assert main(["optimize", source, str(out), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["input"], document["output"]) == (source, str(out))
+    assert document["report"]["operators_before"]["Scan"] == 1
+    assert document["report"]["loops"][0]["fate"] == "removed"
+    assert document["verification"]["ok"] is True
+
+
+def test_quiet_prints_nothing(save, out, capsys):
+    assert main(["optimize", save(MAP), str(out), "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert out.exists()
+
+
+def test_dry_run_writes_no_model(save, tmp_path, capsys):
+    assert main(["optimize", save(MAP), "--dry-run"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["in.onnx"]
+    assert "nothing written (--dry-run)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 4)])
+def test_strict_fails_and_writes_nothing_when_nothing_changed(save, out, capsys, strict, code):
+    assert main(["optimize", save(PLAIN), str(out), *strict]) == code
+    assert out.exists() == (code == 0)
+    assert "The model has no Scan or Loop." in capsys.readouterr().out
+
+
+def test_strict_is_content_when_something_changed(save, out):
+    assert main(["optimize", save(MAP), str(out), "--strict"]) == 0
+    assert out.exists()
+
+
+def computes_something_else(monkeypatch):
+    real = api.optimize_with_report
+
+    def wrong(model, **options):
+        _, report = real(model, **options)
+        return onnx.parser.parse_model(PLAIN), report
+
+    monkeypatch.setattr(api, "optimize_with_report", wrong)
+
+
+def test_a_result_that_differs_is_never_written(save, out, capsys, monkeypatch):
+    source = save(MAP)
+    out.write_bytes(b"old")
+    computes_something_else(monkeypatch)
+    assert main(["optimize", source, str(out), "--report", str(out.with_suffix(".html"))]) == 3
+    assert out.read_bytes() == b"old"
+    captured = capsys.readouterr()
+    assert "NOT the same on onnxruntime" in captured.out
+    assert "nothing written" in captured.out
+    assert captured.err.startswith("ortscan: error: ")
+    assert "NOT the same" in out.with_suffix(".html").read_text()
+
+
+def test_no_verify_writes_without_comparing(save, out, capsys, monkeypatch):
+    source = save(MAP)
+    computes_something_else(monkeypatch)
+    assert main(["optimize", source, str(out), "--no-verify"]) == 0
+    assert out.exists()
+    assert "not verified (--no-verify)" in capsys.readouterr().out
+
+
+def test_given_inputs_are_the_ones_compared_on(save, out, tmp_path, capsys):
+    source, data = save(MAP), str(tmp_path / "data.npz")
+    np.savez(data, x=np.ones((7, 4), np.float32))
+    assert main(["optimize", source, str(out), "--inputs", data, "--json"]) == 0
+    cases = json.loads(capsys.readouterr().out)["verification"]["cases"]
+    assert [case["dims"] for case in cases] == [{"T": 7}]
+
+
+def test_a_model_can_be_replaced_in_place(save):
+    source = save(MAP)
+    assert main(["optimize", source, source, "-q"]) == 0
+    assert "Scan" not in {node.op_type for node in onnx.load(source).graph.node}
+
+
+def test_stop_after_makes_only_so_many_changes(save, capsys):
+    source = save(MAP)
+    assert main(["optimize", source, "--dry-run", "--stop-after", "0", "--strict", "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["report"]["patches"] == []
+
+
+def test_every_listed_pass_can_be_skipped(save, capsys):
+    assert main(["optimize", "--list-passes"]) == 0
+    names = capsys.readouterr().out.split()
+    assert names
+    assert main(["optimize", save(MAP), "--dry-run", "--strict", "-q", "--skip", ",".join(names)]) == 4
+
+
+def test_weights_go_beside_the_model_on_request(save, out, tmp_path):
+    weights = ", ".join(["0.5"] * 1024)
+    source = save(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[T, 1024] x) => (float[T, 1024] y) <float[1024] w = {{{weights}}}> {{ y = Mul(x, w) }}"""
+    )
+    assert main(["optimize", source, str(out), "-q", "--save-as-external-data"]) == 0
+    assert out.stat().st_size < 2048
+    assert len(list(tmp_path.iterdir())) == 3
+    np.testing.assert_array_equal(run_model(out, x=np.ones((1, 1024), np.float32))[0], np.full((1, 1024), 0.5, np.float32))
+
+
+def test_odd_names_pass_through(tmp_path, capsys):
+    proto = onnx.parser.parse_model(MAP)
+    proto.graph.node[0].name = "[bold]模型[/x] é"
+    onnx.save(proto, tmp_path / "[bold]é.onnx")
+    assert main(["optimize", str(tmp_path / "[bold]é.onnx"), str(tmp_path / "[red]out.onnx")]) == 0
+    printed = "".join(capsys.readouterr().out.split())
+    assert "[red]out.onnx" in printed
+    assert "[bold]模型[/x]é" in printed
+    assert (tmp_path / "[red]out.onnx").exists()
+
+
+# explain
+
+
+def test_explain_says_what_became_of_each_loop_and_changes_nothing(save, capsys):
+    source = save(RECURRENCE)
+    before = Path(source).read_bytes()
+    assert main(["explain", source]) == 0
+    printed = capsys.readouterr().out
+    assert "main/Scan" in printed
+    assert "why" in printed
+    assert Path(source).read_bytes() == before
+
+
+def test_explain_gives_json_and_a_page(save, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    assert main(["explain", save(MAP), "--json", "--report", str(page)]) == 0
+    assert json.loads(capsys.readouterr().out)["report"]["loops"][0]["kind"] == "Scan"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_explain_tells_what_a_code_means(capsys):
+    code = next(iter(CODES))
+    assert main(["explain", code.lower()]) == 0
+    assert " ".join(CODES[code].text.split()) in " ".join(capsys.readouterr().out.split())
+
+
+def test_explain_of_an_unknown_code_names_the_nearest(capsys):
+    assert main(["explain", f"{next(iter(CODES))}X"]) == 2
+    assert next(iter(CODES)) in the_error(capsys)
+
+
+# verify
+
+
+@pytest.mark.parametrize(("other", "code"), [(MAP, 0), (PLAIN, 3)])
+def test_verify_tells_same_from_different_by_its_exit_code(save, capsys, other, code):
+    assert main(["verify", save(MAP), save(other, "b.onnx"), "-v"]) == code
+    printed = capsys.readouterr().out
+    assert printed.startswith("verified" if code == 0 else "NOT the same")
+    assert "worst error" in printed
+
+
+def test_verify_gives_json(save, capsys):
+    assert main(["verify", save(MAP), save(PLAIN, "b.onnx"), "--json", "--shape", "x:3,4"]) == 3
+    assert json.loads(capsys.readouterr().out)["verification"]["ok"] is False
+
+
+def test_tolerances_decide(save):
+    near = MAP.replace("yi = Mul(t, t)", "c = Constant <value_float = 1.001> () u = Mul(t, t) yi = Mul(u, c)")
+    models = [save(MAP), save(near, "b.onnx")]
+    assert main(["verify", *models, "--rtol", "0.01"]) == 0
+    assert main(["verify", *models, "--rtol", "1e-6", "--atol", "0"]) == 3
+
+
+# errors
+
+
+def broken_models(tmp_path):
+    whole = onnx.parser.parse_model(MAP).SerializeToString()
+    (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty.onnx").write_bytes(b"")
+    (tmp_path / "text.onnx").write_text("not a model")
+    return [str(tmp_path / name) for name in ("nosuch.onnx", "cut.onnx", "empty.onnx", "text.onnx", "")]
+
+
+@pytest.mark.parametrize("which", range(5))
+@pytest.mark.parametrize("verb", ["optimize", "explain", "verify"])
+def test_what_is_not_a_model_is_one_clear_line(tmp_path, capsys, verb, which):
+    broken = broken_models(tmp_path)[which]
+    before = sorted(tmp_path.iterdir())
+    rest = {"optimize": [str(tmp_path / "x.onnx")], "explain": [], "verify": [broken]}[verb]
+    assert main([verb, broken, *rest]) == 1
+    assert Path(broken).name in the_error(capsys)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("place", ["no/such/folder/x.onnx", "", "in.onnx/x.onnx"])
+@pytest.mark.parametrize("option", ["-o", "--report"])
+def test_where_nothing_can_be_written_is_told_before_the_work(save, tmp_path, capsys, monkeypatch, place, option):
+    source = save(MAP)
+    monkeypatch.setattr(api, "optimize_with_report", lambda *_, **__: pytest.fail("the work was begun"))
+    target = ["-o", str(tmp_path / "x.onnx")] if option == "--report" else []
+    assert main(["optimize", source, *target, option, str(tmp_path / place)]) == 1
+    assert str(tmp_path / place) in the_error(capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.onnx"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["optimise"],
+        ["optimize", "in.onnx"],
+        ["optimize", "in.onnx", "a.onnx", "-o", "b.onnx"],
+        ["optimize", "in.onnx", "--dry-run", "--shape", "x"],
+        ["optimize", "in.onnx", "--dry-run", "--memory-budget", "lots"],
+        ["optimize", "in.onnx", "--dry-run", "--passes", "nosuchpass"],
+        ["optimize", "in.onnx", "--dry-run", "--target", "toaster"],
+        ["optimize", "in.onnx", "--dry-run", "--opset", "99"],
+        ["verify", "in.onnx"],
+    ],
+)
+def test_wrong_usage_gives_2(save, monkeypatch, capsys, words):
+    monkeypatch.chdir(Path(save(MAP)).parent)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "error: " in captured.err
+
+
+def test_inputs_that_are_no_npz_file_are_one_clear_line(save, out, tmp_path, capsys):
+    np.save(tmp_path / "one.npy", np.ones(3))
+    (tmp_path / "text.npz").write_text("x")
+    for name in ("one.npy", "text.npz", "nosuch.npz"):
+        assert main(["optimize", save(MAP), str(out), "--inputs", str(tmp_path / name)]) == 1
+        assert name in the_error(capsys)
+
+
+@pytest.mark.parametrize(("raised", "code", "said"), [(KeyboardInterrupt(), 130, "interrupted"), (ValueError("a\n b"), 1, "a b")])
+def test_whatever_goes_wrong_is_one_line(save, out, capsys, monkeypatch, raised, code, said):
+    def fail(*_, **__):
+        raise raised
+
+    source = save(MAP)
+    monkeypatch.setattr(api, "optimize_with_report", fail)
+    assert main(["optimize", source, str(out)]) == code
+    assert said in the_error(capsys)
+    assert main(["optimize", source, str(out), "-vv"]) == code
+    assert ("Traceback" in capsys.readouterr().err) == (code == 1)
+
+
+# the process, and the terminal
+
+
+def python(code, **options):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, **options)
+
+
+def test_help_needs_nothing_heavy():
+    code = (
+        "import sys; from ortscan.__main__ import main; assert main(['optimize', '--help']) == 0; "
+        "sys.exit(', '.join({'onnx', 'onnx_ir', 'onnxruntime', 'numpy', 'rich'} & set(sys.modules)))"
+    )
+    done = python(code)
+    assert done.stderr.strip() == ""
+    assert "--memory-budget" in done.stdout
+
+
+def test_the_exit_code_reaches_the_shell():
+    done = subprocess.run([sys.executable, "-m", "ortscan", "explain", "nosuch.onnx"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "ortscan: error: nosuch.onnx: No such file or directory\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error_message():
+    command = [sys.executable, "-m", "ortscan", "explain", next(iter(CODES))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("variables", "options", "coloured"), [({}, [], True), ({"NO_COLOR": "1"}, [], False), ({}, ["--no-color"], False)])
+def test_colours_are_for_terminals_that_want_them(save, monkeypatch, variables, options, coloured):
+    source = save(MAP)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm-256color", **variables}.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["explain", source, *options]) == 0
+    assert ("\x1b[" in terminal.getvalue()) == coloured
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(Terminal(), True), (io.StringIO(), False)])
+def test_slow_work_is_announced_to_whoever_watches(monkeypatch, stream, shown):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.working("rewriting [bold]x"):
+        time.sleep(0.15)
+    assert ("rewriting [bold]x" in stream.getvalue()) == shown
+
+
+# values
+
+
+@pytest.mark.parametrize(("text", "size"), [("7", 7), ("256M", 256 << 20), ("1g", 1 << 30), ("1.5K", 1536), ("2GiB", 2 << 30), ("3MB", 3 << 20)])
+def test_sizes_are_read(text, size):
+    assert byte_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("x:64,1,128", ("x", (64, 1, 128))), ("x:[64, 1]", ("x", (64, 1))), ("a/b:0:2,3", ("a/b:0", (2, 3))), ("s:[]", ("s", ()))],
+)
+def test_shapes_are_read(text, read):
+    assert shape(text) == read
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        *((shape, text) for text in ("x", "x:", ":3", "x:[3", "x:3]", "x:a", "x:3,,4", "x:-1")),
+        *((byte_size, text) for text in ("", "M", "-1", "1X", "1 2")),
+        *((tolerance, text) for text in ("-1", "nan", "inf", "much")),
+        (name_list, "a,,b"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(reader, text):
+    with pytest.raises(argparse.ArgumentTypeError):
+        reader(text)
