@@ -34,5 +34,6 @@ class ConstantPool:
         """Remove the constants nobody uses."""
         for key, value in list(self._known.items()):
             if not value.uses() and not value.is_graph_output():
-                self._graph.initializers.pop(value.name or "")
+                if value.is_initializer():
+                    del self._graph.initializers[value.name or ""]
                 del self._known[key]

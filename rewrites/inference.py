@@ -4,6 +4,7 @@ The whole model is inferred once, before any rule looks at it; nodes built by ru
 """
 
 import functools
+from collections.abc import Sequence
 
 import onnx
 import onnx_ir as ir
@@ -13,6 +14,9 @@ from rewrites.values import const_array
 __all__ = ["infer_model", "infer_node"]
 
 _DATA_BYTES = 4096
+_MAKE_SEQUENCES = frozenset(
+    ["SequenceEmpty", "SequenceConstruct", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence", "Optional"]
+)
 
 
 def infer_model(model: ir.Model) -> None:
@@ -22,7 +26,34 @@ def infer_model(model: ir.Model) -> None:
     """
     from onnx_ir.passes.common import ShapeInferencePass
 
+    untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
     ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+    _forget_types_of_sequences(model.graph, set(untyped))
+
+
+def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
+    """Take back the tensor types that onnx_ir's pass gives to sequences and optionals which had no declared type.
+
+    onnxruntime refuses a model that says "tensor" of a sequence; without a word it infers the type itself.
+    """
+    sequences: set[ir.Value] = set()
+    for node in graph.all_nodes():
+        results: Sequence[ir.Value] = ()
+        if node.op_type in _MAKE_SEQUENCES:
+            results = node.outputs
+        elif node.op_type == "Identity" and node.inputs[0] in sequences:
+            results = node.outputs
+        elif node.op_type in ("If", "Loop", "OptionalGetElement"):
+            results = [value for value in node.outputs if _may_be_sequence(node)]
+        sequences.update(results)
+    for value in sequences & untyped:
+        value.type, value.shape = None, None
+
+
+def _may_be_sequence(node: ir.Node) -> bool:
+    bodies = [attribute.as_graph() for attribute in node.attributes.values() if attribute.type == ir.AttributeType.GRAPH]
+    inner = [value for body in bodies for value in body.outputs]
+    return not bodies or not all(isinstance(value.type, ir.TensorType) for value in inner)
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:

@@ -23,11 +23,37 @@ def prepare(ctx: Context) -> None:
     """
     graph = ctx.model.graph
     graph.sort()
+    _unshadow(graph, set(), ctx)
+    for one in [graph, *graph.subgraphs()]:
+        for value in one.initializers.values():
+            if value.const_value is not None and not value.is_graph_input():
+                value.shape = ir.Shape(value.const_value.shape)
     infer_model(ctx.model)
     for node in graph.all_nodes():
         if is_loop(node):
             for body in node_graphs(node):
                 lift_initializers(body, graph, ctx.names)
+
+
+def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:
+    """Rename body values and nodes that have the name of something in a graph around them.
+
+    The names of a body's inputs and outputs are its own affair; those of the main graph are never changed.
+    """
+    own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
+    own += [value for node in graph for value in node.outputs if value.name]
+    for value in own:
+        if value.name in around:
+            name = ctx.names.fresh(value.name or "value")
+            if value.is_initializer():
+                graph.initializers.pop(value.name or "")
+                value.name = name
+                graph.register_initializer(value)
+            value.name = name
+    visible = around | {value.name or "" for value in own}
+    for node in graph:
+        for inner in node_graphs(node):
+            _unshadow(inner, visible, ctx)
 
 
 def tidy(ctx: Context) -> None:

@@ -102,5 +102,9 @@ def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int
 
 
 def same_type(one: ir.Value, other: ir.Value) -> bool:
-    """Whether the element types of two values are equal, where both are known."""
-    return one.type is None or other.type is None or one.type == other.type
+    """Whether the element types of two tensors are equal, where both are known to be tensors.
+
+    Exporters write tensor types for sequences here and there; what is not a tensor is left to the runtime.
+    """
+    tensors = isinstance(one.type, ir.TensorType) and isinstance(other.type, ir.TensorType)
+    return not tensors or one.dtype == other.dtype

@@ -179,7 +179,7 @@ def test_captures_reach_through_nested_bodies_and_branches() -> None:
     feeds = {"s0": ONES, "x": X, "flag": np.array([True, False, True]), "k": np.array(0.5, np.float32)}
     results = run_model(model, feeds)
     # step 1: inner states 1.5, 2.5; h = [1, 2] + x. Step 2: inner state .5 + 2 + 4; h = x * 6.5. Step 3: as step 1.
-    np.testing.assert_allclose(results[1] * 2, [[2, 4], [19.5, 26], [24.5, 51.5]])
+    np.testing.assert_allclose(results[1] * 2, [[2.0, 4.0], [19.5, 26.0], [24.5, 51.5]])
     assert_same_numbers(results, ort_run(model, feeds))
 
 

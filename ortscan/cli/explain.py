@@ -62,7 +62,7 @@ def _explain_model(args: argparse.Namespace) -> int:
     from ortscan import api
     from ortscan.cli.show import show_explanation
 
-    with working(f"looking at {args.subject}"):
-        report = api.explain(args.subject, **rewriting(args))
+    with working(f"trying the rewrites on {args.subject}") as step:
+        report = api.explain(args.subject, **rewriting(args), progress=step)
     show_explanation(args, report)
     return ExitCode.OK

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_readable, check_writable
+from ortscan.cli.files import check_readable, check_writable, size_of_model, size_of_source
 from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, checking, rewriting
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
@@ -39,29 +39,31 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     output = _output(args)
-    check_readable(args.model)
-    for path in (output, args.report):
-        if path is not None:
-            check_writable(path)
-    options = checking(args)
+    for path in filter(None, (args.model, args.inputs)):
+        check_readable(path)
+    for path in filter(None, (output, args.report)):
+        check_writable(path)
 
     from ortscan import api
-    from ortscan.cli.show import Outcome, show_outcome
+    from ortscan.cli.show import Outcome, Sizes, show_outcome
+    from ortscan.modelio import save
 
-    with working(f"rewriting {args.model}", args.quiet):
-        model, report = api.optimize_with_report(args.model, **rewriting(args), stop_after=args.stop_after, debug=args.debug)
+    with working(f"rewriting {args.model}", args.quiet) as step:
+        options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
+        loaded, report = api.rewritten(args.model, **rewriting(args), **options)
     verification = None
     if not args.no_verify:
         with working("comparing both models on onnxruntime", args.quiet):
-            verification = api.verify(args.model, model, **options)
+            verification = api.verify(args.model, loaded, **checking(args))
     different = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
-    if different or unchanged:
-        output = None
-    if output is not None:
+    sizes = None
+    if output is not None and not different and not unchanged:
+        before = size_of_source(args.model, loaded)
         with working(f"writing {output}", args.quiet):
-            api.write(model, output, source=args.model)
-    show_outcome(args, Outcome(report, verification, output))
+            save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
+        sizes = Sizes(output, before, size_of_model(output))
+    show_outcome(args, Outcome(report, verification, sizes))
     if different:
         raise VerificationFailed(f"{args.model} and its rewrite differ, nothing was written.")
     if unchanged:

@@ -3,7 +3,6 @@
 import argparse
 from typing import Any
 
-from ortscan.cli.files import read_arrays
 from ortscan.cli.values import byte_size, name_list, shape, shapes_by_name, tolerance
 
 __all__ = ["add_checking", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
@@ -12,12 +11,17 @@ __all__ = ["add_checking", "add_display", "add_report", "add_rewriting", "add_sh
 def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what steers the rewriting."""
     group = parser.add_argument_group("rewriting")
-    group.add_argument("--target", default="cpu", metavar="NAME", help="where the model will run: cpu (default), onnx, cuda, ...")
+    group.add_argument(
+        "--target",
+        default="cpu",
+        metavar="NAME",
+        help="where the model will run, such as cpu (default), cuda or directml; onnx: anywhere",
+    )
     group.add_argument(
         "--opset",
         choices=("auto", "keep"),
         default="auto",
-        help="auto (default): lift an old model first where that lets more be rewritten; keep: leave its opset alone",
+        help="keep: the result has the opset of IN; auto (default): it may have a later one",
     )
     add_shape(group)
     group.add_argument(
@@ -71,7 +75,7 @@ def add_display(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def checking(args: argparse.Namespace) -> dict[str, Any]:
     """Give the verification options as keywords of the API."""
     return {
-        "inputs": read_arrays(args.inputs),
+        "inputs": args.inputs,
         "seed": args.seed,
         "rtol": args.rtol,
         "atol": args.atol,

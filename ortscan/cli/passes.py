@@ -15,8 +15,8 @@ class ListPasses(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print, and leave with 0."""
-        from ortscan import api
+        from ortscan.options import rule_names
 
-        for name in api.pass_names():
+        for name in rule_names():
             print(name)
         parser.exit()

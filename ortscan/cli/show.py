@@ -1,7 +1,7 @@
 """What the verbs put on stdout, and into the HTML page."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,16 @@ from rewrites.report import Report
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification
 
-__all__ = ["Outcome", "show_explanation", "show_outcome", "show_verification"]
+__all__ = ["Outcome", "Sizes", "show_explanation", "show_outcome", "show_verification"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A written file, and the bytes of the model before and after, external data included."""
+
+    path: str
+    before: int
+    after: int
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Outcome:
 
     report: Report
     verification: "Verification | None"
-    written: str | None
+    written: Sizes | None
 
 
 def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
@@ -40,7 +49,7 @@ def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
     if args.json:
         _print_json(
             input=args.model,
-            output=outcome.written,
+            output=asdict(outcome.written) if outcome.written else None,
             report=report_dict(report),
             verification=outcome.verification.to_dict() if outcome.verification else None,
         )
@@ -92,11 +101,7 @@ def _verified(verification: "Verification | None") -> str:
 def _written(args: argparse.Namespace, outcome: Outcome) -> str:
     if outcome.written is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
-    return f"wrote {outcome.written} ({_size(outcome.written)}; {args.model} has {_size(args.model)})"
-
-
-def _size(path: str) -> str:
-    return size(Path(path).stat().st_size)
+    return f"wrote {outcome.written.path}: {size(outcome.written.after)}, before {size(outcome.written.before)}"
 
 
 def _print_json(**document: Any) -> None:

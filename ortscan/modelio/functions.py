@@ -3,18 +3,18 @@
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
 A function holds a loop if a Scan or Loop is in its body, at any depth of nested graphs, or if it calls such a function. Calls
-are inlined into the main graph and its bodies; definitions nothing calls any more are removed, those that were never called
-stay. A function is kept as it is, with the reason, where inlining would not be exact: its operators mean something else in the
-model's operator sets, it takes a graph as an attribute, it calls itself, or a call does not fit its definition.
+are inlined into the main graph and the graphs nested in it; definitions that nothing calls any more are removed, those that
+nothing ever called stay. A function is kept, with the reason, where inlining would not be exact: its operators mean something
+else in the model's operator sets, it calls itself, or a call does not fit its definition.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio.call import Call
+from ortscan.modelio.call import CannotInline, inline_call
+from rewrites.names import Names
 
 __all__ = ["Inlining", "inline_functions_with_loops"]
 
@@ -24,30 +24,99 @@ _Id = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Inlining:
-    """What became of the functions that hold a loop, by name (``domain::name`` or ``domain::name:overload``)."""
+    """What became of the functions that hold a loop; names are ``domain::name`` or ``domain::name:overload``.
+
+    ``kept`` pairs names with reasons; a function may be in both lists if only some of its calls could be inlined.
+    """
 
     inlined: list[str] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
-    """Names with the reason why they were not inlined."""
 
 
 def inline_functions_with_loops(model: ir.Model) -> Inlining:
-    """Inline in place. Every value keeps a name that is unique in the whole main graph; public names stay."""
-    reasons: dict[_Id, str] = {}
-    wanted: list[_Id] = []
+    """Inline in place. Every value gets a name that is unique in the main graph and all graphs in it; public names stay."""
+    imports = dict(model.opset_imports)
+    wanted: set[_Id] = set()
+    kept: dict[_Id, str] = {}
     for key in _with_loops(model):
-        if reason := _obstacle(model, key):
-            reasons[key] = reason
+        if reason := _obstacle(model, key, imports):
+            kept[key] = reason
         else:
-            wanted.append(key)
-    imports = _missing_imports(model, wanted, reasons)
-    calls = list(_calls_in_main_graph(model))
-    for node in calls:
+            wanted.add(key)
+    inlined: dict[_Id, None] = {}
+    names = Names(ir.Model(model.graph, ir_version=model.ir_version))
+    nodes = list(model.graph.all_nodes())
+    for node in nodes:
         key = node.op_identifier()
-        if key in wanted and key not in reasons and (reason := Call(node, model.functions[key]).misfit()):
-            reasons[key] = reason
-    wanted = [key for key in wanted if key not in reasons]
-    done = _expand(model, set(wanted), reasons)
-    _import(model, imports, done)
-    _drop_uncalled(model, done)
-    return Inlining([_name(key) for key in wanted if key in done], [(_name(key), reason) for key, reason in reasons.items()])
+        if key not in wanted:
+            continue
+        try:
+            nodes += inline_call(node, model.functions[key], names, imports.get("", 1))
+            inlined[key] = None
+        except CannotInline as reason:
+            kept[key] = str(reason)
+    for domain in {node.domain for node in model.graph.all_nodes()} & imports.keys():
+        model.opset_imports.setdefault(domain, imports[domain])
+    _drop_uncalled(model, list(inlined))
+    return Inlining([_name(key) for key in inlined], [(_name(key), reason) for key, reason in kept.items()])
+
+
+def _with_loops(model: ir.Model) -> list[_Id]:
+    found = {key for key, function in model.functions.items() if any(_is_loop(node, model) for node in function.all_nodes())}
+    while more := {key for key in model.functions.keys() - found if not found.isdisjoint(_callees(model, key))}:
+        found |= more
+    return [key for key in model.functions if key in found]
+
+
+def _is_loop(node: ir.Node, model: ir.Model) -> bool:
+    return node.domain == "" and node.op_type in _LOOPS and node.op_identifier() not in model.functions
+
+
+def _callees(model: ir.Model, key: _Id) -> set[_Id]:
+    return {node.op_identifier() for node in model.functions[key].all_nodes()} & model.functions.keys()
+
+
+def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
+    """Tell why function ``key`` cannot be inlined; if it can, add to ``imports`` what it needs and the model lacks."""
+    reached: set[_Id] = set()
+    while more := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:
+        reached |= more
+    if key in reached:
+        return "it calls itself"
+    function = model.functions[key]
+    for node in function.all_nodes():
+        if node.op_identifier() in model.functions:
+            continue
+        theirs, ours = function.opset_imports.get(node.domain), imports.get(node.domain)
+        if theirs is None:
+            return f"it uses {node.domain or 'ai.onnx'}.{node.op_type} but imports no operator set for that"
+        if ours is not None and ours != theirs and not _is_same_operator(node, theirs, ours):
+            return f"its {node.op_type} is that of operator set {theirs}, and the model's is that of {ours}"
+    for node in function.all_nodes():
+        if node.domain in function.opset_imports:
+            imports.setdefault(node.domain, function.opset_imports[node.domain])
+    return None
+
+
+def _is_same_operator(node: ir.Node, version: int, other: int) -> bool:
+    try:
+        since = {onnx.defs.get_schema(node.op_type, v, node.domain).since_version for v in (version, other)}
+    except onnx.defs.SchemaError:
+        return False
+    return len(since) == 1
+
+
+def _drop_uncalled(model: ir.Model, candidates: list[_Id]) -> None:
+    while True:
+        called = {node.op_identifier() for node in model.graph.all_nodes()}
+        called = called.union(*(_callees(model, key) for key in model.functions))
+        unused = [key for key in candidates if key in model.functions and key not in called]
+        if not unused:
+            return
+        for key in unused:
+            del model.functions[key]
+
+
+def _name(key: _Id) -> str:
+    domain, name, overload = key
+    return f"{domain}::{name}" + (f":{overload}" if overload else "")

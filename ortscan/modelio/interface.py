@@ -24,7 +24,7 @@ class Interface:
     inputs: tuple[onnx.ValueInfoProto, ...]
     outputs: tuple[onnx.ValueInfoProto, ...]
     header: onnx.ModelProto = field(repr=False)
-    defaults: Mapping[str, ir.TensorProtocol] = field(default_factory=dict, repr=False)
+    defaults: Mapping[str, ir.TensorProtocol | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, model: ir.Model, proto: onnx.ModelProto | None = None) -> "Interface":
@@ -39,7 +39,7 @@ class Interface:
             tuple(_copy(info) for info in words.graph.input if info.name in listed),
             tuple(_copy(info) for info in words.graph.output),
             header,
-            {value.name or "": value.const_value for value in model.graph.inputs if value.const_value is not None and value.is_initializer()},
+            {name: value.const_value for name, value in model.graph.initializers.items() if value.is_graph_input()},
         )
 
     def retaken(self, model: ir.Model) -> "Interface":
@@ -54,7 +54,8 @@ class Interface:
             InvariantBroken: inputs or outputs are not those of the snapshot, by name and order.
         """
         graph = model.graph
-        inputs = [value for value in graph.inputs if value.name in {info.name for info in self.inputs} or not value.is_initializer()]
+        public = {info.name for info in self.inputs}
+        inputs = [value for value in graph.inputs if value.name in public or not value.is_initializer()]
         for what, values, infos in (("outputs", graph.outputs, self.outputs), ("inputs", inputs, self.inputs)):
             names, declared = [value.name for value in values], [info.name for info in infos]
             if names != declared:
@@ -75,6 +76,9 @@ class Interface:
             for info in infos:
                 if info.name in words:
                     info.CopyFrom(words[info.name])
+        for key in _HEADER:
+            if self.header.HasField(key):
+                setattr(proto, key, getattr(self.header, key))
         for now, then in ((proto, self.header), (proto.graph, self.header.graph)):
             del now.metadata_props[:]
             now.metadata_props.extend(then.metadata_props)
@@ -103,9 +107,7 @@ def _copy(info: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
     return copy
 
 
-def _redeclared(
-    infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.ValueInfoProto]
-) -> tuple[onnx.ValueInfoProto, ...]:
+def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.ValueInfoProto]) -> tuple[onnx.ValueInfoProto, ...]:
     words = {info.name: info for info in now}
     result = tuple(_copy(info) for info in infos)
     for info in result:
@@ -130,6 +132,6 @@ def _put_header(model: ir.Model, header: onnx.ModelProto) -> None:
         setattr(model, key, getattr(header, key) if header.HasField(key) else None)
     model.graph.name = header.graph.name or None
     model.graph.doc_string = header.graph.doc_string or None
-    for props, entries in ((model.metadata_props, header.metadata_props), (model.graph.metadata_props, header.graph.metadata_props)):
-        props.clear()
-        props.update({entry.key: entry.value for entry in entries})
+    for owner, entries in ((model, header.metadata_props), (model.graph, header.graph.metadata_props)):
+        owner.metadata_props.clear()
+        owner.metadata_props.update({entry.key: entry.value for entry in entries})

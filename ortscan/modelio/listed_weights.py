@@ -64,7 +64,7 @@ def _become_node(graph: ir.Graph, value: ir.Value) -> None:
     assert tensor is not None
     graph.initializers.pop(value.name or "")
     output = ir.Value(name=value.name, type=value.type, shape=value.shape, doc_string=value.doc_string)
-    node = ir.node("Constant", [], attributes=[ir.AttrTensor("value", tensor)], outputs=[output])
+    node = ir.node("Constant", [], attributes={"value": tensor}, outputs=[output])
     value.replace_all_uses_with(output, replace_graph_outputs=True)
     if len(graph):
         graph.insert_before(graph[0], node)

@@ -2,7 +2,6 @@
 
 import copy
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +14,10 @@ from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
 from ortscan.modelio.map_types import hide_map_types
+from ortscan.modelio.node_order import is_sorted, sort_nodes
 from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_what_would_be_lost
-from ortscan.modelio.slots import tensor_slots
+from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
 from rewrites.errors import ModelFileError, OptionError, UnsupportedModel
 
@@ -69,6 +69,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
     except ir.serde.SerdeError as error:
         raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
     _refuse_undefined_values(model, name)
+    _sort(model, name)
     folders = folders_of(str(source)) if source is not None else [os.getcwd()]
     files = DataFiles()
     for slot in tensor_slots(model):
@@ -86,12 +87,10 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
 
 
 def _from_ir(original: ir.Model) -> LoadedModel:
-    try:
-        model = original.clone()
-    except RuntimeError as error:
-        raise UnsupportedModel(f"The given onnx_ir.Model cannot be copied: {reason_of(error)}") from error
-    model.meta.update(original.meta)
-    _refuse_undefined_values(model, "the given onnx_ir.Model")
+    name = "the given onnx_ir.Model"
+    _refuse_undefined_values(original, name)
+    model = _copied(original, name)
+    _sort(model, name)
     _cut_shared_parts(model)
     files = DataFiles()
     for slot in tensor_slots(model):
@@ -112,6 +111,20 @@ def _from_ir(original: ir.Model) -> LoadedModel:
     return _loaded(model, "ir", None, files, None)
 
 
+def _copied(original: ir.Model, name: str) -> ir.Model:
+    if is_sorted(original):
+        model = original.clone()
+    else:
+        try:
+            model = ir.from_proto(ir.to_proto(original))
+        except ir.serde.SerdeError as error:
+            raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
+        for mine, theirs in zip(tensor_slots(model), tensor_slots(original), strict=True):
+            mine.put(theirs.get())
+    model.meta.update(original.meta)
+    return model
+
+
 def _loaded(model: ir.Model, kind: _Kind, source: Path | None, files: DataFiles, proto: onnx.ModelProto | None) -> LoadedModel:
     for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
         if "ai.onnx" in imports:
@@ -120,33 +133,35 @@ def _loaded(model: ir.Model, kind: _Kind, source: Path | None, files: DataFiles,
     return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
 
 
+def _sort(model: ir.Model, name: str) -> None:
+    try:
+        sort_nodes(model)
+    except ValueError:
+        raise UnsupportedModel(f"{name} is not a valid model: its nodes form a cycle.") from None
+
+
 def _cut_shared_parts(model: ir.Model) -> None:
     """Replace what a clone shares with its original and passes may write to: types, and tensors noted on inner values."""
-    for top in (model.graph, *model.functions.values()):
-        for body in (top, *top.subgraphs()):
-            initializers: Sequence[ir.Value] = list(body.initializers.values()) if isinstance(body, ir.Graph) else ()
-            for value in (*body.inputs, *initializers, *(output for node in body for output in node.outputs)):
-                value.type = copy.deepcopy(value.type)
-                if not value.is_initializer():
-                    value.const_value = None
+    for graph in graphs_in(model):
+        for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
+            value.type = copy.deepcopy(value.type)
+            if not value.is_initializer():
+                value.const_value = None
 
 
 def _refuse_undefined_values(model: ir.Model, name: str) -> None:
-    for top in (model.graph, *model.functions.values()):
-        for body in (top, *top.subgraphs()):
-            for node in body:
-                for value in node.inputs:
-                    if value is not None and _is_undefined(value):
-                        raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {value.name!r}, which nothing defines.")
-            for value in body.outputs:
-                if _is_undefined(value):
-                    raise UnsupportedModel(f"{name}: output {value.name!r} of graph {body.name!r} is defined by none of its nodes.")
-            for value in body.initializers.values() if isinstance(body, ir.Graph) else ():
-                if value.const_value is None:
-                    raise UnsupportedModel(f"{name}: initializer {value.name!r} of graph {body.name!r} has no tensor.")
+    for graph in graphs_in(model):
+        for node in graph:
+            for source in node.inputs:
+                if source is not None and _is_undefined(source):
+                    raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {source.name!r}, which nothing defines.")
+        for value in graph.outputs:
+            if _is_undefined(value):
+                raise UnsupportedModel(f"{name}: output {value.name!r} of graph {graph.name!r} is defined by none of its nodes.")
+        for value in graph.initializers.values():
+            if value.const_value is None:
+                raise UnsupportedModel(f"{name}: initializer {value.name!r} of graph {graph.name!r} has no tensor.")
 
 
 def _is_undefined(value: ir.Value) -> bool:
     return value.producer() is None and not value.is_graph_input() and not value.is_initializer()
-
-

@@ -17,7 +17,7 @@ def holds_map(kind: onnx.TypeProto) -> bool:
         return holds_map(kind.sequence_type.elem_type)
     if kind.HasField("optional_type"):
         return holds_map(kind.optional_type.elem_type)
-    return kind.HasField("map_type")
+    return bool(kind.HasField("map_type"))
 
 
 def hide_map_types(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:

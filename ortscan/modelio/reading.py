@@ -6,9 +6,9 @@ import stat
 from pathlib import Path
 
 import onnx
-from google.protobuf.json_format import ParseError as JsonError
-from google.protobuf.message import DecodeError
-from google.protobuf.text_format import ParseError as TextError
+from google.protobuf.json_format import ParseError as JsonError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.text_format import ParseError as TextError  # type: ignore[import-untyped]
 
 from rewrites.errors import ModelFileError, UnsupportedModel
 
@@ -65,13 +65,14 @@ def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onn
         raise ModelFileError(f"{name} is {foreign}.")
     if form == "protobuf" and len(content) > PROTOBUF_LIMIT:
         raise ModelFileError(f"{name} is larger than 2 GB, more than a protobuf message can be.")
+    proto = onnx.ModelProto()
     try:
         if form == "protobuf":
-            proto = onnx.ModelProto.FromString(content)
+            proto.ParseFromString(content)
         elif form == "onnxtxt":
             proto = onnx.parser.parse_model(str(content, "utf-8"))
         else:
-            proto = onnx.serialization.registry.get(form).deserialize_proto(bytes(content), onnx.ModelProto())
+            proto = onnx.serialization.registry.get(form).deserialize_proto(bytes(content), proto)
     except (DecodeError, JsonError, TextError, onnx.parser.ParseError, UnicodeError):
         raise ModelFileError(f"{name} is not an ONNX model, or is cut short.") from None
     require_model(proto, name)
@@ -88,7 +89,7 @@ def require_model(proto: onnx.ModelProto, name: str) -> None:
         raise UnsupportedModel(f"{name} has IR version {proto.ir_version}; versions before {_OLDEST_IR} had no operator sets.")
     if proto.ir_version > onnx.IR_VERSION:
         raise UnsupportedModel(
-            f"{name} has IR version {proto.ir_version}, newer than {onnx.IR_VERSION}, the newest that onnx {onnx.__version__} knows."
+            f"{name} has IR version {proto.ir_version}; the newest that onnx {onnx.__version__} knows is {onnx.IR_VERSION}."
         )
     if not proto.opset_import:
         raise ModelFileError(f"{name} names no operator set (opset_import), so it is cut short or not an ONNX model.")

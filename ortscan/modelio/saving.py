@@ -110,7 +110,8 @@ def _write_with_data(
             f"{given} is a symbolic link into another folder, and the model has external data, which only one of them could find; "
             f"give {target} as the output."
         )
-    used = {file: None for file in (*loaded.files, *(t.data for slot in slots if isinstance(t := slot.get(), FileTensor)))}
+    read = [tensor.data for tensor in (slot.get() for slot in slots) if isinstance(tensor, FileTensor)]
+    used = list(dict.fromkeys([*loaded.files, *read]))
     data = data_path(target, source, used)
     moved = write_data(outside, files.open(data), data.name)
     _write_model(serialised(loaded, inside, moved), target, files)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "substituted", "tensor_slots"]
+__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "substituted", "tensor_slots"]
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,19 @@ class AttributeSlot:
 Slot = InitializerSlot | AttributeSlot
 
 
+def graphs_in(model: ir.Model) -> Iterator[ir.Graph]:
+    """Yield the main graph, the functions' graphs, and all graphs nested in them."""
+    for top in (model.graph, *(function.graph for function in model.functions.values())):
+        yield top
+        yield from top.subgraphs()
+
+
 def tensor_slots(model: ir.Model) -> Iterator[Slot]:
     """Yield all slots of the main graph, the functions, and the graphs nested in them."""
-    for top in (model.graph, *model.functions.values()):
-        for body in (top, *top.subgraphs()):
-            if isinstance(body, ir.Graph):
-                yield from (InitializerSlot(v) for v in body.initializers.values() if v.const_value is not None)
-            for node in body:
-                yield from _of_node(node)
+    for graph in graphs_in(model):
+        yield from (InitializerSlot(value) for value in graph.initializers.values() if value.const_value is not None)
+        for node in graph:
+            yield from _of_node(node)
 
 
 @contextmanager

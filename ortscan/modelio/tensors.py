@@ -44,7 +44,7 @@ class MessageTensor(ir.serde.TensorProtoTensor):
         self.raw.name = value or ""
 
     @property
-    def metadata_props(self) -> dict[str, str]:
+    def metadata_props(self) -> dict[str, str]:  # type: ignore[override]
         """Nothing: serialisation copies the message, which has them, and would add these a second time."""
         return {}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import onnx
 import onnx_ir as ir
 
+from ortscan.modelio.map_types import hide_map_types
 from ortscan.verification.specs import Spec
 from rewrites.inference import infer_model
 
@@ -38,7 +39,7 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
 
     The proto is not changed, and weights are not read.
     """
-    model = ir.from_proto(proto)
+    model = ir.from_proto(hide_map_types(proto, "the model"))
     if len(model.functions):
         from onnx_ir.passes.common import InlinePass
 

@@ -37,7 +37,8 @@ class Tolerances:
     def allowed(self, dtype: np.dtype[Any], scale: float, largest: float) -> float:
         """What two values of ``dtype`` may differ by, for an output with ``scale`` in this case and ``largest`` in all so far."""
         rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
-        atol = max(float(ml_dtypes.finfo(dtype).eps), atol * min(1.0, largest))
+        rounding = float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+        atol = max(rounding, atol * min(1.0, largest))
         return (atol if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale
 
 

@@ -23,7 +23,7 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 
 
 def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
-    """Name an operator of the model that crashes, or returns uninitialised memory, on inputs of size zero; None if there is none."""
+    """Name an operator of the model that crashes or returns uninitialised memory on inputs of size zero, or None."""
     for node, version in all_nodes(proto):
         if node.op_type in _RECURRENT:
             return node.op_type

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from ortscan.verification.specs import Spec, input_specs, output_specs
+from ortscan.verification.specs import Spec, input_specs, output_specs, overridable_names
 
 __all__ = ["interface_differences"]
 
@@ -16,7 +16,7 @@ def interface_differences(before: onnx.ModelProto, after: onnx.ModelProto) -> li
     """
     found = _compare("input", input_specs(before.graph), input_specs(after.graph))
     found += _compare("output", output_specs(before.graph), output_specs(after.graph))
-    lost = _overridable(before) - {value.name for value in after.graph.input}
+    lost = overridable_names(before) - {value.name for value in after.graph.input}
     found += [f"input '{name}' had a default that could be overridden and is gone" for name in sorted(lost)]
     return found
 
@@ -52,13 +52,6 @@ def _specs_differ(what: str, before: Spec, after: Spec) -> list[str]:
         for axis, (old, new) in enumerate(zip(before.dims, after.dims, strict=True))
         if isinstance(old, int) and isinstance(new, int) and old != new
     ]
-
-
-def _overridable(model: onnx.ModelProto) -> set[str]:
-    """Before IR version 4 every initializer had to be listed as an input, and none could be overridden."""
-    if model.ir_version < 4:
-        return set()
-    return {tensor.name for tensor in model.graph.initializer} & {value.name for value in model.graph.input}
 
 
 def _quoted(names: list[str]) -> str:

@@ -95,7 +95,7 @@ def _rows(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
 
 def _broadcast_points(axes: Sequence[Axis], usual: Sequence[int]) -> Iterator[Point]:
     for axis in axes:
-        for draw, part in enumerate(axis.parts[:3] if len(axis.parts) > 1 and axis.free else ()):
+        for draw, part in enumerate(axis.parts[:3] if len(axis.parts) > 1 else ()):
             point = _point(axes, usual, 300 + draw)
             yield Point({**point.sizes, **dict.fromkeys(part, 1)}, point.trips, draw=point.draw)
 

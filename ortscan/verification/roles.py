@@ -17,12 +17,14 @@ from ortscan.verification.analysis import Analysis
 
 __all__ = ["Role", "find_roles"]
 
-_CARRIED_FROM_FIRST = frozenset(
+_FROM_FIRST = (
     "Cast CastLike Identity Reshape Squeeze Unsqueeze Flatten Transpose Slice Gather GatherElements GatherND Expand Tile Split "
     "Div Mod Clip Abs Neg ReduceMax ReduceMin ReduceSum CumSum Pad Dropout Floor Ceil Round SequenceAt ConcatFromSequence "
-    "OptionalGetElement".split()
+    "OptionalGetElement"
 )
-_CARRIED_FROM_ANY = frozenset("Add Sub Mul Min Max Sum Concat SequenceConstruct SequenceInsert".split())
+_FROM_ANY = "Add Sub Mul Min Max Sum Concat SequenceConstruct SequenceInsert"
+_CARRIED_FROM_FIRST = frozenset(_FROM_FIRST.split())
+_CARRIED_FROM_ANY = frozenset(_FROM_ANY.split())
 _CARRIED_FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
 
 _SMALL: Mapping[tuple[str, int], tuple[int, int]] = {

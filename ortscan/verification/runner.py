@@ -29,6 +29,7 @@ class Outcome:
     values: Sequence[Any] | None
     error: str | None
     seconds: float
+    timed_out: bool = False
 
 
 class Runner:
@@ -91,7 +92,7 @@ class Runner:
             values = self._run_narrow(feed, options) if self._narrow else self._session.run(self.outputs, dict(feed), options)
         except Exception as error:  # as above
             message = f"still running after {seconds:g} s" if stop.is_set() else one_line(error)
-            return Outcome(None, message, time.perf_counter() - started)
+            return Outcome(None, message, time.perf_counter() - started, stop.is_set())
         finally:
             if timer is not None:
                 timer.cancel()

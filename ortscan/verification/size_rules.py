@@ -8,6 +8,7 @@ All of it is advice: where it is wrong the original fails, and other sizes are t
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import onnx_ir as ir
 
@@ -16,10 +17,11 @@ from ortscan.verification.sizes import Sizes
 
 __all__ = ["learn_sizes"]
 
-_BROADCASTING = frozenset(
+_ELEMENTWISE = (
     "Add Sub Mul Div Pow Mod Min Max Sum Mean And Or Xor Equal Greater GreaterOrEqual Less LessOrEqual Where PRelu "
-    "BitwiseAnd BitwiseOr BitwiseXor BitShift".split()
+    "BitwiseAnd BitwiseOr BitwiseXor BitShift"
 )
+_BROADCASTING = frozenset(_ELEMENTWISE.split())
 
 
 def learn_sizes(analysis: Analysis) -> Sizes:
@@ -35,7 +37,7 @@ def learn_sizes(analysis: Analysis) -> Sizes:
 
 def _read_broadcast(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
     shapes = [dims for value in node.inputs if (dims := analysis.dims(value))]
-    for one, other in zip(shapes, shapes[1:], strict=False):
+    for one, other in pairwise(shapes):
         for a, b in zip(reversed(one), reversed(other), strict=False):
             sizes.broadcasts(a, b)
 
@@ -56,7 +58,7 @@ def _read_gemm(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
 
 def _read_concat(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
     shapes = [dims for value in node.inputs if (dims := analysis.dims(value))]
-    for one, other in zip(shapes, shapes[1:], strict=False):
+    for one, other in pairwise(shapes):
         if len(one) == len(other):
             axis = _int(node, "axis", 1) % len(one)
             for position, (a, b) in enumerate(zip(one, other, strict=True)):
@@ -87,7 +89,7 @@ def _read_scan(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
     if batched and node.inputs[0] is not None:
         rows.append(analysis.dim(node.inputs[0], 0))
     for series in (steps, rows):
-        for one, other in zip(series, series[1:], strict=False):
+        for one, other in pairwise(series):
             sizes.same(one, other)
     for formal, result in zip(body.inputs[:states], body.outputs, strict=False):
         for a, b in zip(analysis.dims(formal) or [], analysis.dims(result) or [], strict=False):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
 
+from ortscan.modelio import reading
 from ortscan.verification.subgraphs import all_graphs
-from rewrites.errors import ModelFileError, OptionError
+from rewrites.errors import OptionError
 
 __all__ = ["AnyModel", "Source", "changed_source", "open_source"]
 
@@ -39,12 +39,15 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
 
     Raises:
         ModelFileError: the file is missing or is no ONNX model.
+        UnsupportedModel: its format is older or newer than can be read.
         OptionError: ``model`` is of another type.
     """
     if isinstance(model, str | os.PathLike):
-        return Source(_read(Path(model)), os.fspath(model))
+        path = Path(model)
+        proto = reading.read(path)
+        return Source(proto, str(path)) if reading.format_of(path) == "protobuf" else _from_proto(proto, stack, str(path.parent))
     if isinstance(model, bytes):
-        return Source(_parse(model, "the bytes given"), model)
+        return Source(reading.parse(model, "the given model"), model)
     if isinstance(model, onnx.ModelProto):
         return _from_proto(model, stack, None)
     if isinstance(model, ir.Model):
@@ -57,25 +60,6 @@ def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> 
     if isinstance(source.target, str):
         return _from_proto(proto, stack, os.path.dirname(os.path.abspath(source.target)))
     return _from_proto(proto, stack, source.folder)
-
-
-def _read(path: Path) -> onnx.ModelProto:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    return _parse(data, str(path))
-
-
-def _parse(data: bytes, what: str) -> onnx.ModelProto:
-    proto = onnx.ModelProto()
-    try:
-        proto.ParseFromString(data)
-    except DecodeError as error:
-        raise ModelFileError(f"{what} is not an ONNX model, or is cut off") from error
-    if not proto.HasField("graph"):
-        raise ModelFileError(f"{what} is not an ONNX model: there is no graph in it")
-    return proto
 
 
 def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:
@@ -98,7 +82,7 @@ def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-"))
     path = os.path.join(folder, "model.onnx")
     ir.save(model, path, external_data="weights.bin")
-    return Source(_read(Path(path)), path)
+    return Source(reading.read(Path(path)), path)
 
 
 def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import onnx
 
-__all__ = ["Dim", "Spec", "input_specs", "output_specs"]
+__all__ = ["Dim", "Spec", "input_specs", "output_specs", "overridable_names"]
 
 Dim = int | str
 """A fixed size, or the name of a free one: its symbol, or ``x[0]`` where it has none."""
@@ -37,6 +37,13 @@ def input_specs(graph: onnx.GraphProto) -> list[Spec]:
 def output_specs(graph: onnx.GraphProto) -> list[Spec]:
     """The outputs, in order."""
     return _specs(graph.output)
+
+
+def overridable_names(model: onnx.ModelProto) -> set[str]:
+    """The inputs a caller may leave out: before IR version 4 initializers had to be listed as inputs, and none was optional."""
+    if model.ir_version < 4:
+        return set()
+    return {tensor.name for tensor in model.graph.initializer} & {value.name for value in model.graph.input}
 
 
 def _specs(values: Iterable[onnx.ValueInfoProto]) -> list[Spec]:

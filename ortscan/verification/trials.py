@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import onnx
 
 from ortscan.verification.derived_dims import derived_dims, derived_size
 from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value
@@ -59,6 +60,11 @@ class Inputs:
         """What has to be made up."""
         return [spec for spec in self.specs if spec.name not in self.given]
 
+    @property
+    def has_free_sizes(self) -> bool:
+        """Whether a dimension is left to choose."""
+        return bool(self.missing) and any(name not in self.sizes for name in self._names())
+
     def trials(self, learned: Sizes | None) -> list[Trial]:
         """The cases to try, with the advice in ``learned`` where there is any."""
         if not self.missing:
@@ -83,8 +89,8 @@ class Inputs:
         return {**feed, **self.given}
 
     def _as_trials(self, points: Sequence[Point]) -> list[Trial]:
-        integers = any((is_integer(spec) or spec.name in self.roles) for spec in self.missing)
-        risky = self.avoid_nothing and any(not is_integer(spec) and spec.elem_type == _BOOL for spec in self.missing)
+        integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
+        risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
         return [Trial(self._completed(point), attempts) for point in points if not (risky and point.kind == "zeros")]
 
@@ -96,9 +102,8 @@ class Inputs:
     def _names(self) -> list[str]:
         """All free dimensions, in the order of the inputs."""
         dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
-        unknown = {dim for spec in self.specs if spec.kind != "tensor" and spec.name in self.given for dim in spec.dims or ()}
         made = {dim for spec in self.missing for dim in spec.dims or ()}
-        return [name for name in dict.fromkeys(dims) if name in self.sizes or name in made or name not in unknown]
+        return [name for name in dict.fromkeys(dims) if name in self.sizes or name in made]
 
     def _derived(self) -> set[str]:
         return derived_dims(self._names())
@@ -113,27 +118,17 @@ class Inputs:
         return axes + [Axis(((spec.name,),), values, trips=True) for spec in trips]
 
     def _axis(self, group: Sequence[Sequence[str]], position: int, learned: Sizes | None) -> Iterator[Axis]:
-        """One axis for dimensions that vary together; what is fixed is an axis with one value."""
-        known = [part for part in group if any(name in self.sizes for name in part)]
-        for part in known:
-            size = next(self.sizes[name] for name in part if name in self.sizes)
-            yield Axis((tuple(part),), (size,))
-        rest = tuple(tuple(part) for part in group if part not in known)
-        if not rest:
-            return
-        if known:
-            size = next((axis.values[0] for part in known for axis in [Axis((), (self._size(part),))] if axis.values[0] > 1), 1)
-            yield Axis(rest, (size, 1) if size > 1 else dimension_values(position))
-            return
-        number = None if learned is None else next((n for part in rest if (n := learned.number(part[0])) is not None), None)
-        likely = None if learned is None else learned.likely_number(rest[0][0])
-        if number is not None:
-            yield Axis(rest, (number,))
-        else:
-            yield Axis(rest, dimension_values(position) if likely is None else (likely, 1))
-
-    def _size(self, part: Sequence[str]) -> int:
-        return next(self.sizes[name] for name in part if name in self.sizes)
+        """Axes for dimensions that vary together, one of them for all that is not fixed."""
+        rest, known = [], []
+        for part in group:
+            size = next((self.sizes[name] for name in part if name in self.sizes), None)
+            if size is None:
+                rest.append(tuple(part))
+            else:
+                known.append(size)
+                yield Axis((tuple(part),), (size,))
+        if rest:
+            yield Axis(tuple(rest), _values(rest, max(known, default=1), position, learned))
 
     def _shaken_defaults(self) -> dict[str, np.ndarray]:
         random = np.random.default_rng([self.seed, len(self.defaults)])
@@ -143,4 +138,12 @@ class Inputs:
         }
 
 
-_BOOL = 9
+def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None) -> tuple[int, ...]:
+    """The sizes to try for dimensions that are equal to ``beside`` or broadcast with it, where that is more than 1."""
+    if learned is not None:
+        number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
+        if number is not None:
+            return (number,)
+        likely = learned.likely_number(parts[0][0])
+        beside = beside if likely is None else likely
+    return dimension_values(position) if beside == 1 else (beside, 1)

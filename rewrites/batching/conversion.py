@@ -21,8 +21,6 @@ def dropout(call: Call) -> Sequence[Result]:
     if not dropout_is_identity(call.node, call.opset):
         raise call.refuse("RANDOM", "training_mode may be true")
     x = call.operand(0)
-    if len(call.node.outputs) == 1:
-        values = (call.build.op("Identity", x.value),)
-    else:
-        values = call.build.ops("Dropout", [x.value], len(call.node.outputs))
+    count = len(call.node.outputs)
+    values = call.build.ops("Identity" if count == 1 else "Dropout", [x.value], count)
     return [Result(value, x.batched) for value in values]

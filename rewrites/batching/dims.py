@@ -67,7 +67,7 @@ def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Merge the steps into the first per-step axis: ``[steps, d0, d1, ...]`` becomes ``[steps * d0, d1, ...]``; ``dims`` are d0, d1, ..."""
+    """Merge the steps into the first per-step axis: ``[steps, *dims]`` becomes ``[steps * dims[0], *dims[1:]]``."""
     if len(dims) == 2:
         return call.build.op("Flatten", x, axis=2)
     rest = [dim for dim in dims[1:] if isinstance(dim, int) and dim > 0]

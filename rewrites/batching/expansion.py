@@ -13,8 +13,9 @@ __all__ = ["expand", "tile"]
 
 @rule("Expand")
 def expand(call: Call) -> Sequence[Result]:
-    """``Expand(x, shape)`` -> ``Expand(x', shape)``: the shape is counted from the end and never reaches the steps, once ``x`` has as
-    many axes in one step as the shape.
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``, where ``x'`` has at least as many axes in one step as the shape.
+
+    The shape is then counted from the end and never reaches the steps.
     """
     call.same_each_step(1)
     count = dim_of(call.operand(1).inner, 0)
@@ -28,6 +29,6 @@ def tile(call: Call) -> Sequence[Result]:
     """``Tile(x, repeats)`` -> ``Tile(x', [1, *repeats])``."""
     call.same_each_step(1)
     b, repeats = call.build, ints_operand(call.node, 1)
-    known = repeats is not DYNAMIC and repeats is not None
-    given = b.const([1, *repeats]) if known else b.op("Concat", b.const([1]), call.operand(1).value, axis=0)
-    return call.like([call.value(0), given])
+    if repeats is DYNAMIC or repeats is None:
+        return call.like([call.value(0), b.op("Concat", b.const([1]), call.operand(1).value, axis=0)])
+    return call.like([call.value(0), b.const([1, *repeats])])

@@ -40,7 +40,7 @@ def gather(call: Call) -> Sequence[Result]:
 def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> ir.Value:
     b = call.build
     if call.opset < 12:
-        raise call.refuse("NO-BATCHING-RULE", "data and indices both differ between steps, and GatherND has no batch_dims before opset 12")
+        raise call.refuse("NO-BATCHING-RULE", "data and indices differ between steps: needs GatherND of opset 12")
     others = [place for place in range(1, data_rank + 1) if place != axis + 1]
     data = transpose(b, call.operand(0).value, [0, axis + 1, *others])
     indices = unsqueeze(b, b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT64)), [index_rank + 1])
@@ -63,5 +63,5 @@ def gather_nd(call: Call) -> Sequence[Result]:
     if batch_dims == 0 and not call.batched(0):
         return call.like(call.values)
     if call.opset < 12:
-        raise call.refuse("NO-BATCHING-RULE", "the data differ between steps, and GatherND has no batch_dims before opset 12")
+        raise call.refuse("NO-BATCHING-RULE", "the data differ between steps: needs GatherND of opset 12")
     return call.like([expanded(call, 0), expanded(call, 1)], batch_dims=batch_dims + 1)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from rewrites.batching.alignment import lifted
 from rewrites.batching.call import Call, Operand, Result
-from rewrites.batching.dims import fold_steps, shape_tensor, step_dims, unfold_steps
+from rewrites.batching.dims import Dim, fold_steps, shape_tensor, step_dims, unfold_steps
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
 from rewrites.spelling import transpose
@@ -27,6 +27,8 @@ _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.
 @rule("FusedGemm", domain="com.microsoft")
 def gemm(call: Call) -> Sequence[Result]:
     """Choose the form: see the module."""
+    for index in range(3 if call.given(2) is not None else 2):
+        call.rank(index)
     alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
     c = call.given(2) if beta != 0 else None
     fused = call.node.op_type != "Gemm"
@@ -53,8 +55,6 @@ def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir
         result = b.op("Mul", result, _number(call, alpha))
     if c is None:
         return result
-    if c.rank is None:
-        call.rank(2)
     added = lifted(call, c, 2)
     return b.op("Add", result, added if beta == 1.0 else b.op("Mul", added, _number(call, beta)))
 
@@ -76,10 +76,8 @@ def _same_in_all_rows(c: Operand) -> bool:
     return not c.batched and c.rank is not None and (c.rank < 2 or dim_of(c.inner, 0) == 1)
 
 
-def _spread_rows(call: Call, c: Operand, rows: "int | ir.Value") -> ir.Value:
+def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
     b = call.build
-    if c.rank is None:
-        call.rank(2)
     columns = step_dims(call, c)[-1] if c.rank else 1
     spread = b.op("Expand", lifted(call, c, 2), shape_tensor(b, [call.steps, rows, columns]))
     return fold_steps(call, spread, [rows, columns])

@@ -36,12 +36,10 @@ def fused_matmul(call: Call) -> Sequence[Result]:
 @rule("QLinearMatMul")
 def quantized_matmul(call: Call) -> Sequence[Result]:
     """Scales and zero points must be the same in every step."""
-    left_place, right_place = 0, 3
     call.same_each_step(1, 2, 4, 5, 6, 7)
-    operands = (call.operand(left_place), call.operand(right_place))
-    rest = call.values
+    matrices, rest = Call(call.node, (call.operand(0), call.operand(3)), call.build, call.steps), call.values
 
     def emit(left: ir.Value, right: ir.Value) -> ir.Value:
         return call.build.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]
 
-    return [Result(product(Call(call.node, operands, call.build, call.steps), emit, plain=False))]
+    return [Result(product(matrices, emit, plain=False))]

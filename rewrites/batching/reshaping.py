@@ -34,7 +34,7 @@ def remove_axes(call: Call) -> Sequence[Result]:
     if axes is None:
         dims = static_dims(x.inner)
         if dims is None:
-            raise call.refuse("SHAPE-UNKNOWN", f"which axes of {x.inner.name!r}, of shape {x.inner.shape}, have size 1 is not known")
+            raise call.refuse("SHAPE-UNKNOWN", f"{x.inner.name!r} has shape {x.inner.shape}: which axes have size 1 is not known")
         axes = tuple(axis for axis, dim in enumerate(dims) if dim == 1)
     return [Result(squeeze(call.build, x.value, [after_steps(axis) for axis in axes]))]
 

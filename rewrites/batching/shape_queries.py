@@ -20,9 +20,10 @@ def shape(call: Call) -> Sequence[Result]:
     """``Shape(x)`` -> the shape of ``x'`` without the steps, a constant where it is known."""
     start = call.node.attributes.get_int("start", 0)
     end = call.node.attributes.get_int("end", _END)
-    dims = static_dims(call.operand(0).inner)
-    if dims is not None:
-        return [Result(call.build.const(list(dims[start:end])), batched=False)]
+    known = call.operand(0).inner.shape
+    dims = None if known is None else known.dims[start:end]
+    if dims is not None and all(isinstance(dim, int) for dim in dims):
+        return [Result(call.build.const(np.array(dims, dtype=np.int64)), batched=False)]
     found = _step_shape(call)
     if (start, end) != (0, _END):
         found = slice_axis(call.build, found, 0, start, end)

@@ -40,7 +40,7 @@ def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, b
     stacks.build = build
     for _ in range(_ATTEMPTS):
         nodes = _trimmed(_candidates(loop, core, before, refused), sizes, before)
-        crossing = _crossing(loop, nodes, before)
+        crossing = _crossing(loop, nodes, before, ctx)
         large = next((value for value in crossing if sizes.too_large(value)), None)
         failed: tuple[ir.Node, NotApplicable] | None = None
         if large is not None:
@@ -92,7 +92,7 @@ def _trimmed(nodes: list[ir.Node], sizes: StepSizes, before: Before) -> list[ir.
     return [node for node in nodes if node not in kept]
 
 
-def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before) -> dict[ir.Value, ir.Value]:
+def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before, ctx: Context) -> dict[ir.Value, ir.Value]:
     made = {value for node in nodes for value in node.outputs}
     existing = {
         through_identity(output.inner): output
@@ -109,5 +109,5 @@ def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before) -> dict[ir.V
             crossing[value] = output.outer
             continue
         shape = None if value.shape is None else ir.Shape([steps, *value.shape.dims])
-        crossing[value] = ir.Value(name=f"{value.name}_steps", type=value.type, shape=shape)
+        crossing[value] = ir.Value(name=ctx.names.fresh(f"{value.name}_steps"), type=value.type, shape=shape)
     return crossing

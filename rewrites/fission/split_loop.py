@@ -108,14 +108,14 @@ def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Bu
                 if node not in gone:
                     node.replace_input_with(index, stand_in)
         outputs = [*kept_outputs, *leaving]
+        tail.insert_after(loop.node)
+        for old, new in [*finals, *results]:
+            if old is not None:
+                replace_value(old, new, ctx.names)
         loop.body.outputs[:] = [*(state.next for state in kept_states), *(output.inner for output in outputs)]
         remove_nodes(unread_nodes(loop.body))
         node = rebuild(loop, ctx.names, states=kept_states, scan_inputs=scans, scan_outputs=outputs)
         give_own_nodes(loop.body, ctx.names)
-        tail.insert_after(node)
-        for old, new in [*finals, *results]:
-            if old is not None:
-                replace_value(old, new, ctx.names)
         return [node]
 
     return Patch(f"moved {len(before.nodes)} operators before and {len(after.nodes)} after the recurrence", edit)

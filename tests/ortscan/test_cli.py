@@ -16,6 +16,7 @@ from ortscan import api
 from ortscan.__main__ import main
 from ortscan.cli import progress
 from ortscan.cli.values import byte_size, name_list, shape, tolerance
+from ortscan.modelio import load
 from ortscan.report.codes import CODES
 
 MAP = """
@@ -102,7 +103,7 @@ def test_json_is_all_there_is_on_stdout(save, out, capsys):
     source = save(MAP)
     assert main(["optimize", source, str(out), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["input"], document["output"]) == (source, str(out))
+    assert (document["input"], document["output"]["path"]) == (source, str(out))
     assert document["report"]["operators_before"]["Scan"] == 1
     assert document["report"]["loops"][0]["fate"] == "removed"
     assert document["verification"]["ok"] is True
@@ -133,13 +134,13 @@ def test_strict_is_content_when_something_changed(save, out):
 
 
 def computes_something_else(monkeypatch):
-    real = api.optimize_with_report
+    real = api.rewritten
 
     def wrong(model, **options):
         _, report = real(model, **options)
-        return onnx.parser.parse_model(PLAIN), report
+        return load(onnx.parser.parse_model(PLAIN)), report
 
-    monkeypatch.setattr(api, "optimize_with_report", wrong)
+    monkeypatch.setattr(api, "rewritten", wrong)
 
 
 def test_a_result_that_differs_is_never_written(save, out, capsys, monkeypatch):
@@ -293,7 +294,7 @@ def test_what_is_not_a_model_is_one_clear_line(tmp_path, capsys, verb, which):
 @pytest.mark.parametrize("option", ["-o", "--report"])
 def test_where_nothing_can_be_written_is_told_before_the_work(save, tmp_path, capsys, monkeypatch, place, option):
     source = save(MAP)
-    monkeypatch.setattr(api, "optimize_with_report", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr(api, "rewritten", lambda *_, **__: pytest.fail("the work was begun"))
     target = ["-o", str(tmp_path / "x.onnx")] if option == "--report" else []
     assert main(["optimize", source, *target, option, str(tmp_path / place)]) == 1
     assert str(tmp_path / place) in the_error(capsys)
@@ -337,7 +338,7 @@ def test_whatever_goes_wrong_is_one_line(save, out, capsys, monkeypatch, raised,
         raise raised
 
     source = save(MAP)
-    monkeypatch.setattr(api, "optimize_with_report", fail)
+    monkeypatch.setattr(api, "rewritten", fail)
     assert main(["optimize", source, str(out)]) == code
     assert said in the_error(capsys)
     assert main(["optimize", source, str(out), "-vv"]) == code
@@ -381,7 +382,9 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("variables", "options", "coloured"), [({}, [], True), ({"NO_COLOR": "1"}, [], False), ({}, ["--no-color"], False)])
+@pytest.mark.parametrize(
+    ("variables", "options", "coloured"), [({}, [], True), ({"NO_COLOR": "1"}, [], False), ({}, ["--no-color"], False)]
+)
 def test_colours_are_for_terminals_that_want_them(save, monkeypatch, variables, options, coloured):
     source = save(MAP)
     for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -399,15 +402,18 @@ def test_slow_work_is_announced_to_whoever_watches(monkeypatch, stream, shown):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(sys, "stderr", stream)
-    with progress.working("rewriting [bold]x"):
+    with progress.working("rewriting [bold]x") as step:
         time.sleep(0.15)
+        step(1, 2)
     assert ("rewriting [bold]x" in stream.getvalue()) == shown
 
 
 # values
 
 
-@pytest.mark.parametrize(("text", "size"), [("7", 7), ("256M", 256 << 20), ("1g", 1 << 30), ("1.5K", 1536), ("2GiB", 2 << 30), ("3MB", 3 << 20)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("7", 7), ("256M", 256 << 20), ("1g", 1 << 30), ("1.5K", 1536), ("2GiB", 2 << 30), ("3MB", 3 << 20)]
+)
 def test_sizes_are_read(text, size):
     assert byte_size(text) == size
 

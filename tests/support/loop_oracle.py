@@ -27,7 +27,7 @@ Scope = ChainMap[str, Any]
 Opsets = tuple[tuple[str, int], ...]
 
 
-def run_model(model: ModelProto, feeds: Mapping[str, Any]) -> list[Value]:
+def run_model(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
     """The outputs of `model` for `feeds`, in the order of the graph's outputs."""
     model = inliner.inline_local_functions(model)
     order_nodes(model.graph)

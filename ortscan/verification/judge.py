@@ -1,0 +1,128 @@
+"""Running one case on both models and saying what came of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ortscan.verification.compare import Gap, Tolerances, compare_values
+from ortscan.verification.result import Case, CaseStatus, OutputError
+from ortscan.verification.runner import Runner
+from ortscan.verification.trials import Inputs, Trial
+
+__all__ = ["Judge", "Judged"]
+
+_REPEATS = 2
+_GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One case with all that was measured, and the feed it was measured on."""
+
+    case: Case
+    gaps: Mapping[str, Gap]
+    feed: Mapping[str, Any]
+    after: Sequence[Any] = ()
+    timed_out: bool = False
+
+
+@dataclass
+class Judge:
+    """Runs cases, remembering what holds for later ones.
+
+    Attributes:
+        before: the oracle.
+        after: what is judged.
+        tolerances: what floats may differ by.
+        limits: seconds after which a run of either model is stopped, None for no limit.
+        shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
+        unstable: outputs that differ between two runs of the oracle.
+        notes: what a reader should know.
+    """
+
+    before: Runner
+    after: Runner
+    tolerances: Tolerances
+    limits: tuple[float | None, float | None]
+    shapes_vary: bool
+    unstable: set[str] = field(default_factory=set)
+    notes: dict[str, None] = field(default_factory=dict)
+    _attempt: str = ""
+    _largest: dict[str, float] = field(default_factory=dict)
+
+    def judge(self, trial: Trial, inputs: Inputs) -> Judged:
+        """Run the oracle, with other integers while it refuses, then the other model on the same; compare."""
+        first_error, timed_out = None, False
+        for attempt in sorted(trial.attempts, key=lambda a: a != self._attempt):
+            feed = inputs.feed(trial.point, attempt)
+            outcome = self.before.run(feed, self.limits[0])
+            if outcome.values is not None:
+                self._attempt = attempt
+                return self._judge_run(trial, attempt, feed, outcome.values, outcome.seconds)
+            timed_out = timed_out or outcome.timed_out
+            first_error = first_error or outcome.error
+            if timed_out:
+                break
+        reason = f"the original fails: {first_error}"
+        if not timed_out and self.after.run(feed, self.limits[1]).values is not None:
+            reason = f"only the original fails: {first_error}"
+        case = Case(trial.point.sizes, _varied(trial, ""), "skipped", reason)
+        return Judged(case, {}, feed, timed_out=timed_out)
+
+    def _judge_run(
+        self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
+    ) -> Judged:
+        varied = _varied(trial, attempt)
+        limit = None if self.limits[1] is None else max(self.limits[1], 10 * seconds)
+        outcome = self.after.run(feed, limit)
+        if outcome.values is None:
+            return Judged(Case(trial.point.sizes, varied, "fails only after", outcome.error), {}, feed)
+        gaps = self._compare(expected, outcome.values)
+        if any(gap.reason for gap in gaps.values()):
+            self._find_unstable(feed, expected)
+            gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
+        if not gaps:
+            reason = "every output of the original differs from run to run"
+            return Judged(Case(trial.point.sizes, varied, "skipped", reason), {}, feed)
+        status: CaseStatus = "different" if any(gap.reason for gap in gaps.values()) else "equal"
+        errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
+        case = Case(trial.point.sizes, varied, status, outputs=errors)
+        return Judged(case, gaps, feed, outcome.values)
+
+    def _compare(self, expected: Sequence[Any], actual: Sequence[Any]) -> dict[str, Gap]:
+        gaps = {}
+        for name, old, new in zip(self.before.outputs, expected, actual, strict=True):
+            if name in self.unstable:
+                continue
+            if self.shapes_vary and _both_empty(old, new):
+                self.notes[_GUESSED] = None
+                gaps[name] = Gap()
+                continue
+            gaps[name] = compare_values(old, new, self.tolerances, self._largest.get(name, 0.0))
+            self._largest[name] = max(self._largest.get(name, 0.0), gaps[name].scale)
+        return gaps
+
+    def _find_unstable(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> None:
+        for _ in range(_REPEATS):
+            again = self.before.run(feed, self.limits[0]).values
+            if again is not None:
+                gaps = self._compare(expected, again)
+                self.unstable.update(name for name, gap in gaps.items() if gap.reason)
+
+
+def _varied(trial: Trial, attempt: str) -> dict[str, Any]:
+    varied: dict[str, Any] = dict(trial.point.trips)
+    if trial.point.kind != "normal":
+        varied["values"] = trial.point.kind
+    if trial.point.override:
+        varied["defaults"] = "replaced"
+    if trial.attempts and attempt not in ("", trial.attempts[0]):
+        varied["integers"] = attempt
+    return varied
+
+
+def _both_empty(old: Any, new: Any) -> bool:
+    arrays = isinstance(old, np.ndarray) and isinstance(new, np.ndarray)
+    return arrays and old.size == new.size == 0 and old.dtype == new.dtype and old.shape != new.shape

@@ -1,0 +1,88 @@
+"""From a model, what the caller fixed and what the graph tells, to inputs that can be tried."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.verification.analysis import Analysis, analyse
+from ortscan.verification.crash_risks import dies_of_nothing, rank_conflicts
+from ortscan.verification.feeds import unmakeable
+from ortscan.verification.given import with_arrays
+from ortscan.verification.roles import find_roles
+from ortscan.verification.size_rules import learn_sizes
+from ortscan.verification.sizes import Sizes
+from ortscan.verification.specs import Spec, input_specs, overridable_names
+from ortscan.verification.trials import Inputs
+
+__all__ = ["Prepared", "prepare"]
+
+_SMALL = 1 << 16
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Inputs to try with advice on sizes, or the ``problems`` that forbid trying."""
+
+    inputs: Inputs
+    learned: Sizes | None
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def prepare(
+    before: onnx.ModelProto,
+    after: onnx.ModelProto,
+    specs: Sequence[Spec],
+    sizes: Mapping[str, int],
+    given: Mapping[str, Any],
+    seed: int,
+) -> Prepared:
+    """Get ready to run both models on ``given`` and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
+    specs, bound = with_arrays(specs, given)
+    sizes = {**sizes, **bound}
+    fragile = dies_of_nothing(before) or dies_of_nothing(after)
+    problems = [reason for spec in specs if spec.name not in given and (reason := unmakeable(spec)) is not None]
+    if fragile and (0 in sizes.values() or any(isinstance(v, np.ndarray) and v.size == 0 for v in given.values())):
+        problems.append(f"a size of zero is asked for, and {fragile} kills onnxruntime's process on it")
+    analysis, notes = _advice(before, specs)
+    if any(spec.dims is None for spec in input_specs(before.graph)):
+        problems += _conflicts("original", analysis) + _conflicts("result", _advice(after, specs)[0])
+    inputs = Inputs(
+        specs=specs,
+        given=given,
+        sizes=sizes,
+        defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(given)),
+        roles={} if analysis is None else find_roles(analysis),
+        avoid_nothing=fragile is not None,
+        seed=seed,
+    )
+    if fragile and inputs.has_free_sizes:
+        notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
+    return Prepared(inputs, None if analysis is None else learn_sizes(analysis), tuple(problems), tuple(notes))
+
+
+def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:
+    """The analysis only helps to choose good inputs, so a graph it cannot read is no obstacle."""
+    try:
+        return analyse(proto, specs), []
+    except Exception as error:
+        return None, [f"inputs were chosen without reading the graph ({type(error).__name__}: {error})"]
+
+
+def _conflicts(label: str, analysis: Analysis | None) -> list[str]:
+    if analysis is None:
+        return [f"the {label} has inputs without a declared rank and cannot be read, so running it is not safe"]
+    return [f"the {label} would crash onnxruntime: {conflict}" for conflict in rank_conflicts(analysis.model)]
+
+
+def _defaults(proto: onnx.ModelProto, names: set[str]) -> dict[str, np.ndarray]:
+    """The small float defaults among the initializers ``names``."""
+    found = {}
+    for tensor in proto.graph.initializer:
+        small = tensor.name in names and int(np.prod(tensor.dims)) <= _SMALL and not tensor.external_data
+        if small and tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16):
+            found[tensor.name] = onnx.numpy_helper.to_array(tensor)
+    return found

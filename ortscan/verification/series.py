@@ -1,0 +1,38 @@
+"""Running all cases for one set of inputs, with other cases where the original refuses the first choice."""
+
+from collections.abc import Sequence
+
+from ortscan.verification.judge import Judge, Judged
+from ortscan.verification.sizes import Sizes
+from ortscan.verification.trials import Inputs, Trial
+
+__all__ = ["run_series"]
+
+_PATIENCE = 3
+
+
+def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judged]:
+    """Run the planned cases; if the original runs none of them, other sizes; last, where something ran, sizes of zero.
+
+    After three runs of the original that had to be stopped nothing more is tried.
+    """
+    judged: list[Judged] = []
+    _run(judge, inputs, inputs.trials(learned), judged)
+    if learned is not None and not _any_ran(judged):
+        _run(judge, inputs, inputs.trials(None), judged)
+    if not _any_ran(judged):
+        _run(judge, inputs, inputs.uniform_trials(), judged)
+    if _any_ran(judged) and not inputs.avoid_nothing:
+        _run(judge, inputs, inputs.nothing_trials(learned), judged)
+    return judged
+
+
+def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:
+    for trial in trials:
+        if sum(one.timed_out for one in judged) >= _PATIENCE:
+            return
+        judged.append(judge.judge(trial, inputs))
+
+
+def _any_ran(judged: Sequence[Judged]) -> bool:
+    return any(one.case.status != "skipped" for one in judged)

@@ -1,0 +1,141 @@
+"""Does a changed model compute what the original computes? Asked of onnxruntime, on inputs made up or given."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from ortscan.verification.compare import Tolerances, compare_values
+from ortscan.verification.crash_risks import crash_risks
+from ortscan.verification.endless import may_run_for_ever
+from ortscan.verification.given import Given, read_inputs, with_shapes
+from ortscan.verification.interface import interface_differences
+from ortscan.verification.judge import Judge, Judged
+from ortscan.verification.preparing import Prepared, prepare
+from ortscan.verification.result import Verification
+from ortscan.verification.runner import Runner
+from ortscan.verification.series import run_series
+from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
+from ortscan.verification.source import AnyModel, changed_source, open_source
+from ortscan.verification.specs import input_specs, output_specs, overridable_names
+from ortscan.verification.subgraphs import all_nodes
+from ortscan.verification.verdict import conclude, refuse
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["verify"]
+
+_CPU = ("CPUExecutionProvider",)
+
+
+def verify(
+    before: AnyModel,
+    after: AnyModel,
+    *,
+    inputs: Given | None = None,
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    providers: Sequence[Any] | None = None,
+    configure: "Callable[[ort.SessionOptions], object] | None" = None,
+    time_limit: float = 10.0,
+) -> Verification:
+    """Run two models on the same inputs on onnxruntime and compare what they compute.
+
+    ``before`` is right by definition. Both run with onnxruntime's default optimisation, as they would in use: switching it off
+    on one side would add its own roundings, on both it would check what nobody runs. Free dimensions, trip counts, lengths
+    and indices take a range of values; all cases are in the outcome, those the original refuses too. A check that
+    compared nothing is not ok.
+
+    Args:
+        before: the original: a path, bytes, onnx.ModelProto or onnx_ir.Model. It is not changed.
+        after: what is to be checked, likewise.
+        inputs: values to use in place of made-up ones: one dict of input name to array (a list of arrays for a sequence), a
+            list of such dicts, or the path of an .npz with keys ``name`` or ``in:name``. Inputs left out are made up.
+        seed: what made-up values are drawn with.
+        rtol: float error tolerated relative to the largest magnitude of the output in that case; default by type: float64
+            1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
+        atol: float error tolerated besides; default by type: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
+            Integers, booleans and strings must be the same whatever the tolerances.
+        shapes: sizes of named inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
+        providers: where ``after`` runs; default the CPU, where ``before`` always runs.
+        configure: called with the SessionOptions of each session before it is made, to register custom operators or to set
+            threads.
+        time_limit: seconds after which a run is stopped, where only the data stops a Loop.
+
+    Raises:
+        ModelFileError: a model or an .npz cannot be read.
+        OptionError: ``inputs``, ``shapes`` or ``providers`` do not fit the model or this onnxruntime.
+    """
+    with ExitStack() as stack:
+        old, new = open_source(before, stack), open_source(after, stack)
+        names = [spec.name for spec in output_specs(old.proto.graph)]
+        specs, sizes = with_shapes(input_specs(old.proto.graph), shapes or {})
+        sets = [{}] if inputs is None else read_inputs(inputs, specs, overridable_names(old.proto))
+        problems = _problems_at_sight(old.proto, new.proto)
+        if problems:
+            return refuse(names, problems)
+        notes = []
+        if unsound_scans(old.proto):
+            notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
+            old = changed_source(old, sound_oracle(old.proto), stack)
+        plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
+        notes += dict.fromkeys(note for plan in plans for note in plan.notes)
+        problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
+        if problems:
+            return refuse(names, problems, notes)
+        oracle = Runner(old, names, _CPU, configure)
+        runner = Runner(new, names, providers or _CPU, configure)
+        for label, side in (("original", oracle), ("result", runner)):
+            if side.error is not None:
+                return refuse(names, [f"the {label} does not load: {side.error}"], notes)
+        judge = Judge(
+            before=oracle,
+            after=runner,
+            tolerances=Tolerances(rtol, atol),
+            limits=(_limit(old.proto, time_limit), _limit(new.proto, time_limit)),
+            shapes_vary=any(node.op_type == "Loop" for node, _ in all_nodes(old.proto)),
+        )
+        judged = _run(judge, plans)
+        notes += _blame(judge, judged, lambda: Runner(old, names, _CPU, configure, optimise=False))
+        return conclude(judge, judged, notes)
+
+
+def _problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
+    """Why the two need not, or must not, be run."""
+    problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
+    problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
+    problems += [f"the result is computed wrongly by onnxruntime: {scan}" for scan in unsound_scans(after)]
+    return interface_differences(before, after) + problems
+
+
+def _limit(proto: onnx.ModelProto, seconds: float) -> float | None:
+    return seconds if may_run_for_ever(proto) else None
+
+
+def _run(judge: Judge, plans: Sequence[Prepared]) -> list[Judged]:
+    judged = []
+    for position, plan in enumerate(plans):
+        for one in run_series(judge, plan.inputs, plan.learned):
+            varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
+            judged.append(replace(one, case=replace(one.case, varied=varied)))
+    return judged
+
+
+def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runner]) -> list[str]:
+    """Whether the first difference is of onnxruntime's own making."""
+    first = next((one for one in judged if one.case.status == "different"), None)
+    if first is None:
+        return []
+    runner = plain()
+    outcome = None if runner.error is not None else runner.run(first.feed, judge.limits[0])
+    if outcome is None or outcome.values is None:
+        return []
+    pairs = zip(judge.before.outputs, outcome.values, first.after, strict=True)
+    if any(compare_values(old, new, judge.tolerances).reason for name, old, new in pairs if name in first.gaps):
+        return []
+    return ["with onnxruntime's graph optimisation off the original computes what the result computes"]

@@ -1,0 +1,34 @@
+"""DynamicQuantizeLinear: its scale and zero point come from the whole tensor, so each step has its own.
+
+``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum of each step, its scale and zero point as the operator defines
+them, and ``QuantizeLinear(x', s', z', axis=0)``. The same float operations in the same order, so nothing is rounded differently.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.batching.call import Call, Result
+from rewrites.batching.table import rule
+from rewrites.spelling import reduce
+
+__all__ = ["dynamic_quantize"]
+
+_LEVELS = 255.0
+
+
+@rule("DynamicQuantizeLinear", since=13)
+def dynamic_quantize(call: Call) -> Sequence[Result]:
+    """Before opset 13 QuantizeLinear has no axis."""
+    b, x = call.build, call.operand(0).value
+    axes = range(1, 1 + call.rank(0))
+    zero, one, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
+    low = b.op("Min", reduce(b, "ReduceMin", x, axes, keepdims=False) if axes else x, zero)
+    high = b.op("Max", reduce(b, "ReduceMax", x, axes, keepdims=False) if axes else x, zero)
+    spread = b.op("Div", b.op("Sub", high, low), levels)
+    scale = b.op("Where", b.op("Equal", high, low), one, spread)
+    centre = b.op("Sub", zero, b.op("Div", low, scale))
+    inside = b.op("Clip", centre, zero, levels)
+    point = b.op("Cast", b.op("Round", inside), to=int(ir.DataType.UINT8))
+    return [Result(b.op("QuantizeLinear", x, scale, point, axis=0)), Result(scale), Result(point)]
