@@ -22,11 +22,11 @@ def check_invariants(model: ir.Model, after: str) -> None:
 def _check_graph(graph: ir.Graph, around: dict[ir.Value, str], opset: int, after: str) -> None:
     visible = dict(around)
     names = set(around.values())
-    for value in {*graph.inputs, *graph.initializers.values()}:
-        _define(value, visible, names, after)
-    for name, value in graph.initializers.items():
-        if value.name != name:
-            raise InvariantBroken(f"after {after}: initializer '{value.name}' is registered as '{name}'")
+    for entry in {*graph.inputs, *graph.initializers.values()}:
+        _define(entry, visible, names, after)
+    for name, weight in graph.initializers.items():
+        if weight.name != name:
+            raise InvariantBroken(f"after {after}: initializer '{weight.name}' is registered as '{name}'")
     node_names = [node.name for node in graph if node.name]
     if len(node_names) != len(set(node_names)):
         raise InvariantBroken(f"after {after}: two nodes of the graph '{graph.name}' share a name")

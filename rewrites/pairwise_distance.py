@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.loops import Loop, LoopView
+from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import DYNAMIC, axes_of, keepdims, reduce, transpose
@@ -40,15 +40,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         )
     rows, matrix, reverse = match
     total = node.outputs[0]
-    from rewrites.loops import ScanInput, rebuild
-
     def edit() -> list[ir.Node]:
         build = ctx.builder()
         distances = _distances(build, rows, matrix, ctx)
         build.insert_before(loop.node)
         stand_in = ir.Value(name=ctx.names.fresh(f"{total.name}_row"), type=total.type, shape=total.shape)
         replace_value(total, stand_in, ctx.names)
-        return [rebuild(loop, ctx.names, scan_inputs=[*loop.scan_inputs, ScanInput(distances, stand_in, 0, reverse)])]
+        changed = ScanView.of(loop.node, ctx.opset)
+        return [rebuild(changed, ctx.names, scan_inputs=[*changed.scan_inputs, ScanInput(distances, stand_in, 0, reverse)])]
 
     return Patch(f"computed the pairwise distances '{total.name}' at once", edit)
 

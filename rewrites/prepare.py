@@ -27,7 +27,7 @@ def prepare(ctx: Context) -> None:
     for one in [graph, *graph.subgraphs()]:
         for value in one.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
-                value.shape = ir.Shape(value.const_value.shape)
+                value.shape = ir.Shape(value.const_value.shape.numpy())
     infer_model(ctx.model)
     for node in graph.all_nodes():
         if is_loop(node):

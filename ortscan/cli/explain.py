@@ -3,17 +3,21 @@
 import argparse
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ortscan.cli.console import stdout_console
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_readable, check_writable
+from ortscan.cli.files import check_readable, check_report
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.progress import working
 from rewrites.errors import OptionError
 
+if TYPE_CHECKING:
+    from ortscan.report.codes import Code
+
 __all__ = ["add", "run"]
 
-_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)+")
+_LIKE_A_CODE = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)*")
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,7 +27,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="say what would become of each loop of a model, or what a reason code means",
         description="Say what would become of each loop of a model and why the rest of it stays; or what a reason code means.",
     )
-    parser.add_argument("subject", metavar="IN|CODE", help="a model, or a reason code such as SCAN-STATE")
+    parser.add_argument("subject", metavar="IN|CODE", help="a model, or a reason code such as RECURRENCE")
     add_report(parser)
     add_rewriting(parser)
     add_display(parser)
@@ -32,20 +36,23 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    if _CODE.fullmatch(args.subject) and not Path(args.subject).exists():
-        return _explain_code(args)
-    return _explain_model(args)
-
-
-def _explain_code(args: argparse.Namespace) -> int:
-    from ortscan.report.as_json import dump
+    if Path(args.subject).exists():
+        return _explain_model(args)
     from ortscan.report.codes import lookup, similar
 
     code = lookup(args.subject)
-    if code is None:
+    if code is not None:
+        return _explain_code(args, code)
+    if _LIKE_A_CODE.fullmatch(args.subject):
         near = ", ".join(similar(args.subject))
         raise OptionError(f"There is neither a file nor a reason code {args.subject}{f'; near to it are {near}' if near else ''}.")
+    return _explain_model(args)
+
+
+def _explain_code(args: argparse.Namespace, code: "Code") -> int:
     if args.json:
+        from ortscan.report.as_json import dump
+
         print(dump(code._asdict()))
     else:
         from ortscan.report.text import code_text
@@ -56,8 +63,7 @@ def _explain_code(args: argparse.Namespace) -> int:
 
 def _explain_model(args: argparse.Namespace) -> int:
     check_readable(args.subject)
-    if args.report is not None:
-        check_writable(args.report)
+    check_report(args.report, args.subject)
 
     from ortscan import api
     from ortscan.cli.show import show_explanation

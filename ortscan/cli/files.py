@@ -1,16 +1,17 @@
 """What is asked of files: before any long work whether it can succeed, afterwards how large they are."""
 
 import stat
+import zipfile
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewrites.errors import ModelFileError
+from rewrites.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
 
-__all__ = ["check_readable", "check_writable", "size_of_model", "size_of_source"]
+__all__ = ["check_npz", "check_readable", "check_report", "check_writable", "size_of_model", "size_of_source"]
 
 
 def check_readable(path: str) -> None:
@@ -21,11 +22,27 @@ def check_readable(path: str) -> None:
         raise ModelFileError(f"{path} is not a regular file.")
 
 
+def check_npz(path: str) -> None:
+    """Raise as ``check_readable`` does, and ModelFileError where ``path`` is no archive of arrays."""
+    check_readable(path)
+    if not zipfile.is_zipfile(path):
+        raise ModelFileError(f"{path} is not an .npz file.")
+
+
 def check_writable(path: str) -> None:
     """Raise ModelFileError unless a file can be created or replaced at ``path``; nothing is created."""
     from ortscan.modelio.destination import destination
 
     destination(path)
+
+
+def check_report(path: str | None, *models: str | None) -> None:
+    """Raise as ``check_writable`` does, and OptionError where the page would replace one of ``models``."""
+    if path is None:
+        return
+    if any(model is not None and Path(model).resolve() == Path(path).resolve() for model in models):
+        raise OptionError(f"--report {path} would replace the model.")
+    check_writable(path)
 
 
 def size_of_source(path: str, loaded: "LoadedModel") -> int:

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_readable, check_writable, size_of_model, size_of_source
+from ortscan.cli.files import check_npz, check_readable, check_report, check_writable, size_of_model, size_of_source
 from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, checking, rewriting
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
@@ -39,10 +39,12 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     output = _output(args)
-    for path in filter(None, (args.model, args.inputs)):
-        check_readable(path)
-    for path in filter(None, (output, args.report)):
-        check_writable(path)
+    check_readable(args.model)
+    if args.inputs is not None:
+        check_npz(args.inputs)
+    if output is not None:
+        check_writable(output)
+    check_report(args.report, args.model, output)
 
     from ortscan import api
     from ortscan.cli.show import Outcome, Sizes, show_outcome
@@ -55,17 +57,18 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_verify:
         with working("comparing both models on onnxruntime", args.quiet):
             verification = api.verify(args.model, loaded, **checking(args))
-    different = verification is not None and not verification.ok
+    refuted = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
     sizes = None
-    if output is not None and not different and not unchanged:
+    if output is not None and not refuted and not unchanged:
         before = size_of_source(args.model, loaded)
         with working(f"writing {output}", args.quiet):
             save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
         sizes = Sizes(output, before, size_of_model(output))
     show_outcome(args, Outcome(report, verification, sizes))
-    if different:
-        raise VerificationFailed(f"{args.model} and its rewrite differ, nothing was written.")
+    if verification is not None and refuted:
+        found = verification.summary().splitlines()[0]
+        raise VerificationFailed(f"{args.model} and its rewrite were not found to agree, so nothing was written: {found}")
     if unchanged:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)
         return ExitCode.UNCHANGED

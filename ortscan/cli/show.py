@@ -66,7 +66,7 @@ def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
         console.print(Text(), text.patch_list(report), sep="\n")
     console.print(Text(), *(safe(fact) for fact in facts), sep="\n")
     if report.loops_left:
-        console.print(safe(f"More on the loops that are left: ortscan explain {args.model}"))
+        console.print(Text("ortscan explain says more on the loops that are left", style="dim"))
 
 
 def show_explanation(args: argparse.Namespace, report: Report) -> None:
@@ -95,7 +95,7 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
 def _verified(verification: "Verification | None") -> str:
     if verification is None:
         return "not verified (--no-verify)"
-    return f"{'verified' if verification.ok else 'NOT the same'} on onnxruntime: {one_line(verification.summary())}"
+    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
 
 
 def _written(args: argparse.Namespace, outcome: Outcome) -> str:

@@ -3,7 +3,7 @@
 import argparse
 
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_readable
+from ortscan.cli.files import check_npz, check_readable
 from ortscan.cli.options import add_checking, add_display, add_shape, checking
 from ortscan.cli.progress import working
 
@@ -29,12 +29,13 @@ def run(args: argparse.Namespace) -> int:
     """Do it."""
     check_readable(args.before)
     check_readable(args.after)
-    options = checking(args)
+    if args.inputs is not None:
+        check_npz(args.inputs)
 
     from ortscan import api
     from ortscan.cli.show import show_verification
 
     with working(f"comparing {args.before} and {args.after} on onnxruntime"):
-        verification = api.verify(args.before, args.after, **options)
+        verification = api.verify(args.before, args.after, **checking(args))
     show_verification(args, verification)
     return ExitCode.OK if verification.ok else ExitCode.DIFFERENT

@@ -14,6 +14,7 @@ from ortscan.verification.trials import Inputs, Trial
 __all__ = ["Judge", "Judged"]
 
 _REPEATS = 2
+_SHORTEST_LIMIT = 2.0
 _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
 
 
@@ -50,6 +51,7 @@ class Judge:
     unstable: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
     _attempt: str = ""
+    _slowest: float = 0.0
     _largest: dict[str, float] = field(default_factory=dict)
 
     def judge(self, trial: Trial, inputs: Inputs) -> Judged:
@@ -57,9 +59,9 @@ class Judge:
         first_error, timed_out = None, False
         for attempt in sorted(trial.attempts, key=lambda a: a != self._attempt):
             feed = inputs.feed(trial.point, attempt)
-            outcome = self.before.run(feed, self.limits[0])
+            outcome = self.before.run(feed, self._patience())
             if outcome.values is not None:
-                self._attempt = attempt
+                self._attempt, self._slowest = attempt, max(self._slowest, outcome.seconds)
                 return self._judge_run(trial, attempt, feed, outcome.values, outcome.seconds)
             timed_out = timed_out or outcome.timed_out
             first_error = first_error or outcome.error
@@ -71,9 +73,7 @@ class Judge:
         case = Case(trial.point.sizes, _varied(trial, ""), "skipped", reason)
         return Judged(case, {}, feed, timed_out=timed_out)
 
-    def _judge_run(
-        self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
-    ) -> Judged:
+    def _judge_run(self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float) -> Judged:
         varied = _varied(trial, attempt)
         limit = None if self.limits[1] is None else max(self.limits[1], 10 * seconds)
         outcome = self.after.run(feed, limit)
@@ -90,6 +90,11 @@ class Judge:
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
         case = Case(trial.point.sizes, varied, status, outputs=errors)
         return Judged(case, gaps, feed, outcome.values)
+
+    def _patience(self) -> float | None:
+        """How long the oracle may run: much longer than it ever took, at most its limit."""
+        limit = self.limits[0]
+        return limit if limit is None or not self._slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self._slowest))
 
     def _compare(self, expected: Sequence[Any], actual: Sequence[Any]) -> dict[str, Gap]:
         gaps = {}

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 __all__ = ["Case", "CaseStatus", "FirstDifference", "OutputError", "OutputResult", "Verification"]
 
+_LONGEST_REASON = 120
+
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
 
 
@@ -98,7 +100,7 @@ class Verification:
         skipped = [case for case in self.cases if case.status == "skipped"]
         remarks = list(self.notes)
         if skipped:
-            remarks.insert(0, f"{_count(len(skipped), 'case')} skipped ({skipped[0].reason})")
+            remarks.insert(0, f"{_count(len(skipped), 'case')} skipped ({_clipped(skipped[0].reason or '')})")
         if remarks:
             lines.append("; ".join(remarks))
         return "\n".join(lines)
@@ -141,6 +143,10 @@ def _ranges(cases: Sequence[Case]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
 
 
 def _short(number: float) -> str:

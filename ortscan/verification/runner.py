@@ -1,6 +1,7 @@
 """Running a model on onnxruntime, with everything it can go wrong with turned into one line of text."""
 
 import ctypes
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Runner", "one_line"]
 
 _LONGEST_MESSAGE = 300
+_PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ class Runner:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception on one line of bounded length."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """The message of an exception on one line of bounded length, without onnxruntime's preamble."""
+    text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
 

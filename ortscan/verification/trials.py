@@ -81,9 +81,7 @@ class Inputs:
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
         """The values to run with."""
-        feed = {
-            spec.name: make_value(spec, point, self.roles.get(spec.name), attempt, self.seed) for spec in self.missing
-        }
+        feed = {spec.name: make_value(spec, point, self.roles.get(spec.name), attempt, self.seed) for spec in self.missing}
         if point.override:
             feed.update(self._shaken_defaults())
         return {**feed, **self.given}

@@ -83,16 +83,16 @@ def verify(
         if unsound_scans(old.proto):
             notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
             old = changed_source(old, sound_oracle(old.proto), stack)
-        plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
-        notes += dict.fromkeys(note for plan in plans for note in plan.notes)
-        problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
-        if problems:
-            return refuse(names, problems, notes)
         oracle = Runner(old, names, _CPU, configure)
         runner = Runner(new, names, providers or _CPU, configure)
         for label, side in (("original", oracle), ("result", runner)):
             if side.error is not None:
                 return refuse(names, [f"the {label} does not load: {side.error}"], notes)
+        plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
+        notes += dict.fromkeys(note for plan in plans for note in plan.notes)
+        problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
+        if problems:
+            return refuse(names, problems, notes)
         judge = Judge(
             before=oracle,
             after=runner,

@@ -1,6 +1,7 @@
 """MatMulInteger: ``(A - a0) @ (B - b0)`` in int32.
 
-A zero point a0 that differs between steps -> ``A @ (B - b0) - a0 * colsum(B - b0)``: exact, as integers wrap the same way in any order.
+A zero point a0 that differs between steps -> ``A @ (B - b0) - a0 * colsum(B - b0)``: exact, since integers wrap the same way in any
+order.
 """
 
 from collections.abc import Sequence

@@ -49,7 +49,7 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 
 
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
-    """``[T, *b, M, K] @ [*b, K, N]`` with few rows M -> ``[*b, T * M, K] @ [*b, K, N]``: each matrix is read once, not in every step."""
+    """``[T, *b, M, K] @ [*b, K, N]`` with few rows M -> ``[*b, T * M, K] @ [*b, K, N]``: each matrix is read once."""
     here, there = static_dims(left.inner), static_dims(right.inner)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
         return None

@@ -150,10 +150,18 @@ def test_a_result_that_differs_is_never_written(save, out, capsys, monkeypatch):
     assert main(["optimize", source, str(out), "--report", str(out.with_suffix(".html"))]) == 3
     assert out.read_bytes() == b"old"
     captured = capsys.readouterr()
-    assert "NOT the same on onnxruntime" in captured.out
+    assert "NOT verified on onnxruntime" in captured.out
     assert "nothing written" in captured.out
     assert captured.err.startswith("ortscan: error: ")
-    assert "NOT the same" in out.with_suffix(".html").read_text()
+    assert "NOT verified" in out.with_suffix(".html").read_text()
+
+
+def test_a_result_that_cannot_be_compared_is_never_written(save, out, tmp_path, capsys):
+    data = str(tmp_path / "data.npz")
+    np.savez(data, x=np.ones((0, 4), np.float32))
+    assert main(["optimize", save(MAP), str(out), "--inputs", data, "-q"]) == 3
+    assert not out.exists()
+    assert "nothing was compared" in the_error(capsys)
 
 
 def test_no_verify_writes_without_comparing(save, out, capsys, monkeypatch):
@@ -252,7 +260,7 @@ def test_explain_of_an_unknown_code_names_the_nearest(capsys):
 def test_verify_tells_same_from_different_by_its_exit_code(save, capsys, other, code):
     assert main(["verify", save(MAP), save(other, "b.onnx"), "-v"]) == code
     printed = capsys.readouterr().out
-    assert printed.startswith("verified" if code == 0 else "NOT the same")
+    assert printed.startswith("verified" if code == 0 else "NOT verified")
     assert "worst error" in printed
 
 
@@ -299,6 +307,15 @@ def test_where_nothing_can_be_written_is_told_before_the_work(save, tmp_path, ca
     assert main(["optimize", source, *target, option, str(tmp_path / place)]) == 1
     assert str(tmp_path / place) in the_error(capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["in.onnx"]
+
+
+@pytest.mark.parametrize("verb", [["optimize", "--dry-run"], ["explain"]])
+def test_a_report_never_replaces_the_model(save, capsys, verb):
+    source = save(MAP)
+    before = Path(source).read_bytes()
+    assert main([*verb, source, "--report", source]) == 2
+    assert "would replace the model" in the_error(capsys)
+    assert Path(source).read_bytes() == before
 
 
 @pytest.mark.parametrize(

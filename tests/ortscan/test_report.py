@@ -1,13 +1,16 @@
+import ast
 import io
 import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+import rewrites
 from ortscan.report import text
 from ortscan.report.as_json import dump, report_dict
 from ortscan.report.codes import CODES, lookup, meaning, similar
@@ -175,12 +178,30 @@ def test_codes_are_found_in_any_case_and_by_similar_spelling():
     assert CODE in similar(CODE[:-1])
 
 
-def test_every_code_has_one_entry_with_a_short_line_and_a_text():
+def test_every_code_has_a_short_line_and_a_text():
     for code, entry in CODES.items():
-        assert re.fullmatch(r"[A-Z0-9]+(-[A-Z0-9]+)+", code)
+        assert re.fullmatch(r"[A-Z0-9]+(-[A-Z0-9]+)*", code)
         assert entry.meaning.endswith(".")
         assert len(entry.meaning) <= 100
         assert entry.text.endswith(".")
+
+
+def test_every_reason_that_a_rule_gives_is_explained():
+    assert {"RECURRENCE", "NO-BATCHING-RULE"} <= given_codes() <= set(CODES)
+
+
+def given_codes() -> set[str]:
+    """The codes that rules name where they refuse; not those of reasons that reports leave out."""
+    found = set()
+    for file in Path(rewrites.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+                continue
+            called = ast.unparse(node.func).rpartition(".")[2]
+            silent = len(node.args) > 2 or any(word.arg == "silent" for word in node.keywords)
+            if called in ("NotApplicable", "refuse") and not silent:
+                found.add(node.args[0].value)
+    return found
 
 
 def test_plain_escapes_what_a_terminal_would_obey():

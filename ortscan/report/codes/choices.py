@@ -1,0 +1,32 @@
+"""Why a rewrite that could be done was not: what it costs, and what was asked for."""
+
+from ortscan.report.codes.code import Code
+
+__all__ = ["TABLE"]
+
+TABLE = (
+    Code(
+        "BLOCKS-OPSET",
+        "Running the loop in blocks needs a later opset.",
+        "The temporaries of all steps at once are too large, so a block of steps should be done at a time. That takes "
+        "operators of opset 12. Convert the model to opset 12 or later.",
+    ),
+    Code(
+        "COST-LARGE-STEPS",
+        "One step is large enough by itself.",
+        "The temporaries of a single step already fill the processor's cache, so doing several steps at once would be slower. "
+        "If the real sizes are smaller than was assumed, say so with --shape.",
+    ),
+    Code(
+        "FAST-MATH",
+        "A rewrite that rounds differently was not asked for.",
+        "The squared distance (x - y)^2 can be computed as x^2 - 2xy + y^2, with one matrix product. It is much faster, but loses "
+        "digits where x and y are close. Allow it with --fast-math.",
+    ),
+    Code(
+        "MEMORY-BUDGET",
+        "Holding a value of all steps at once would take more memory than allowed.",
+        "Raise the limit with --memory-budget, or give typical sizes with --shape if they are smaller than was assumed for "
+        "unknown ones.",
+    ),
+)

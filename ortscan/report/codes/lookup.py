@@ -1,0 +1,26 @@
+"""Finds the texts of a reason code."""
+
+import difflib
+
+from ortscan.report.codes import choices, loops, operators, scans, unknowns
+from ortscan.report.codes.code import Code
+
+__all__ = ["CODES", "lookup", "meaning", "similar"]
+
+CODES = {entry.code: entry for table in (loops, scans, operators, unknowns, choices) for entry in table.TABLE}
+
+
+def lookup(code: str) -> Code | None:
+    """Find a code, in any case; None where no table has it."""
+    return CODES.get(code.upper())
+
+
+def meaning(code: str) -> str:
+    """Give the one line on ``code``, or nothing where no table has it."""
+    known = lookup(code)
+    return known.meaning if known else ""
+
+
+def similar(code: str) -> list[str]:
+    """Give the known codes spelled most like ``code``, the likest first."""
+    return difflib.get_close_matches(code.upper(), CODES, n=4, cutoff=0.4)

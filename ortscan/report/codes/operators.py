@@ -1,0 +1,55 @@
+"""Why an operator in a body cannot be done for all steps at once."""
+
+from ortscan.report.codes.code import Code
+
+__all__ = ["TABLE"]
+
+TABLE = (
+    Code(
+        "BATCHED-STRUCTURE",
+        "Something that decides the shape of a result differs between steps.",
+        "Shapes, axes, repeats and the like must be the same in every step for the steps to be done together.",
+    ),
+    Code(
+        "CONTROL-FLOW",
+        "The body holds an If, a Loop or a Scan.",
+        "Inner loops are rewritten first; this one, or a branch, is still there, and what depends on it stays in the outer loop. "
+        "The report has an entry of its own for each inner loop.",
+    ),
+    Code(
+        "DATA-DEPENDENT-SHAPE",
+        "The shape of a result depends on values that differ between steps.",
+        "NonZero, Unique and their like may give another number of elements in each step, so their results cannot be stacked.",
+    ),
+    Code(
+        "MALFORMED",
+        "A node in the body lacks an input that its operator requires, or contradicts itself.",
+        "It is left as it is; onnxruntime will most likely refuse the model too.",
+    ),
+    Code(
+        "NO-BATCHING-RULE",
+        "No rule says how to do this operator, in this form, for all steps at once.",
+        "It stays in the loop. So do all operators outside the standard domain. A newer opset helps where the detail says so.",
+    ),
+    Code(
+        "PRECISION",
+        "Doing the steps at once would round differently in 16 bits.",
+        "The operator would have to be taken apart, and what it keeps in higher precision inside would be rounded on the way.",
+    ),
+    Code(
+        "RANDOM",
+        "The operator gives something else each time.",
+        "Random numbers are drawn in every step; drawing them at another time or in another order would give other results.",
+    ),
+    Code(
+        "STRING-GATHER",
+        "onnxruntime gathers slices of strings wrongly.",
+        "Only the first string of each slice is copied. With all steps at once there would be slices where there were single "
+        "strings before.",
+    ),
+    Code(
+        "TRAINING",
+        "The operator computes statistics over its batch, as in training.",
+        "With all steps at once the statistics would be taken over all of them. Export the model for inference.",
+    ),
+)

@@ -1,0 +1,43 @@
+"""Why a Scan is left: what it is, not what one operator in it is."""
+
+from ortscan.report.codes.code import Code
+
+__all__ = ["TABLE"]
+
+TABLE = (
+    Code(
+        "RECURRENCE",
+        "Each step needs the state of the step before.",
+        "What is left of the loop is its recurrence, of no family that is recognised. All work that does not depend on the "
+        "state has already left, if there was any worth moving.",
+    ),
+    Code(
+        "SCAN-8",
+        "A Scan of opset 8 has a batch axis, which rewrites of later Scans do not handle.",
+        "onnxruntime runs its body for every row of the batch. Lift the model to opset 9 or later first. Beware of converters "
+        "that only change the number of the opset: the Scan of opset 8 is another operator.",
+    ),
+    Code(
+        "SCAN-8-STATE",
+        "The body of a Scan of opset 8 sees its states one row of the batch at a time.",
+        "Nothing outside the loop gives a body the same row, so the state stays. Lift the model to opset 9 or later first.",
+    ),
+    Code(
+        "SCAN-BLOCKS",
+        "The loop already does many steps at once, block by block.",
+        "ortscan made this loop from one of single steps whose temporaries would not have fitted in memory or cache all at "
+        "once. It is meant to stay.",
+    ),
+    Code(
+        "SCAN-DIRECTIONS",
+        "Some inputs or results run forwards and others backwards, in an old opset.",
+        "Turning a tensor round takes a Slice with negative steps, which came with opset 10. Convert the model to opset 10 or "
+        "later.",
+    ),
+    Code(
+        "SCAN-RANK-UNKNOWN",
+        "A tensor is scanned along an axis other than 0, and its rank is not known.",
+        "The axis cannot be moved to the front without knowing how many there are. Declaring the shapes of the model's inputs "
+        "(symbolic sizes will do) may help.",
+    ),
+)

@@ -1,0 +1,236 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.rewrites.batching.harness import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I8,
+    I32,
+    I64,
+    STEPS,
+    Arg,
+    Case,
+    case,
+    check,
+    const,
+    emitted,
+    given,
+    refusal,
+    same,
+    steps,
+)
+
+FLOAT_UNARY = [
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Ceil",
+    "Celu",
+    "Cos",
+    "Cosh",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Floor",
+    "HardSigmoid",
+    "HardSwish",
+    "IsInf",
+    "IsNaN",
+    "LeakyRelu",
+    "Log",
+    "Mish",
+    "Neg",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+    "Identity",
+]
+OTHER_UNARY = [
+    ("Abs", I32),
+    ("Neg", I64),
+    ("Sign", I64),
+    ("Not", BOOL),
+    ("BitwiseNot", I32),
+    ("Exp", F64),
+    ("Sigmoid", F16),
+    ("Identity", "str"),
+]
+BINARY = [
+    *itertools.product(("Add", "Sub", "Mul", "Div", "Pow", "Less", "Equal", "GreaterOrEqual"), (F32, F64, I64)),
+    *itertools.product(("Max", "Min", "Mod"), (I32, I64)),
+    *itertools.product(("Sum", "Mean", "Max", "Min", "Greater", "LessOrEqual"), (F32,)),
+    *itertools.product(("And", "Or", "Xor"), (BOOL,)),
+    *itertools.product(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), (I32,)),
+    ("Add", F16),
+    ("Equal", "str"),
+]
+RANKS = [(), (3,), (2, 3), (4, 2, 3), (1,), (0,), (1, 3)]
+
+
+@pytest.mark.parametrize("shape", RANKS, ids=str)
+def test_one_operand_needs_no_alignment(shape: tuple[int, ...]) -> None:
+    unary = [*((op, F32) for op in FLOAT_UNARY), *OTHER_UNARY]
+    check([case(f"y = {op} (x)", x=steps(dtype, *shape)) for op, dtype in unary])
+
+
+def test_one_operand_needs_no_rank() -> None:
+    check([case(f"y = {op} (x)", x=steps(F32, 2, 3), unknown_rank=True) for op in FLOAT_UNARY])
+
+
+def test_later_activations() -> None:
+    check([case(f"y = {op} (x)", x=steps(F32, 2, 3)) for op in ("Gelu", "Swish", "BitCast <to=6>")], opset=26)
+
+
+@pytest.mark.parametrize("batched", [(True, False), (False, True), (True, True)], ids=["left", "right", "both"])
+def test_two_operands_of_any_ranks_broadcast_within_a_step(batched: tuple[bool, bool]) -> None:
+    cases: list[Case] = []
+    shapes = list(itertools.product([(), (3,), (2, 3), (4, 2, 3), (4, 1, 3), (1,)], repeat=2))
+    for number, (op, dtype) in enumerate(BINARY):
+        for left, right in shapes if number == 0 else shapes[number % 7 :: 7]:
+            kinds = [steps if one else same for one in batched]
+            cases.append(case(f"y = {op} (x, w)", x=kinds[0](dtype, *left), w=kinds[1](dtype, *right, low=1)))
+    cases = [one for one in cases if not ("Pow" in one.text and one.args["x"].data.dtype.kind == "i")]
+    check(cases)
+
+
+def test_empty_axes_broadcast() -> None:
+    check(
+        [case("y = Add (x, w)", x=steps(F32, 0), w=same(F32, 2, 1)), case("y = Mul (x, w)", x=steps(F32, 2, 0, 1), w=steps(F32, 1))]
+    )
+
+
+def test_ranks_are_needed_only_where_operands_must_be_aligned() -> None:
+    def scalar_of(value: float) -> Arg:
+        return const(value, F32)
+
+    check(
+        [
+            case("y = Mul (x, w)", x=steps(F32, 2, 3), w=scalar_of(2), unknown_rank=True),
+            case("y = Mul (x, x)", x=steps(F32, 3), unknown_rank=True),
+        ]
+    )
+    assert refusal(case("y = Mul (x, w)", x=steps(F32, 2, 3), w=const([2.0], F32), unknown_rank=True)) == "RANK-UNKNOWN"
+    assert refusal(case("y = Mul (x, w)", x=steps(F32, 2, 3), w=steps(F32, 3), unknown_rank=True)) == "RANK-UNKNOWN"
+
+
+def test_an_operand_that_has_no_more_axes_is_left_alone() -> None:
+    assert emitted(case("y = Add (x, w)", x=steps(F32, 2, 3), w=same(F32, 3))) == ["Add"]
+    assert emitted(case("y = Add (x, w)", x=steps(F32, 3), w=same(F32, 2, 3))) == ["Unsqueeze", "Add"]
+
+
+def test_where_aligns_three_operands() -> None:
+    shapes = [(), (3,), (2, 3)]
+    cases = [
+        case("y = Where (c, a, b)", c=kinds[0](BOOL, *c), a=kinds[1](F32, *a), b=kinds[2](F32, *b))
+        for kinds in itertools.product((steps, same), repeat=3)
+        if steps in kinds
+        for c, a, b in itertools.permutations(shapes)
+    ]
+    check(cases)
+
+
+@pytest.mark.parametrize("opset", [8, 13])
+def test_variadic_operators_take_many_operands(opset: int) -> None:
+    check(
+        [case(f"y = {op} (a, b, c)", a=steps(F32, 3), b=same(F32, 2, 1), c=steps(F32)) for op in ("Sum", "Mean", "Max", "Min")],
+        opset,
+    )
+
+
+def test_the_slope_of_prelu_broadcasts_to_the_data() -> None:
+    check(
+        [
+            case("y = PRelu (x, s)", x=one(F32, 2, 3), s=other(F32, *slope))
+            for one, other in ((steps, same), (same, steps), (steps, steps))
+            for slope in [(), (3,), (2, 1), (2, 3)]
+        ]
+    )
+
+
+@pytest.mark.parametrize("opset", [8, 12])
+def test_clip_keeps_its_bounds(opset: int) -> None:
+    if opset < 11:
+        check([case("y = Clip <min=-0.5, max=0.5> (x)", x=steps(F32, 4)), case("y = Clip (x)", x=steps(F32))], opset)
+    else:
+        low, high = const(-0.5, F32), const(0.5, F32)
+        check(
+            [case("y = Clip (x, l, h)", x=steps(F32, 4), l=low, h=high), case("y = Clip (x, , h)", x=steps(F32, 4), h=high)], opset
+        )
+
+
+def test_clip_with_bounds_of_each_step_treats_nan_and_crossed_bounds_alike() -> None:
+    nan = float("nan")
+    data = given(np.tile([nan, -0.0, 0.0, -9.0, 9.0, float("inf"), -float("inf")], (STEPS, 1)), F32, batched=True)
+    low, high = given([-1, 2, 3], F32, batched=True), given([1, -2, 5], F32, batched=True)
+    check(
+        [
+            case("y = Clip (x, l, h)", x=data, l=low, h=high),
+            case("y = Clip (x, l)", x=data, l=low),
+            case("y = Clip (x, , h)", x=same(F32, 2, 3), h=high),
+            case("y = Clip (x, l, h)", x=steps(I64, 2, 3), l=steps(I64), h=steps(I64)),
+            case("y = Clip (x, l)", x=steps(I8, 2, 3), l=steps(I8)),
+        ],
+        exact=True,
+    )
+    assert refusal(case("y = Clip (x, l)", x=steps("uint64", 2), l=steps("uint64"))) == "NO-BATCHING-RULE"
+
+
+def test_conversions() -> None:
+    check(
+        [
+            case("y = Cast <to=7> (x)", x=steps(F32, 2)),
+            case("y = Cast <to=1> (x)", x=steps(BOOL)),
+            case("y = Cast <to=8> (x)", x=steps(I64, 2)),
+            case("y = CastLike (x, w)", x=steps(F32, 2), w=same(I64)),
+            case("y = CastLike (x, w)", x=steps(F32, 2), w=steps(I64, 4, 4)),
+            case("y = CastLike (x, w)", x=same(F32, 2), w=steps(I64)),
+        ],
+        opset=19,
+    )
+
+
+@pytest.mark.parametrize("opset", [8, 10, 13])
+def test_dropout_passes_its_data_through(opset: int) -> None:
+    cases = [case("y = Dropout (x)", x=steps(F32, 2, 3)), case("y = Dropout (x)", x=steps(F32))]
+    if opset >= 10:
+        cases.append(case("y, m = Dropout (x)", x=steps(F32, 2, 3)))
+    if opset >= 12:
+        cases.append(case("y, m = Dropout (x, r, t)", x=steps(F32, 3), r=steps(F32), t=const(False, BOOL)))
+        cases.append(case("y = Dropout (x, r)", x=same(F32, 3), r=steps(F32)))
+        assert refusal(case("y = Dropout (x, , t)", x=steps(F32, 3), t=const(True, BOOL)), opset) == "RANDOM"
+        assert refusal(case("y = Dropout (x, , t)", x=steps(F32, 3), t=same(BOOL)), opset) == "RANDOM"
+    check(cases, opset)
+
+
+def test_contrib_activations() -> None:
+    check(
+        [
+            case("y = com.microsoft.Gelu (x)", x=steps(F32, 2, 4)),
+            case("y = com.microsoft.QuickGelu <alpha=1.5> (x)", x=steps(F32, 4)),
+            case("y = com.microsoft.FastGelu (x)", x=steps(F32, 4)),
+            case("y = com.microsoft.FastGelu (x, b)", x=steps(F32, 4), b=same(F32, 4)),
+            case("y = com.microsoft.BiasGelu (x, b)", x=steps(F32, 2, 4), b=const(np.ones(4), F32)),
+            case("y = com.microsoft.BiasGelu (x, b)", x=steps(F32, 4), b=const(np.ones(4), F32)),
+        ]
+    )
+    assert refusal(case("y = com.microsoft.BiasGelu (x, b)", x=steps(F32, 2, 4), b=steps(F32, 4))) == "BATCHED-STRUCTURE"
