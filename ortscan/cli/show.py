@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from ortscan import __version__
 from ortscan.cli.console import stdout_console
-from ortscan.cli.version import ortscan_version
 from ortscan.report import html, text
 from ortscan.report.as_json import dump, report_dict
 from ortscan.report.plain import one_line
@@ -105,7 +105,7 @@ def _written(args: argparse.Namespace, outcome: Outcome) -> str:
 
 
 def _print_json(**document: Any) -> None:
-    print(dump({"ortscan": ortscan_version(), **document}))
+    print(dump({"ortscan": __version__, **document}))
 
 
 def _write_page(path: str | None, report: Report, title: str, facts: list[str]) -> None:

@@ -3,18 +3,11 @@
 import argparse
 import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-__all__ = ["VersionAction", "ortscan_version"]
+from ortscan import __version__
 
-
-def ortscan_version() -> str:
-    """Give the installed version, or ``unknown`` in a source tree that was never installed."""
-    try:
-        return version("ortscan")
-    except PackageNotFoundError:
-        return "unknown"
+__all__ = ["VersionAction"]
 
 
 class VersionAction(argparse.Action):
@@ -25,13 +18,10 @@ class VersionAction(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print, and leave with 0."""
-        parts = ", ".join(f"{name} {_installed(name)}" for name in ("onnx", "onnx-ir", "onnxruntime"))
-        print(f"ortscan {ortscan_version()} ({parts}, Python {platform.python_version()})")
+        import onnx
+        import onnx_ir
+        import onnxruntime
+
+        parts = ", ".join(f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir, onnxruntime))
+        print(f"ortscan {__version__} ({parts}, Python {platform.python_version()})")
         parser.exit()
-
-
-def _installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed under this name"

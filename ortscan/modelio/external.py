@@ -7,16 +7,32 @@ model leads), named by a relative path, and long enough.
 import os
 from collections.abc import Sequence
 
+import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
+from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.tensors import FileTensor, bytes_needed
+from rewrites.errors import ModelFileError
 
-__all__ = ["OutOfReach", "folders_of", "within_reach"]
+__all__ = ["OutOfReach", "check_references", "folders_of", "within_reach"]
 
 
 class OutOfReach(Exception):
     """Why external data cannot be read; the text completes "external data of X ..."."""
+
+
+def check_references(proto: onnx.ModelProto, name: str) -> None:
+    """Raise ModelFileError where a reference has no location, or an offset or length that is no number of bytes."""
+    for tensor in tensors_in(proto):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        if "location" not in entries:
+            raise ModelFileError(f"{name}: the external data of {tensor.name!r} has no location.")
+        for key in ("offset", "length"):
+            if not entries.get(key, "0").isdecimal():
+                raise ModelFileError(f"{name}: the external data of {tensor.name!r} has the {key} {entries[key]!r}, not a number of bytes.")
 
 
 def folders_of(path: str) -> list[str]:
@@ -51,7 +67,7 @@ def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataF
         raise OutOfReach(f"is in {path}, which does not exist") from None
     except OSError as error:
         raise OutOfReach(f"is in {path}, which cannot be read: {error.strerror}") from None
-    if start < 0 or start + need > data.size:
+    if start + need > data.size:
         raise OutOfReach(f"ends at byte {start + need} of {path}, which has {data.size} bytes")
     return FileTensor(tensor, data, folders[0] if folders else os.fspath(tensor.base_dir))
 

@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
-from ortscan.modelio.external import OutOfReach, folders_of, within_reach
+from ortscan.modelio.external import OutOfReach, check_references, folders_of, within_reach
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
@@ -64,6 +64,7 @@ def _path(path: str | os.PathLike[str] | None) -> Path | None:
 
 def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | None) -> LoadedModel:
     refuse_what_would_be_lost(proto, name)
+    check_references(proto, name)
     try:
         model = ir.from_proto(hide_map_types(proto, name))
     except ir.serde.SerdeError as error:

@@ -15,7 +15,7 @@ __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_li
 
 _STYLES = {"removed": "green", "reduced": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
-_WIDEST_CODE = 30
+_WIDEST_CODE = 24
 
 
 def operator_table(report: Report) -> RenderableType:

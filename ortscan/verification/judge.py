@@ -39,6 +39,7 @@ class Judge:
         tolerances: what floats may differ by.
         limits: seconds after which a run of either model is stopped, None for no limit.
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
+        draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
         unstable: outputs that differ between two runs of the oracle.
         notes: what a reader should know.
     """
@@ -48,6 +49,7 @@ class Judge:
     tolerances: Tolerances
     limits: tuple[float | None, float | None]
     shapes_vary: bool
+    draws: bool = False
     unstable: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
     _attempt: str = ""
@@ -80,8 +82,9 @@ class Judge:
         if outcome.values is None:
             return Judged(Case(trial.point.sizes, varied, "fails only after", outcome.error), {}, feed)
         gaps = self._compare(expected, outcome.values)
-        if any(gap.reason for gap in gaps.values()):
+        if self.draws or any(gap.reason for gap in gaps.values()):
             self._find_unstable(feed, expected)
+            self.draws = False
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
         if not gaps:
             reason = "every output of the original differs from run to run"

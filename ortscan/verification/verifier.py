@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["verify"]
 
+_RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _CPU = ("CPUExecutionProvider",)
 
 
@@ -99,6 +100,7 @@ def verify(
             tolerances=Tolerances(rtol, atol),
             limits=(_limit(old.proto, time_limit), _limit(new.proto, time_limit)),
             shapes_vary=any(node.op_type == "Loop" for node, _ in all_nodes(old.proto)),
+            draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
         )
         judged = _run(judge, plans)
         notes += _blame(judge, judged, lambda: Runner(old, names, _CPU, configure, optimise=False))
@@ -111,6 +113,10 @@ def _problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
     problems += [f"the result is computed wrongly by onnxruntime: {scan}" for scan in unsound_scans(after)]
     return interface_differences(before, after) + problems
+
+
+def _is_random(node: onnx.NodeProto) -> bool:
+    return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
 
 
 def _limit(proto: onnx.ModelProto, seconds: float) -> float | None:

@@ -12,6 +12,7 @@ import onnx.parser
 import onnxruntime as ort
 import pytest
 
+import ortscan
 from ortscan import api
 from ortscan.__main__ import main
 from ortscan.cli import progress
@@ -110,7 +111,7 @@ def test_json_is_all_there_is_on_stdout(save, out, capsys):
 
 
 def test_quiet_prints_nothing(save, out, capsys):
-    assert main(["optimize", save(MAP), str(out), "-q"]) == 0
+    assert main(["optimize", save(MAP), str(out), "-q", "--debug"]) == 0
     assert capsys.readouterr() == ("", "")
     assert out.exists()
 
@@ -377,6 +378,11 @@ def test_help_needs_nothing_heavy():
     done = python(code)
     assert done.stderr.strip() == ""
     assert "--memory-budget" in done.stdout
+
+
+def test_version_names_what_it_runs_on(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith(f"ortscan {ortscan.__version__} (onnx {onnx.__version__}, ")
 
 
 def test_the_exit_code_reaches_the_shell():

@@ -104,7 +104,7 @@ def spoil(loaded: LoadedModel) -> None:
         value.metadata_props["touched"] = "yes"
     body = graph.node(0).attributes["body"].as_graph()
     body.inputs[0].name = "other"
-    constant = next(iter(loaded.model.functions.values())).node(0)
+    constant = next(iter(loaded.model.functions.values()))[0]
     constant.attributes["value_float"] = ir.AttrFloat32("value_float", 9.0)
     loaded.model.metadata_props.clear()
     loaded.model.opset_imports[""] = 19
@@ -181,8 +181,8 @@ REFUSED: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
     "sparse initializer": (lambda m: m.graph.sparse_initializer.append(sparse()), "sparse initializer 'thin'.* in the main graph"),
     "sparse initializer in a body": (lambda m: body_of(m).sparse_initializer.append(sparse()), "'thin'.* in body of Scan"),
     "sparse initializer in a function": (
-        lambda m: m.functions[0].node[1].attribute.append(
-            helper.make_attribute("g", onnx.GraphProto(sparse_initializer=[sparse()]))
+        lambda m: (
+            m.functions[0].node[1].attribute.append(helper.make_attribute("g", onnx.GraphProto(sparse_initializer=[sparse()])))
         ),
         "'thin'.* in g of Mul .* in function my::Twice",
     ),
@@ -281,7 +281,9 @@ def test_a_public_name_that_went_missing_is_a_broken_invariant() -> None:
 
 
 def test_an_input_that_is_also_an_output_keeps_both_declarations() -> None:
-    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[N] x) => (float[M] x, float[N] y) { y = Neg (x) }')
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[N] x) => (float[M] x, float[N] y) { y = Neg (x) }'
+    )
     assert plain(give_back(load(model))) == plain(model)
 
 
