@@ -17,6 +17,7 @@ from rewrites.loops.checks import label
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.report import Fired, LoopReport, Reason, Report
+from rewrites.rules import ALWAYS
 
 __all__ = ["count_operators", "rewrite"]
 
@@ -40,7 +41,7 @@ def rewrite(
     """
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     driver = _Driver(ctx, rules, report, stop_after, debug)
-    loops = driver.register()
+    loops = driver.repair(driver.register())
     for sweep in range(_SWEEPS):
         fired = len(report.patches)
         for i, node in enumerate(loops):
@@ -78,6 +79,14 @@ class _Driver:
             self.report.loops.append(node.meta[_REPORT])
         return loops
 
+    def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
+        """Apply the rules without which onnxruntime computes garbage to all loops before any other rule looks at one."""
+        chosen, self.rules = self.rules, [rule for rule in self.rules if rule in ALWAYS]
+        for node in loops:
+            self.settle(node)
+        self.rules = chosen
+        return _loops_inside_out(self.ctx.model.graph)
+
     def settle(self, node: ir.Node) -> None:
         """Apply rules to ``node`` and what takes its place until none fires."""
         if _REPORT not in node.meta or node.graph is None:
@@ -112,7 +121,7 @@ class _Driver:
             entry.notes.extend(outcome.notes)
             if self.left is not None:
                 self.left -= 1
-            if self.debug:
+            if self.debug and rule not in ALWAYS:
                 check_invariants(self.ctx.model, f"patch {fired.number} ({fired.rule} on {fired.loop})")
             return replaced
         return None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 __all__ = ["Fired", "LoopReport", "Reason", "Report"]
@@ -80,4 +80,5 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain lists, dicts, strings and numbers, ready for JSON."""
-        return asdict(self)
+        plain = asdict(replace(self, operators_before=Counter(), operators_after=Counter()))
+        return plain | {"operators_before": dict(self.operators_before), "operators_after": dict(self.operators_after)}

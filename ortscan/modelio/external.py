@@ -32,7 +32,8 @@ def check_references(proto: onnx.ModelProto, name: str) -> None:
             raise ModelFileError(f"{name}: the external data of {tensor.name!r} has no location.")
         for key in ("offset", "length"):
             if not entries.get(key, "0").isdecimal():
-                raise ModelFileError(f"{name}: the external data of {tensor.name!r} has the {key} {entries[key]!r}, not a number of bytes.")
+                what = f"the external data of {tensor.name!r} has the {key} {entries[key]!r}"
+                raise ModelFileError(f"{name}: {what}, not a number of bytes.")
 
 
 def folders_of(path: str) -> list[str]:

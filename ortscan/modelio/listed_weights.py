@@ -56,10 +56,18 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
     graph.inputs.extend([value for value in in_order if value is not None] + new)
     for body in graph.subgraphs():
         body.inputs.extend([value for value in body.initializers.values() if not value.is_graph_input()])
-    for value in (value for each in model.graphs() for value in each.initializers.values() if value.const_value is not None):
-        value.type = value.type or ir.TensorType(value.const_value.dtype)
-        value.shape = value.shape if value.shape is not None else ir.Shape(value.const_value.shape.numpy())
+    for each in model.graphs():
+        for value in each.initializers.values():
+            _type_by_tensor(value)
     model.ir_version = _LISTING_IR
+
+
+def _type_by_tensor(value: ir.Value) -> None:
+    tensor = value.const_value
+    if tensor is not None and value.type is None:
+        value.type = ir.TensorType(tensor.dtype)
+    if tensor is not None and value.shape is None:
+        value.shape = ir.Shape(tensor.shape.numpy())
 
 
 def _become_node(graph: ir.Graph, value: ir.Value) -> None:

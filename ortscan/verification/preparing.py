@@ -59,7 +59,7 @@ def prepare(
         avoid_nothing=fragile is not None,
         seed=seed,
     )
-    if fragile and inputs.has_free_sizes:
+    if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
     return Prepared(inputs, None if analysis is None else learn_sizes(analysis), tuple(problems), tuple(notes))
 

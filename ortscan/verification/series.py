@@ -6,13 +6,13 @@ from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.trials import Inputs, Trial
 
-__all__ = ["run_series"]
+__all__ = ["run_series", "untried_sizes"]
 
 _PATIENCE = 3
 
 
 def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judged]:
-    """Run the planned cases; if the original runs none of them, other sizes; last, where something ran, sizes of zero.
+    """Run the planned cases; if they leave a size at 1 or less, others; last, where something ran, sizes of zero.
 
     After three runs of the original that had to be stopped nothing more is tried.
     """
@@ -20,11 +20,17 @@ def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judg
     _run(judge, inputs, inputs.trials(learned), judged)
     if learned is not None and not _any_ran(judged):
         _run(judge, inputs, inputs.trials(None), judged)
-    if not _any_ran(judged):
+    if untried_sizes(judged, inputs):
         _run(judge, inputs, inputs.uniform_trials(), judged)
     if _any_ran(judged) and not inputs.avoid_nothing:
         _run(judge, inputs, inputs.nothing_trials(learned), judged)
     return judged
+
+
+def untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
+    """The free dimensions that no case which ran on the original has larger than 1; all of them where none ran."""
+    ran = [one.case.dims for one in judged if one.case.status != "skipped"]
+    return [name for name in inputs.free_sizes if not any(dims.get(name, 0) > 1 for dims in ran)]
 
 
 def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:

@@ -1,5 +1,6 @@
 """Turning a model's inputs, and what the caller fixed of them, into feeds to try."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import onnx
 
 from ortscan.verification.derived_dims import derived_dims, derived_size
-from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value
+from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.plan import (
     TRIP_VALUES,
     Axis,
@@ -23,6 +24,8 @@ from ortscan.verification.sizes import Sizes
 from ortscan.verification.specs import Spec
 
 __all__ = ["Inputs", "Trial"]
+
+_MOST_ELEMENTS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,12 @@ class Inputs:
         return [spec for spec in self.specs if spec.name not in self.given]
 
     @property
-    def has_free_sizes(self) -> bool:
-        """Whether a dimension is left to choose."""
-        return bool(self.missing) and any(name not in self.sizes for name in self._names())
+    def free_sizes(self) -> list[str]:
+        """The dimensions that are left to choose."""
+        return [name for name in self._names() if name not in self.sizes]
 
     def trials(self, learned: Sizes | None) -> list[Trial]:
-        """The cases to try, with the advice in ``learned`` where there is any."""
+        """The cases to try, but for those with very large inputs, with the advice in ``learned`` where there is any."""
         if not self.missing:
             return [Trial(self._completed(Point()), ATTEMPTS[:1])]
         return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults)))
@@ -90,7 +93,12 @@ class Inputs:
         integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
         risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
-        return [Trial(self._completed(point), attempts) for point in points if not (risky and point.kind == "zeros")]
+        completed = [self._completed(point) for point in points if not (risky and point.kind == "zeros")]
+        most = max(_MOST_ELEMENTS, min(map(self._elements, completed), default=0))
+        return [Trial(point, attempts) for point in completed if self._elements(point) <= most]
+
+    def _elements(self, point: Point) -> int:
+        return sum(math.prod(shape_of(spec, point.sizes)) for spec in self.missing)
 
     def _completed(self, point: Point) -> Point:
         sizes = {**self.sizes, **point.sizes}

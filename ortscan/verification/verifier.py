@@ -16,7 +16,7 @@ from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.preparing import Prepared, prepare
 from ortscan.verification.result import Verification
 from ortscan.verification.runner import Runner
-from ortscan.verification.series import run_series
+from ortscan.verification.series import run_series, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
 from ortscan.verification.source import AnyModel, changed_source, open_source
 from ortscan.verification.specs import input_specs, output_specs, overridable_names
@@ -102,7 +102,7 @@ def verify(
             shapes_vary=any(node.op_type == "Loop" for node, _ in all_nodes(old.proto)),
             draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
         )
-        judged = _run(judge, plans)
+        judged = _run(judge, plans, notes)
         notes += _blame(judge, judged, lambda: Runner(old, names, _CPU, configure, optimise=False))
         return conclude(judge, judged, notes)
 
@@ -123,10 +123,13 @@ def _limit(proto: onnx.ModelProto, seconds: float) -> float | None:
     return seconds if may_run_for_ever(proto) else None
 
 
-def _run(judge: Judge, plans: Sequence[Prepared]) -> list[Judged]:
+def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str]) -> list[Judged]:
     judged = []
     for position, plan in enumerate(plans):
-        for one in run_series(judge, plan.inputs, plan.learned):
+        series = run_series(judge, plan.inputs, plan.learned)
+        if any(one.case.status != "skipped" for one in series):
+            notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
+        for one in series:
             varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
             judged.append(replace(one, case=replace(one.case, varied=varied)))
     return judged

@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.batching.alignment import aligned
@@ -32,13 +33,18 @@ def clip(call: Call) -> Sequence[Result]:
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values)
     dtype = call.operand(0).inner.dtype
-    if dtype not in _COMPARED:
+    if dtype is None or dtype not in _COMPARED:
         raise call.refuse("NO-BATCHING-RULE", f"bounds that differ between steps, of element type {dtype}")
     x, low, high = [*aligned(call), None][:3]
     assert x is not None
-    b = call.build
-    if low is not None:
-        x = b.op("Where", b.op("Less", x, low), low, x)
-    if high is not None:
-        x = b.op("Where", b.op("Less", high, x), high, x)
-    return [Result(x)]
+    b, limits = call.build, _limits(dtype)
+    low, high = (b.const(limit) if bound is None else bound for bound, limit in zip((low, high), limits, strict=True))
+    x = b.op("Where", b.op("Less", x, low), low, x)
+    return [Result(b.op("Where", b.op("Less", high, x), high, x))]
+
+
+def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
+    """Give what stands for absent bounds: the finite limits of the type, so infinities are clipped even then."""
+    kind = dtype.numpy()
+    info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    return np.array(info.min, dtype=kind), np.array(info.max, dtype=kind)

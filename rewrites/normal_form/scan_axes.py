@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.loops import Loop, LoopView, rebuild
+from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import transpose
@@ -39,22 +39,23 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build = ctx.builder()
         moved = {id(scan): replace(scan, outer=_to_front(build, scan.outer, scan.axis), axis=0) for scan in inputs}
         build.insert_before(loop.node)
-        fronted = {id(output): replace(output, outer=None, axis=0) for output in outputs}
-        node = rebuild(
-            loop,
-            ctx.names,
-            scan_inputs=[moved.get(id(scan), scan) for scan in loop.scan_inputs],
-            scan_outputs=[fronted.get(id(output), output) for output in loop.scan_outputs],
-        )
+        fronted = {id(output): replace(output, outer=_stack_of(output, ctx), axis=0) for output in outputs}
         for output in outputs:
-            result = node.outputs[len(loop.states) + loop.scan_outputs.index(output)]
+            stack = fronted[id(output)].outer
+            assert stack is not None
             rank = (rank_of(output.inner) or 0) + 1
-            back = [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)]
-            turned = transpose(build, result, back)
-            build.insert_after(node)
+            turned = transpose(build, stack, [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)])
+            build.insert_after(loop.node)
             if output.outer is not None:
                 replace_value(output.outer, turned, ctx.names)
-        return [node]
+        return [
+            rebuild(
+                loop,
+                ctx.names,
+                scan_inputs=[moved.get(id(scan), scan) for scan in loop.scan_inputs],
+                scan_outputs=[fronted.get(id(output), output) for output in loop.scan_outputs],
+            )
+        ]
 
     return Patch(f"moved {len(inputs) + len(outputs)} scanned axes to the front outside the loop", edit)
 
@@ -62,3 +63,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _to_front(build: Builder, value: ir.Value, axis: int) -> ir.Value:
     rank = rank_of(value) or 0
     return transpose(build, value, [axis, *(i for i in range(rank) if i != axis)])
+
+
+def _stack_of(output: ScanOutput, ctx: Context) -> ir.Value:
+    shape = None
+    if output.outer is not None and output.outer.shape is not None:
+        dims = list(output.outer.shape.dims)
+        shape = ir.Shape([dims.pop(output.axis), *dims])
+    return ir.Value(name=ctx.names.fresh(f"{output.inner.name}_steps"), type=output.inner.type, shape=shape)

@@ -18,7 +18,8 @@ from tests.support.runtime import ort_run, ort_session
 from tests.support.text import model_from_text
 
 SCAN = """
-<ir_version: 10, opset_import: ["": 18, "my": 1], producer_name: "someone", doc_string: "all of it", metadata_props: ["k": "v", "a": "b"]>
+<ir_version: 10, opset_import: ["": 18, "my": 1], producer_name: "someone", doc_string: "all of it",
+ metadata_props: ["k": "v", "a": "b"]>
 main (float[B, 3] s0, float[T, B, 3] x) => (float[B, 3] s1, float[T, "B", 3] ys) <float[3] w = {1, 2, 3}> {
     s1, y = Scan <num_scan_inputs = 1, body = b (float[B, 3] s, float[B, 3] xt) => (float[B, 3] sn, float[B, 3] yt) {
         a = Mul (xt, w)
@@ -316,7 +317,8 @@ def test_nodes_out_of_order_are_sorted(kind: str, tmp_path: Path) -> None:
 
 def test_a_default_that_a_pass_took_away_returns() -> None:
     model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 17]> g (float[2] a, float[2] w) => (float[2] x) <float[2] w = {1, 2}> { x = Add (a, w) }'
+        '<ir_version: 8, opset_import: ["": 17]> '
+        "g (float[2] a, float[2] w) => (float[2] x) <float[2] w = {1, 2}> { x = Add (a, w) }"
     )
     loaded = load(model)
     graph = loaded.model.graph

@@ -99,8 +99,8 @@ def test_a_difference_in_bfloat16_is_seen():
 
 
 def test_different_strings_are_a_difference():
-    one = model("g (string[N] x) => (string[N] y) { y = StringNormalizer <case_change_action = \"UPPER\"> (x) }")
-    two = model("g (string[N] x) => (string[N] y) { y = StringNormalizer <case_change_action = \"LOWER\"> (x) }")
+    one = model("g (string[N] x) => (string[N] y) { y = StringNormalizer <case_change_action = \"UPPER\", locale = \"C\"> (x) }")
+    two = model("g (string[N] x) => (string[N] y) { y = StringNormalizer <case_change_action = \"LOWER\", locale = \"C\"> (x) }")
     outcome = verify(one, two)
     assert outcome.first_difference.before == outcome.first_difference.after.upper()
 
@@ -240,6 +240,21 @@ def test_sizes_only_equal_ones_satisfy_are_found():
     outcome = verify(model(text), model(text))
     assert outcome.ok
     assert any(case.dims["A"] == case.dims["B"] > 1 for case in ran(outcome))
+
+
+def test_a_size_the_original_only_takes_as_one_is_said_to_be_untried():
+    text = "g (float[A] x) => (float[A] z) { s = Constant <value_ints = [1]> () z = Reshape(x, s) }"
+    outcome = verify(model(text), model(text))
+    assert outcome.ok
+    assert "the original did not run with 'A' above 1" in outcome.summary()
+
+
+def test_inputs_too_large_to_make_up_are_left_out():
+    text = "g (float[N, 1048576] x) => (float[N] y) { a = Constant <value_ints = [1]> () y = ReduceMax <keepdims = 0> (x, a) }"
+    sizes = {case.dims["N"] for case in ok(text)}
+    assert {1, 2, 3, 7, 33} <= sizes
+    heavier = text.replace("1048576", "8388608")
+    assert {1, 2, 3, 7} == {case.dims["N"] for case in ok(heavier)} - {0}
 
 
 def test_shapes_fix_sizes_and_what_shares_their_symbols():

@@ -235,7 +235,7 @@ def _shapes(one: Case) -> str:
 
 def _random(dtype: str, shape: Sequence[int], low: int, high: int) -> np.ndarray:
     if dtype == BOOL:
-        return np.asarray(_RNG.random(shape)) < 0.5
+        return np.asarray(_RNG.random(shape) < 0.5)
     if dtype == "str":
         return _RNG.choice(np.array(["a", "bb", ""], dtype=object), size=shape)
     if dtype.startswith("float"):
