@@ -59,15 +59,17 @@ def _may_be_sequence(node: ir.Node) -> bool:
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
     """Set type and shape of ``node``'s outputs where the operator's schema tells them.
 
-    Outputs keep what they have where onnx knows no such operator or cannot infer.
+    Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
     """
     schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
     if schema is None:
         return
     types, data = {}, {}
     for value in node.inputs:
-        if value is None or value.name is None or value.type is None:
+        if value is None or value.name is None:
             continue
+        if value.type is None:
+            return
         types[value.name] = _type_proto(value)
         array = const_array(value, limit=_DATA_BYTES)
         if array is not None and array.dtype.kind in "iu":

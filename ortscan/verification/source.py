@@ -14,13 +14,14 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio import reading
+from ortscan.modelio import LoadedModel, reading, save, to_proto
+from ortscan.modelio.slots import tensor_slots
 from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import OptionError
 
 __all__ = ["AnyModel", "Source", "changed_source", "open_source"]
 
-AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model | LoadedModel
 
 _LARGEST_BYTES = 2**31 - 2**27
 
@@ -46,12 +47,15 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
         path = Path(model)
         proto = reading.read(path)
         return Source(proto, str(path)) if reading.format_of(path) == "protobuf" else _from_proto(proto, stack, str(path.parent))
-    if isinstance(model, bytes):
-        return Source(reading.parse(model, "the given model"), model)
+    if isinstance(model, bytes | bytearray | memoryview):
+        data = bytes(model)
+        return Source(reading.parse(data, "the given bytes"), data)
     if isinstance(model, onnx.ModelProto):
         return _from_proto(model, stack, None)
     if isinstance(model, ir.Model):
         return _from_ir(model, stack)
+    if isinstance(model, LoadedModel):
+        return _from_loaded(model, stack)
     raise OptionError(f"a model must be a path, bytes, onnx.ModelProto or onnx_ir.Model, not {type(model).__name__}")
 
 
@@ -72,24 +76,41 @@ def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) ->
 
 
 def _from_ir(model: ir.Model, stack: ExitStack) -> Source:
-    folders = {os.path.abspath(tensor.base_dir) for tensor in _external_tensors(model)}
+    folders = _folders(model)
     if len(folders) > 1:
         return _through_folder(model.clone(), stack)
     return _from_proto(ir.to_proto(model), stack, folders.pop() if folders else None)
 
 
+def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> Source:
+    folders = _folders(loaded.model)
+    proto = to_proto(loaded)
+    if len(folders) > 1 or _data_bytes(proto) > _LARGEST_BYTES:
+        path = _temporary_path(stack)
+        save(loaded, path)
+        return Source(reading.read(path), str(path))
+    return Source(proto, proto.SerializeToString(), folders.pop() if folders else None)
+
+
 def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-"))
-    path = os.path.join(folder, "model.onnx")
+    path = _temporary_path(stack)
     ir.save(model, path, external_data="weights.bin")
-    return Source(reading.read(Path(path)), path)
+    return Source(reading.read(path), str(path))
+
+
+def _temporary_path(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-")), "model.onnx")
+
+
+def _folders(model: ir.Model) -> set[str]:
+    return {os.path.abspath(tensor.base_dir) for tensor in _external_tensors(model)}
 
 
 def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
-    for graph in [model.graph, *model.graph.subgraphs()]:
-        for value in graph.initializers.values():
-            if isinstance(value.const_value, ir.ExternalTensor):
-                yield value.const_value
+    for slot in tensor_slots(model):
+        tensor = slot.get()
+        if isinstance(tensor, ir.ExternalTensor):
+            yield tensor
 
 
 def _data_bytes(proto: onnx.ModelProto) -> int:

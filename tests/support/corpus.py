@@ -6,6 +6,7 @@ repository. Each model `<exporter>__<name>.onnx` comes with `<exporter>__<name>.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,12 +72,14 @@ def big_corpus() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def corpus_models(*, loadable: bool = True, shipped_only: bool = False) -> list[Any]:
+def corpus_models(
+    *, loadable: bool = True, shipped_only: bool = False, only: Callable[[str], bool] = lambda name: True
+) -> list[Any]:
     """For `pytest.mark.parametrize`: the shipped models, and those of the larger folder; one for each name.
 
-    Models onnxruntime cannot load are left out unless `loadable` is false.
+    Models onnxruntime cannot load are left out unless `loadable` is false; `only` chooses by name.
     """
     folders = [shipped_corpus(), None if shipped_only else big_corpus()]
     paths = {path.stem: path for folder in reversed(folders) if folder for path in folder.glob("*.onnx")}
     models = [CorpusModel(path) for _, path in sorted(paths.items())]
-    return [pytest.param(model, id=model.name) for model in models if model.loads or not loadable]
+    return [pytest.param(model, id=model.name) for model in models if only(model.name) and (model.loads or not loadable)]

@@ -1,0 +1,160 @@
+"""The parts of the verifier with rules of their own: comparing, planning, arithmetic dimensions."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ortscan.verification.compare import Tolerances, compare_values
+from ortscan.verification.derived_dims import derived_dims, derived_size
+from ortscan.verification.plan import Axis, dimension_values, plan_cases, plan_nothing_cases
+from ortscan.verification.sizes import Sizes
+
+USUAL = Tolerances()
+
+
+def floats(*numbers, dtype=np.float32):
+    return np.array(numbers, dtype)
+
+
+def differs(before, after, tolerances=USUAL):
+    return compare_values(before, after, tolerances).reason is not None
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+def test_a_few_roundings_are_tolerated_and_a_large_error_is_not(dtype):
+    step = float(ml_dtypes.finfo(dtype).eps)
+    assert not differs(floats(1, 2, dtype=dtype), floats(1 + step, 2, dtype=dtype))
+    assert differs(floats(1, 2, dtype=dtype), floats(2, 1, dtype=dtype))
+
+
+def test_errors_are_measured_against_the_largest_value_of_the_output():
+    assert not differs(floats(1000, 0), floats(1000, 0.05))
+    assert differs(floats(1, 0), floats(1, 0.05))
+
+
+def test_tiny_outputs_are_not_waved_through():
+    assert differs(floats(1e-4, 2e-4), floats(2e-4, 1e-4))
+    assert not differs(floats(1e-9, 0), floats(0, 0))
+
+
+def test_an_output_that_was_large_before_may_be_rounded_when_small():
+    assert compare_values(floats(1e-6), floats(6e-6), USUAL).reason is not None
+    assert compare_values(floats(1e-6), floats(6e-6), USUAL, largest=1.0).reason is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (np.nan, np.nan, True),
+        (np.inf, np.inf, True),
+        (-np.inf, np.inf, False),
+        (np.nan, 1.0, False),
+        (1.0, np.nan, False),
+        (np.inf, 1e30, False),
+        (-0.0, 0.0, True),
+    ],
+)
+def test_special_values(before, after, same):
+    assert differs(floats(1, before), floats(1, after)) is not same
+
+
+def test_an_infinity_does_not_widen_the_tolerance():
+    assert differs(floats(np.inf, 1), floats(np.inf, 2))
+
+
+def test_whole_numbers_must_be_the_same_however_large_the_tolerance():
+    before, after = np.array([[1, 2], [3, 4]]), np.array([[1, 2], [5, 9]])
+    gap = compare_values(before, after, Tolerances(1.0, 100.0))
+    assert (gap.index, gap.before, gap.after, gap.absolute) == ((1, 0), 3, 5, 5)
+    assert differs(np.array([2**63], np.uint64), np.array([2**63 + 1], np.uint64))
+
+
+def test_the_worst_element_is_pointed_at():
+    gap = compare_values(floats(1, 2, 3), floats(1.1, 4, 3), USUAL)
+    assert (gap.index, float(gap.before), float(gap.after)) == ((1,), 2, 4)
+
+
+def test_shapes_and_types_must_be_the_same():
+    assert "shape (2,) before and (1, 2) after" in compare_values(floats(1, 2), floats(1, 2)[None], USUAL).reason
+    assert "float32 before and float64 after" in compare_values(floats(1), floats(1, dtype=np.float64), USUAL).reason
+    assert differs(floats(), floats()[None])
+
+
+def test_strings_of_any_numpy_kind_are_compared_as_text():
+    assert not differs(np.array(["a", "é"]), np.array(["a", "é"], object))
+    assert compare_values(np.array(["a", "b"]), np.array(["a", "c"], object), USUAL).index == (1,)
+
+
+def test_sequences_and_maps_are_compared_item_by_item():
+    gap = compare_values([floats(1), floats(2, 3)], [floats(1), floats(2, 4)], USUAL)
+    assert gap.index == (1, 1)
+    assert compare_values([{"a": 1.0, "b": 2.0}], [{"a": 1.0, "b": 2.5}], USUAL).index[0] == 0
+    assert differs([floats(1)], floats(1))
+    assert differs([], [floats(1)])
+    assert not differs([], [])
+
+
+def test_an_empty_optional_equals_only_itself():
+    assert not differs(None, None)
+    assert differs(None, floats(1))
+
+
+def axis(position, *parts):
+    return Axis(parts or ((f"d{position}",),), dimension_values(position))
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_every_dimension_takes_every_value_in_a_bounded_number_of_cases(count):
+    axes = [axis(position) for position in range(count)]
+    points = [point for point in plan_cases(axes) if point.kind == "normal"]
+    assert len(points) <= 12
+    for position, one in enumerate(axes):
+        assert {point.sizes[f"d{position}"] for point in points} == set(one.values)
+    assert {1} in [set(point.sizes.values()) for point in points]
+    if count < 8:
+        assert len(set(points[0].sizes.values())) == count
+
+
+def test_dimensions_that_may_broadcast_are_once_one_each():
+    points = plan_cases([axis(0, ("a", "b"), ("c",))])
+    assert all(point.sizes["a"] == point.sizes["b"] for point in points)
+    assert {"a": 1, "b": 1, "c": 3} in [point.sizes for point in points]
+    assert {"a": 3, "b": 3, "c": 1} in [point.sizes for point in points]
+
+
+def test_zero_comes_one_dimension_at_a_time():
+    points = plan_nothing_cases([axis(0), axis(1), Axis((("n",),), (3, 0), trips=True)])
+    assert [point.sizes for point in points] == [{"d0": 0, "d1": 2}, {"d0": 3, "d1": 0}]
+    assert {point.trips["n"] for point in points} == {3}
+
+
+def test_what_is_learned_of_sizes_is_joined():
+    sizes = Sizes()
+    sizes.same("a", "b")
+    sizes.same("b", 5)
+    sizes.same("a", 7)
+    sizes.broadcasts("c", "a")
+    sizes.broadcasts("d", 1)
+    assert sizes.groups(["a", "b", "c", "d"]) == [[["a", "b"], ["c"]], [["d"]]]
+    assert (sizes.number("a"), sizes.number("c"), sizes.number("d")) == (5, None, None)
+    assert sizes.likely_number("c") == 5
+
+
+@pytest.mark.parametrize(
+    ("names", "derived"),
+    [
+        (["T", "2*T"], {"2*T"}),
+        (["s0", "s1", "s0 + s1 - 1"], {"s0 + s1 - 1"}),
+        (["L", "(L - 1)//2"], {"(L - 1)//2"}),
+        (["2*T"], set()),
+        (["batch-size"], set()),
+        (["x[0]", "unk__1", "a.b", "1", "f(T)", "T", "T/2", "T//T", "T//0", ""], set()),
+    ],
+)
+def test_arithmetic_over_other_dimensions_is_known(names, derived):
+    assert derived_dims(names) == derived
+
+
+def test_derived_sizes_are_computed():
+    assert derived_size("(L - 1)//2", {"L": 7}) == 3
+    assert derived_size("L - 9", {"L": 7}) == 0

@@ -1,0 +1,47 @@
+"""Random Scans of every dialect through all rules, against the plain loop over time."""
+
+from typing import Any
+
+import onnx
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ortscan.api import rewritten
+from ortscan.modelio import give_back
+from tests.support.loop_oracle import run_model
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+from tests.support.scans import OPSETS, ScanCase, map_scans, scan_models
+
+SETTINGS = settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+
+
+def assert_rewritten_equal(case: ScanCase, **options: Any) -> None:
+    loaded, _ = rewritten(case.model, debug=True, **options)
+    result = give_back(loaded)
+    onnx.checker.check_model(result, full_check=True)
+    assert_same_numbers(ort_run(result, case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
+
+
+@SETTINGS
+@given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset)))
+def test_a_random_scan_keeps_its_numbers(case):
+    assert_rewritten_equal(case)
+
+
+@SETTINGS
+@given(st.sampled_from(OPSETS).flatmap(lambda opset: map_scans(opset=opset)))
+def test_a_random_map_keeps_its_numbers(case):
+    assert_rewritten_equal(case)
+
+
+@SETTINGS
+@given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset)))
+def test_a_random_scan_keeps_its_numbers_where_memory_is_short(case):
+    assert_rewritten_equal(case, memory_budget=64)
+
+
+@SETTINGS
+@given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset, direct_outputs=True)))
+def test_a_random_scan_that_onnxruntime_computes_wrongly_is_repaired(case):
+    assert_rewritten_equal(case)
