@@ -1,13 +1,13 @@
-"""Takes the loop out of a scikit-learn nearest-neighbour model and proves that nothing changed.
+"""Takes the loop out of a model that applies an MLP to each step and proves that nothing changed.
 
-    python examples/optimize_a_model.py
+python examples/optimize_a_model.py
 """
 
 from pathlib import Path
 
 import ortscan
 
-MODEL = Path(__file__).with_name("knn_regressor.onnx")
+MODEL = Path(__file__).with_name("mlp_per_step.onnx")
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Says what became of each loop of a model, and why one is still there.
 
-    python examples/why_is_a_loop_left.py
+python examples/why_is_a_loop_left.py
 """
 
 from pathlib import Path

@@ -14,7 +14,7 @@ from ortscan.targets import target_named
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
-from rewrites.prepare import has_loops, prepare, tidy
+from rewrites.prepare import has_loops, name_free_dims, prepare, tidy
 from rewrites.report import Report
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def optimize(
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
     ``passes``, ``skip``: rules to use, or not to use, by the names that reports show.
     ``verify``: compare both models on onnxruntime and raise VerificationFailed where they differ.
-    ``output``: also write the result there (external data is kept external); may be the path the model came from.
+    ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
+    for a path then refers to the external data beside the output instead of holding it.
 
     Raises OrtscanError: the model cannot be read, holds a malformed loop, or the result cannot be written.
     """
@@ -67,13 +68,15 @@ def optimize(
         _verify_or_raise(model, loaded, shapes)
     if output is not None:
         save(loaded, output)
+        if loaded.kind == "path":
+            return onnx.load(output, load_external_data=False)
     return give_back(loaded)
 
 
 def explain(model: ModelLike, **options: Any) -> Report:
-    """Say what ``optimize`` would do to each loop of ``model``, and why it leaves what it leaves; ``options`` are those of optimize.
+    """Say what ``optimize`` would do to each loop of ``model``, and why it leaves what it leaves.
 
-    Nothing is changed or written. Raises OrtscanError as ``optimize`` does.
+    ``options`` are those of ``optimize``. Nothing is changed or written. Raises OrtscanError as ``optimize`` does.
     """
     for name in ("verify", "output"):
         options.pop(name, None)
@@ -97,8 +100,7 @@ def verify(
     """
     from ortscan.verification import verify as compare
 
-    second = after.model if isinstance(after, LoadedModel) else after
-    return compare(before, second, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes)
+    return compare(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes)
 
 
 def rewritten(
@@ -131,6 +133,7 @@ def rewritten(
     if not has_loops(loaded.model):
         counted = count_operators(loaded.model.graph)
         return loaded, Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
+    name_free_dims(loaded.model)
     hints = size_hints(loaded.model, shapes)
     options = Options(memory_budget, hints, fast_math=fast_math, domains=chosen.domains)
     ctx = Context.of(loaded.model, options, evaluate)

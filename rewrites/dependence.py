@@ -12,26 +12,13 @@ __all__ = ["cannot_fail", "is_deterministic", "reads", "varying_values"]
 
 _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
 
+_DROPS = frozenset({"BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "Sampling"})
+
 _CANNOT_FAIL = frozenset(
     [
-        *(
-            "Abs",
-            "Cast",
-            "Ceil",
-            "Constant",
-            "Cos",
-            "Elu",
-            "Erf",
-            "Exp",
-            "Floor",
-            "Gelu",
-            "HardSigmoid",
-            "Identity",
-            "IsInf",
-            "IsNaN",
-        ),
+        *("Abs", "Ceil", "Constant", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "Identity", "IsInf", "IsNaN"),
         *("LeakyRelu", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Size"),
-        *("Softplus", "Softsign", "Sqrt", "Tanh", "Transpose"),
+        *("Softplus", "Softsign", "Sqrt", "Tanh"),
     ]
 )
 
@@ -68,9 +55,16 @@ def _deterministic(node: ir.Node) -> bool:
     if node.domain == "" and node.op_type == "BatchNormalization":
         attribute = node.attributes.get("training_mode")
         return (attribute is None or attribute.as_int() == 0) and len(node.outputs) == 1
-    return node.domain in ("", "com.microsoft", "ai.onnx.ml")
+    return node.domain in ("", "com.microsoft", "ai.onnx.ml") and node.op_type not in _DROPS
 
 
 def cannot_fail(node: ir.Node) -> bool:
     """Whether ``node`` gives a result whatever its inputs hold, so that it may run where it would not have run."""
-    return node.domain == "" and node.op_type in _CANNOT_FAIL
+    if node.domain != "":
+        return False
+    source = node.inputs[0] if node.inputs else None
+    if node.op_type == "Cast":  # a string may not be the number it is cast to
+        return source is not None and source.dtype is not None and source.dtype != ir.DataType.STRING
+    if node.op_type == "Transpose":
+        return source is not None and (source.shape is not None or "perm" not in node.attributes)
+    return node.op_type in _CANNOT_FAIL

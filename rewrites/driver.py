@@ -22,7 +22,7 @@ from rewrites.rules import ALWAYS
 __all__ = ["count_operators", "rewrite"]
 
 _PATCHES_PER_LOOP = 200
-_SWEEPS = 10
+_SWEEPS = 100
 _REPORT = "ortscan.report"
 
 
@@ -105,10 +105,10 @@ class _Driver:
         raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_LOOP} patches on the loop {entry.where}")
 
     def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
+        if self.left == 0:
+            return None
         entry.reasons = []
         for rule in self.rules:
-            if self.left == 0:
-                return None
             outcome = rule.check(view(node, self.ctx.opset), self.ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:
@@ -134,7 +134,7 @@ class _Driver:
             if _REPORT in node.meta:
                 entry: LoopReport = node.meta[_REPORT]
                 entry.nodes_after += _size(view(node, self.ctx.opset).body)
-                entry.fate = "reduced" if entry.fired else "kept"
+                entry.fate = "reduced" if entry.nodes_after < entry.nodes_before else "kept"
         for gone in self.report.loops:
             if gone.fate == "removed":
                 gone.reasons = []

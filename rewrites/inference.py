@@ -9,26 +9,56 @@ from collections.abc import Sequence
 import onnx
 import onnx_ir as ir
 
+from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
 __all__ = ["infer_model", "infer_node"]
 
 _DATA_BYTES = 4096
+_MAKE_MAPS = frozenset({"ZipMap"})
 _MAKE_SEQUENCES = frozenset(
     ["SequenceEmpty", "SequenceConstruct", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence", "Optional"]
 )
 
 
 def infer_model(model: ir.Model) -> None:
-    """Infer types and shapes all over ``model``, bodies included, keeping what was declared.
+    """Infer types and shapes all over ``model``, bodies included, keeping what was declared unless the operators contradict it.
 
     onnx's engine is used because it alone is right on Scan-8 and Scan-9+ bodies, untyped bodies and captures.
     """
     from onnx_ir.passes.common import ShapeInferencePass
 
+    mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+    infer = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)
+    forget_stale_shapes(model.graph, lambda: infer(model))
+    infer(model)
     _forget_types_of_sequences(model.graph, set(untyped))
+    _put_back_maps(model.graph, *mapped)
+    _infer_by_captured_constants(model)
+
+
+def _infer_by_captured_constants(model: ir.Model) -> None:
+    """Infer what onnx leaves open in bodies, where axes and shapes are constants of a graph around: it does not see those."""
+    for body in model.graph.subgraphs():
+        for node in body:
+            if any(value.shape is None and isinstance(value.type, ir.TensorType) for value in node.outputs):
+                infer_node(node, model.opset_imports, model.ir_version)
+
+
+def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
+    """Take the nodes out that give maps, which the IR has no type for, and the outputs they give."""
+    nodes = [node for node in graph if node.op_type in _MAKE_MAPS and not any(value.uses() for value in node.outputs)]
+    outputs = list(graph.outputs)
+    made = {value for node in nodes for value in node.outputs}
+    graph.outputs[:] = [value for value in outputs if value not in made]
+    graph.remove(nodes)
+    return nodes, outputs
+
+
+def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value]) -> None:
+    graph.extend(nodes)
+    graph.outputs[:] = outputs
 
 
 def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
@@ -39,9 +69,7 @@ def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
     sequences: set[ir.Value] = set()
     for node in graph.all_nodes():
         results: Sequence[ir.Value] = ()
-        if node.op_type in _MAKE_SEQUENCES:
-            results = node.outputs
-        elif node.op_type == "Identity" and node.inputs[0] in sequences:
+        if node.op_type in _MAKE_SEQUENCES or (node.op_type == "Identity" and node.inputs[0] in sequences):
             results = node.outputs
         elif node.op_type in ("If", "Loop", "OptionalGetElement"):
             results = [value for value in node.outputs if _may_be_sequence(node)]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from rewrites.names import Names
+from rewrites.replace import replace_output
 
 __all__ = ["lift_initializers", "move_before", "remove_nodes"]
 
@@ -25,17 +26,20 @@ def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None
     target.insert_before(anchor, nodes)
 
 
-def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names) -> None:
-    """Make the initializers of ``body`` and of the graphs nested in it initializers of the main graph.
+def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
+    """Make the initializers (of ``least`` bytes or more) of ``body`` and the graphs nested in it initializers of the main graph.
 
-    ORT's ways to give weights by name do not reach into bodies, and what leaves a body must find its weights outside.
+    ORT's ways to give weights by name do not reach into bodies, and what leaves a body must find its weights outside. A graph that
+    returns an initializer returns a copy of it then.
     """
     for graph in [body, *body.subgraphs()]:
-        for name, value in list(graph.initializers.items()):
-            if value.is_graph_input() or value.is_graph_output():
+        for value in list(graph.initializers.values()):
+            if value.is_graph_input() or (least and value.const_value is not None and value.const_value.nbytes < least):
                 continue
-            del graph.initializers[name]
-            value.name = names.unshared(name)
+            if value.is_graph_output():
+                replace_output(value, value, names)
+            del graph.initializers[value.name or ""]
+            value.name = names.unshared(value.name)
             if value.const_value is not None:
                 value.const_value.name = value.name
             main.register_initializer(value)

@@ -40,6 +40,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         )
     rows, matrix, reverse = match
     total = node.outputs[0]
+
     def edit() -> list[ir.Node]:
         build = ctx.builder()
         distances = _distances(build, rows, matrix, ctx)
@@ -57,6 +58,8 @@ def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value,
     difference = _squared(node)
     producer = difference.producer() if difference is not None else None
     total = node.outputs[0]
+    if not total.uses() and not total.is_graph_output():
+        return None
     if producer is None or producer.op_type != "Sub" or producer.domain != "" or rank_of(total) != 1:
         return None
     if keepdims(node) or axes_of(node, ctx.opset, 2) in (None, DYNAMIC) or axes_of(node, ctx.opset, 2) != (1,):

@@ -8,12 +8,29 @@ from rewrites.loops import is_loop
 from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 
-__all__ = ["has_loops", "prepare", "tidy"]
+__all__ = ["has_loops", "name_free_dims", "prepare", "tidy"]
+
+_FREE = "free dim "
+_INFERRED_BYTES = 1 << 12
 
 
 def has_loops(model: ir.Model) -> bool:
     """Whether any graph of ``model`` (functions aside) holds a Scan or Loop."""
     return any(is_loop(node) for node in model.graph.all_nodes())
+
+
+def name_free_dims(model: ir.Model) -> None:
+    """Give each dimension of an input that has no name one, so that shapes made from it can be told apart.
+
+    ``tidy`` takes such names away again.
+    """
+    for value in model.graph.inputs:
+        if value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims):
+            dims = [
+                f"{_FREE}{value.name}.{i}" if not isinstance(d, int) and d.value is None else d
+                for i, d in enumerate(value.shape.dims)
+            ]
+            value.shape = ir.Shape(dims)
 
 
 def prepare(ctx: Context) -> None:
@@ -28,15 +45,22 @@ def prepare(ctx: Context) -> None:
         for value in one.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
+    _lift_weights(ctx, _INFERRED_BYTES)
     infer_model(ctx.model)
+    _lift_weights(ctx, 0)
+
+
+def _lift_weights(ctx: Context, least: int) -> None:
+    """Lift the initializers of loop bodies that have ``least`` bytes or more."""
+    graph = ctx.model.graph
     for node in graph.all_nodes():
         if is_loop(node):
             for body in node_graphs(node):
-                lift_initializers(body, graph, ctx.names)
+                lift_initializers(body, graph, ctx.names, least)
 
 
 def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:
-    """Rename body values and nodes that have the name of something in a graph around them.
+    """Rename body values that have the name of something in a graph around them.
 
     The names of a body's inputs and outputs are its own affair; those of the main graph are never changed.
     """
@@ -57,10 +81,33 @@ def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:
 
 
 def tidy(ctx: Context) -> None:
-    """Drop what the rewrites left without a reader: nodes of the main graph, and initializers that are not inputs."""
+    """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs."""
     graph = ctx.model.graph
-    remove_nodes(unread_nodes(graph))
+    _drop_unread(graph)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]
     ctx.constants.drop_unused()
+    values = [*graph.inputs, *(value for node in graph.all_nodes() for value in node.outputs)]
+    values += [value for inner in graph.subgraphs() for value in inner.inputs]
+    for one in values:
+        _forget_free_dims(one)
+
+
+def _drop_unread(graph: ir.Graph) -> None:
+    for node in graph:
+        if not is_loop(node):
+            for branch in node_graphs(node):
+                _drop_unread(branch)
+    remove_nodes(unread_nodes(graph))
+
+
+def _forget_free_dims(value: ir.Value) -> None:
+    """Leave out the names of dimensions that we or onnx's inference made up."""
+    if value.shape is None or not any(_made_up(dim) for dim in value.shape.dims):
+        return
+    value.shape = ir.Shape([None if _made_up(dim) else dim for dim in value.shape.dims])
+
+
+def _made_up(dim: int | ir.SymbolicDimProtocol) -> bool:
+    return not isinstance(dim, int) and dim.value is not None and dim.value.startswith((_FREE, "unk__"))

@@ -4,32 +4,34 @@ import onnx_ir as ir
 
 from rewrites.names import Names
 
-__all__ = ["replace_value", "take_over"]
+__all__ = ["replace_output", "replace_value", "take_over"]
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Let every use of ``old`` read ``new``; where ``old`` is a graph output, the output keeps its name, type and shape.
-
-    ``new`` takes the output's place under its name where it is a node's result in the same graph and not an output itself; else
-    an Identity copies it, so that every output of a body has a node of its own. ``old`` loses its name then.
-    """
-    graph = old.graph if old.is_graph_output() else None
-    if graph is not None:
-        assert isinstance(graph, ir.Graph)
-        positions = [i for i, value in enumerate(graph.outputs) if value is old]
-        name, shape = old.name, old.shape
-        old.name = names.fresh(name or "value")
-        producer = new.producer()
-        direct = producer is not None and producer.graph is graph and not new.is_graph_output() and len(positions) == 1
-        for i in positions:
-            stand_in = new if direct else _copy(new, graph, names)
-            graph.outputs[i] = stand_in
-            if i == positions[0]:
-                stand_in.name = name
-            stand_in.type = old.type if old.type is not None else new.type
-            stand_in.shape = shape if shape is not None else new.shape
+    """Let every use of ``old`` read ``new``; where ``old`` is a graph output, the output keeps its name, type and shape."""
+    if old.is_graph_output():
+        replace_output(old, new, names)
     for node, index in old.uses():
         node.replace_input_with(index, new)
+
+
+def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
+    """Let a graph return ``new`` where it returned ``old``, under the same name, type and shape; ``old`` loses its name.
+
+    ``new`` takes the output's place itself where it is a node's result in the same graph and not an output already; else an
+    Identity copies it, so that every output of a body has a node of its own. What a graph lists twice stays listed twice.
+    """
+    graph = old.graph
+    assert isinstance(graph, ir.Graph)
+    name, kind, shape = old.name, old.type, old.shape
+    old.name = names.fresh(name or "value")
+    producer = new.producer()
+    direct = producer is not None and producer.graph is graph and not new.is_graph_output()
+    stand_in = new if direct else _copy(new, graph, names)
+    graph.outputs[:] = [stand_in if value is old else value for value in graph.outputs]
+    stand_in.name = name
+    stand_in.type = kind if kind is not None else new.type
+    stand_in.shape = shape if shape is not None else new.shape
 
 
 def take_over(old: ir.Value, new: ir.Value, names: Names) -> None:

@@ -15,5 +15,6 @@ def test_an_example_runs_and_says_something(script, capsys):
 def test_the_loop_is_gone_in_the_first_example(capsys):
     runpy.run_path(str(EXAMPLES[0].with_name("optimize_a_model.py")), run_name="__main__")
     out = capsys.readouterr().out
+    assert "Loop" not in out
     assert "Scan" not in out
     assert "equal" in out

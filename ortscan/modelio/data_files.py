@@ -22,6 +22,7 @@ __all__ = ["DataFile", "DataFiles"]
 
 _HELD = 64
 _CHUNK = 1 << 22
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
 
 
@@ -34,16 +35,18 @@ class DataFile:
         """Tensors of the caller's own model that read this file by its path."""
         self._map: mmap.mmap | None = None
         self._held: int | None = None
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, _READING)
         try:
             self._identity = _identity(file)
-            self.size = self._identity[2]
-            if hold:
-                self._held = file
-                weakref.finalize(self, os.close, file)
-        finally:
-            if not hold:
-                os.close(file)
+        except OSError:
+            os.close(file)
+            raise
+        self.size = self._identity[2]
+        if hold:
+            self._held = file
+            weakref.finalize(self, os.close, file)
+        else:
+            os.close(file)
 
     def is_now_at(self, path: Path) -> bool:
         """Whether ``path`` is this very file."""
@@ -77,7 +80,7 @@ class DataFile:
             yield self._held
             return
         try:
-            file = os.open(self.path, os.O_RDONLY)
+            file = os.open(self.path, _READING)
         except OSError as error:
             raise ModelFileError(f"External data {self.path} cannot be read any more: {error.strerror}.") from None
         try:
@@ -90,7 +93,7 @@ class DataFile:
     def _chunks(self, file: int, offset: int, length: int) -> Iterator[bytes]:
         end = offset + length
         while offset < end:
-            chunk = os.pread(file, min(_CHUNK, end - offset), offset)
+            chunk = _read_at(file, min(_CHUNK, end - offset), offset)
             if not chunk:
                 raise ModelFileError(f"External data {self.path} became shorter after the model was loaded.")
             yield chunk
@@ -119,6 +122,13 @@ def _identity(file: int) -> tuple[int, int, int, int]:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _read_at(file: int, count: int, offset: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(file, count, offset)
+    os.lseek(file, offset, os.SEEK_SET)
+    return os.read(file, count)
 
 
 def _kernel_copy(source: int, target: int, offset: int, length: int) -> int:

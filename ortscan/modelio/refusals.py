@@ -1,7 +1,8 @@
 """Refuses models that ``onnx_ir`` would silently damage: what it drops or merges is looked for in the protobuf first.
 
 Dropped by it: sparse_initializer, training_info, initializers without a name. Merged: things that share a name which must be
-unique. Not representable: sparse attributes, attributes without a type, bytes that are not UTF-8. Data is never read.
+unique. Not representable: sparse attributes, attributes without a type, bytes that are not UTF-8.
+External data in the default of a function's attribute would be left behind. Data is never read.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
         raise UnsupportedModel(f"{name} holds training_info, which would be lost.")
     for body, where in bodies_in(proto):
         loss = _loss_in_graph(body) if isinstance(body, onnx.GraphProto) else None
-        loss = loss or _loss_in_nodes(body)
+        loss = loss or _loss_in_defaults(body) or _loss_in_nodes(body)
         if loss:
             raise UnsupportedModel(f"{name}: {loss} in {where}.")
 
@@ -41,6 +42,13 @@ def _loss_in_graph(graph: onnx.GraphProto) -> str | None:
     ):
         if twice := _repeated(names):
             return f"two {what} named {twice!r}"
+    return None
+
+
+def _loss_in_defaults(body: Body) -> str | None:
+    for attribute in body.attribute_proto if isinstance(body, onnx.FunctionProto) else ():
+        if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in (attribute.t, *attribute.tensors)):
+            return f"external data in default {attribute.name!r}"
     return None
 
 

@@ -36,14 +36,13 @@ class Replacement:
     def open(self, final: Path) -> BinaryIO:
         """Give a new empty file that will become ``final``."""
         aside = self._aside(final)
-        descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        file = os.fdopen(descriptor, "w+b")
+        file = aside.open("x+b")
         self._written.append((file, aside, final))
         if final.is_file() and not final.is_symlink():
             status = final.stat()
-            with suppress(OSError):
-                os.fchown(descriptor, status.st_uid, status.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+            with suppress(OSError, AttributeError):
+                os.chown(aside, status.st_uid, status.st_gid)
+            aside.chmod(stat.S_IMODE(status.st_mode))
         return file
 
     def commit(self) -> None:

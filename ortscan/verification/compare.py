@@ -5,8 +5,9 @@ Integers, booleans and strings must be the same. NaN equals NaN, an infinity equ
     atol + rtol * largest |before| of the output
 
 which is what adding the same numbers in another order can cost, whatever the size of the single element. The defaults are
-about a thousand roundings of the type, and ``atol`` shrinks with outputs that never exceed 1 (down to one rounding of 1), so
-that an output of tiny numbers is not waved through.
+some roundings of the coarsest float type the original computes with (about a thousand of float32, ten of float16), and
+``atol`` shrinks with outputs that never exceed 1 (down to one rounding of 1), so that an output of tiny numbers is not
+waved through.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,15 +30,18 @@ _COARSEST = (2.5e-1, 2.5e-1)
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The caller's tolerances; None stands for the default of the type."""
+    """The caller's tolerances; None stands for the default of the type of the output, or of ``computed`` if that is coarser."""
 
     rtol: float | None = None
     atol: float | None = None
+    computed: np.dtype[Any] | None = None
 
     def allowed(self, dtype: np.dtype[Any], scale: float, largest: float) -> float:
         """What two values of ``dtype`` may differ by, for an output with ``scale`` in this case and ``largest`` in all so far."""
+        if self.computed is not None:
+            dtype = max(dtype, self.computed, key=_rounding)
         rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
-        rounding = float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+        rounding = _rounding(dtype)
         atol = max(rounding, atol * min(1.0, largest))
         return (atol if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale
 
@@ -151,6 +155,10 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, tolerances: Tolerance
     one, two = before[index], after[index]
     reason = f"is {float(one):.8g} before and {float(two):.8g} after (error {absolute:.2g}, allowed {allowed:.2g})"
     return Gap(absolute, relative, allowed, scale, size, numbers, reason, index, one, two)
+
+
+def _rounding(dtype: np.dtype[Any]) -> float:
+    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def _unlike(reason: str, before: Any, after: Any) -> Gap:

@@ -63,7 +63,7 @@ def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: 
 
 
 def _make_array(
-    spec: Spec, shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
+    spec: Spec, shape: tuple[int, ...], point: Point, role: Role | None, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
     dtype = numpy_type(spec.elem_type)
     if spec.name in point.trips:
@@ -77,14 +77,15 @@ def _make_array(
     return np.asarray(_floats(shape, point.kind, random)).astype(dtype)
 
 
-def _floats(shape: Sequence[int], kind: str, random: np.random.Generator) -> np.ndarray:
+def _floats(shape: tuple[int, ...], kind: str, random: np.random.Generator) -> np.ndarray:
     match kind:
         case "zeros":
             return np.zeros(shape)
         case "large":
             return 10 * random.standard_normal(shape)
         case "mixed":
-            return random.choice(_MIXED, shape)
+            padding = random.random((*shape[:-1], 1) if shape else ()) < 0.3
+            return np.where(padding, 0.0, random.choice(_MIXED, shape))
     return random.standard_normal(shape)
 
 

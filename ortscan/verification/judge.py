@@ -14,18 +14,18 @@ from ortscan.verification.trials import Inputs, Trial
 __all__ = ["Judge", "Judged"]
 
 _REPEATS = 2
-_SHORTEST_LIMIT = 2.0
+_SHORTEST_LIMIT = 1.0
 _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One case with all that was measured, and the feed it was measured on."""
+    """One case with all that was measured; the first that differs keeps its feed and what the judged model made of it."""
 
+    trial: Trial
     case: Case
-    gaps: Mapping[str, Gap]
-    feed: Mapping[str, Any]
-    after: Sequence[Any] = ()
+    gaps: Mapping[str, Gap] = field(default_factory=dict)
+    witness: tuple[Mapping[str, Any], Sequence[Any]] | None = None
     timed_out: bool = False
 
 
@@ -54,6 +54,7 @@ class Judge:
     notes: dict[str, None] = field(default_factory=dict)
     _attempt: str = ""
     _slowest: float = 0.0
+    _witnessed: bool = False
     _largest: dict[str, float] = field(default_factory=dict)
 
     def judge(self, trial: Trial, inputs: Inputs) -> Judged:
@@ -73,14 +74,14 @@ class Judge:
         if not timed_out and self.after.run(feed, self.limits[1]).values is not None:
             reason = f"only the original fails: {first_error}"
         case = Case(trial.point.sizes, _varied(trial, ""), "skipped", reason)
-        return Judged(case, {}, feed, timed_out=timed_out)
+        return Judged(trial, case, timed_out=timed_out)
 
     def _judge_run(self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float) -> Judged:
         varied = _varied(trial, attempt)
         limit = None if self.limits[1] is None else max(self.limits[1], 10 * seconds)
         outcome = self.after.run(feed, limit)
         if outcome.values is None:
-            return Judged(Case(trial.point.sizes, varied, "fails only after", outcome.error), {}, feed)
+            return Judged(trial, Case(trial.point.sizes, varied, "fails only after", outcome.error))
         gaps = self._compare(expected, outcome.values)
         if self.draws or any(gap.reason for gap in gaps.values()):
             self._find_unstable(feed, expected)
@@ -88,11 +89,14 @@ class Judge:
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
         if not gaps:
             reason = "every output of the original differs from run to run"
-            return Judged(Case(trial.point.sizes, varied, "skipped", reason), {}, feed)
+            return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason))
         status: CaseStatus = "different" if any(gap.reason for gap in gaps.values()) else "equal"
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
         case = Case(trial.point.sizes, varied, status, outputs=errors)
-        return Judged(case, gaps, feed, outcome.values)
+        if status == "equal" or self._witnessed:
+            return Judged(trial, case, gaps)
+        self._witnessed = True
+        return Judged(trial, case, gaps, (feed, outcome.values))
 
     def _patience(self) -> float | None:
         """How long the oracle may run: much longer than it ever took, at most its limit."""

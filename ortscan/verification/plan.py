@@ -5,6 +5,7 @@ them different, one has all of them least. The number of cases is bounded, so th
 dimension takes its ``(i + k)``-th value.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -63,6 +64,7 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False) -> list[Point]:
     if len(rows) == 1:
         points += [_point(axes, usual, 100 + draw) for draw in range(3)]
     points += [_point(axes, usual, 200 + draw, kind) for draw, kind in enumerate(_KINDS)]
+    points.append(_point(axes, max(rows, key=math.prod), 210, "mixed"))
     points += _broadcast_points(axes, usual)
     if override:
         points.append(_point(axes, usual, 400, override=True))

@@ -117,10 +117,9 @@ class Verification:
         if self.ok:
             worst = max((output.absolute for output in compared), default=0.0)
             return f"{what}: equal (worst error {_short(worst)})"
-        found = list(self.problems)
-        if self.first_difference is not None:
-            found.insert(0, _describe(self.first_difference))
-        return f"{what}: different: {'; '.join(found)}"
+        differs = [] if self.first_difference is None else [_describe(self.first_difference)]
+        failed = any(case.status == "fails only after" for case in self.cases)
+        return f"{what}: {'different' if differs or failed else 'not proven equal'}: {'; '.join([*differs, *self.problems])}"
 
 
 def _describe(first: FirstDifference) -> str:

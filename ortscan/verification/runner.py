@@ -124,15 +124,16 @@ def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
     options.terminate = True
 
 
-def _is_narrow(declared: str) -> bool:
-    return "bfloat16" in declared or "float8" in declared
+def _is_narrow(name: str) -> bool:
+    """Whether a type, by its name in onnxruntime or numpy, is one that numpy alone does not have."""
+    return "bfloat16" in name or "float8" in name
 
 
 def _to_ort(value: Any) -> "ort.OrtValue":
     import onnxruntime as ort
 
     array = np.ascontiguousarray(value).reshape(np.shape(value))
-    if array.dtype.kind != "V":
+    if not _is_narrow(array.dtype.name):
         return ort.OrtValue.ortvalue_from_numpy(array)
     elem_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(f"u{array.itemsize}"), elem_type)
@@ -142,7 +143,7 @@ def _from_ort(value: "ort.OrtValue") -> Any:
     if value.is_tensor_sequence() or not value.has_value():
         raise OptionError("a sequence beside bfloat16 or float8 values cannot be read from Python")
     dtype = numpy_type(value.element_type())
-    if dtype.kind != "V":
+    if not _is_narrow(dtype.name):
         return value.numpy()
     data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     return np.frombuffer(data, dtype).reshape(value.shape()).copy()

@@ -37,7 +37,8 @@ def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Jud
     for trial in trials:
         if sum(one.timed_out for one in judged) >= _PATIENCE:
             return
-        judged.append(judge.judge(trial, inputs))
+        if all(one.trial != trial for one in judged):
+            judged.append(judge.judge(trial, inputs))
 
 
 def _any_ran(judged: Sequence[Judged]) -> bool:

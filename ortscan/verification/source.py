@@ -99,7 +99,7 @@ def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
 
 
 def _temporary_path(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-")), "model.onnx")
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-", ignore_cleanup_errors=True)), "model.onnx")
 
 
 def _folders(model: ir.Model) -> set[str]:

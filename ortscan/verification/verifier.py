@@ -10,9 +10,11 @@ import onnx
 from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.endless import may_run_for_ever
+from ortscan.verification.feeds import numpy_type
 from ortscan.verification.given import Given, read_inputs, with_shapes
 from ortscan.verification.interface import interface_differences
 from ortscan.verification.judge import Judge, Judged
+from ortscan.verification.precision import coarsest_float
 from ortscan.verification.preparing import Prepared, prepare
 from ortscan.verification.result import Verification
 from ortscan.verification.runner import Runner
@@ -58,9 +60,9 @@ def verify(
         inputs: values to use in place of made-up ones: one dict of input name to array (a list of arrays for a sequence), a
             list of such dicts, or the path of an .npz with keys ``name`` or ``in:name``. Inputs left out are made up.
         seed: what made-up values are drawn with.
-        rtol: float error tolerated relative to the largest magnitude of the output in that case; default by type: float64
-            1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
-        atol: float error tolerated besides; default by type: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
+        rtol: float error tolerated relative to the largest magnitude of the output in that case; default by the coarsest float
+            type the original computes with: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
+        atol: float error tolerated besides; default likewise: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
             Integers, booleans and strings must be the same whatever the tolerances.
         shapes: sizes of named inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
         providers: where ``after`` runs; default the CPU, where ``before`` always runs.
@@ -94,10 +96,11 @@ def verify(
         problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
         if problems:
             return refuse(names, problems, notes)
+        coarsest = coarsest_float(old.proto)
         judge = Judge(
             before=oracle,
             after=runner,
-            tolerances=Tolerances(rtol, atol),
+            tolerances=Tolerances(rtol, atol, None if coarsest is None else numpy_type(coarsest)),
             limits=(_limit(old.proto, time_limit), _limit(new.proto, time_limit)),
             shapes_vary=any(node.op_type == "Loop" for node, _ in all_nodes(old.proto)),
             draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
@@ -137,14 +140,15 @@ def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str]) -> list[Judg
 
 def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runner]) -> list[str]:
     """Whether the first difference is of onnxruntime's own making."""
-    first = next((one for one in judged if one.case.status == "different"), None)
-    if first is None:
+    first = next((one for one in judged if one.witness is not None), None)
+    if first is None or first.witness is None:
         return []
+    feed, after = first.witness
     runner = plain()
-    outcome = None if runner.error is not None else runner.run(first.feed, judge.limits[0])
+    outcome = None if runner.error is not None else runner.run(feed, judge.limits[0])
     if outcome is None or outcome.values is None:
         return []
-    pairs = zip(judge.before.outputs, outcome.values, first.after, strict=True)
+    pairs = zip(judge.before.outputs, outcome.values, after, strict=True)
     if any(compare_values(old, new, judge.tolerances).reason for name, old, new in pairs if name in first.gaps):
         return []
     return ["with onnxruntime's graph optimisation off the original computes what the result computes"]

@@ -26,9 +26,13 @@ def after_steps(axis: int) -> int:
     return axis if axis < 0 else axis + 1
 
 
-def axis_after_steps(node: ir.Node, default: int) -> int:
-    """Give the ``axis`` attribute of ``node``, shifted behind the extra axis 0."""
-    return after_steps(axis_of(node, default))
+def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
+    """Give the ``axis`` attribute, one of operand ``index``, shifted behind the extra axis 0.
+
+    It comes out non-negative where the rank is known: ORT gives wrong shapes for some negative axes where there are no steps.
+    """
+    operand = call.given(index)
+    return after_steps(axis_of(call.node, default, None if operand is None else operand.rank))
 
 
 def lifted(call: Call, operand: Operand, rank: int) -> ir.Value:

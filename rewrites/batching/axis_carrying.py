@@ -22,13 +22,13 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 def along_axis(call: Call) -> Sequence[Result]:
     """The axis is an attribute; the second input (k, sizes) must be the same in every step."""
     call.same_each_step(1)
-    return call.like(call.values, axis=axis_after_steps(call.node, _DEFAULT_AXIS[call.node.op_type]))
+    return call.like(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
 
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
     """The default axis changed in opset 13, so it is always written out."""
-    return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset).axis))
+    return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 
 @rule("CumProd", "CumSum")
@@ -38,7 +38,9 @@ def cumulative(call: Call) -> Sequence[Result]:
     axis = int_operand(call.node, 1)
     if not isinstance(axis, int):
         raise call.refuse("DYNAMIC-STRUCTURE", "the axis is not constant")
-    return call.like([call.operand(0).value, call.build.const(np.array(after_steps(axis), dtype=np.int64))])
+    rank = call.operand(0).rank
+    shifted = after_steps(axis + rank if axis < 0 and rank is not None else axis)
+    return call.like([call.operand(0).value, call.build.const(np.array(shifted, dtype=np.int64))])
 
 
 @rule("Transpose")

@@ -54,12 +54,15 @@ class Call:
     ``operands``: one for each input of the node, None where an optional input is absent.
     ``build``: where new nodes go; ``build.opset`` is the opset of what is written (the same as what is read).
     ``steps``: the length of the extra axis as a one-element int64 tensor.
+    ``may_be_empty``: whether there may be no steps at all (a Loop may make none; a Scan without steps fails anyway). Then only forms
+    are taken that ORT also runs on empty tensors.
     """
 
     node: ir.Node
     operands: tuple[Operand | None, ...]
     build: Builder
     steps: ir.Value
+    may_be_empty: bool = False
 
     @property
     def opset(self) -> int:
@@ -105,6 +108,11 @@ class Call:
             operand = self.given(index)
             if operand is not None and operand.batched:
                 raise self.refuse("BATCHED-STRUCTURE", f"input {index}, {operand.inner.name!r}, differs between steps")
+
+    def needs_steps(self, why: str) -> None:
+        """Refuse where there may be no steps."""
+        if self.may_be_empty:
+            raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
     def like(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
         """Emit the operator itself on other inputs, with some attributes changed, and give all its outputs as batched."""

@@ -12,4 +12,4 @@ __all__ = ["concatenate"]
 @rule("Concat")
 def concatenate(call: Call) -> Sequence[Result]:
     """``Concat(x, w)`` -> ``Concat(x', Expand(w))``."""
-    return call.like([expanded(call, index) for index in range(len(call.operands))], axis=axis_after_steps(call.node, 0))
+    return call.like([expanded(call, index) for index in range(len(call.operands))], axis=axis_after_steps(call, 0))

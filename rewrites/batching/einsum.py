@@ -16,6 +16,7 @@ __all__ = ["einsum"]
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Result]:
     """Put a free letter before the term of each batched operand and before the result; an ellipsis stays behind it."""
+    call.needs_steps("ORT's Einsum kills the process where an operand has no elements")
     equation = call.node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     letter = next((letter for letter in ascii_letters if letter not in equation), None)

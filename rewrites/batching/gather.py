@@ -24,7 +24,7 @@ def gather(call: Call) -> Sequence[Result]:
     if data.inner.dtype == ir.DataType.STRING:
         raise call.refuse("STRING-GATHER", "ORT gathers only the first string of each slice")
     if not indices.batched:
-        return call.like(call.values, axis=axis_after_steps(call.node, 0))
+        return call.like(call.values, axis=axis_after_steps(call, 0))
     axis = axis_of(call.node, 0)
     if axis == 0 and not data.batched:
         return call.like(call.values)
@@ -53,7 +53,7 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
 @rule("GatherElements")
 def gather_elements(call: Call) -> Sequence[Result]:
     """Data and indices have the same rank, so both get the steps and the axis moves up."""
-    return call.like([expanded(call, 0), expanded(call, 1)], axis=axis_after_steps(call.node, 0))
+    return call.like([expanded(call, 0), expanded(call, 1)], axis=axis_after_steps(call, 0))
 
 
 @rule("GatherND")

@@ -5,6 +5,7 @@ floats would round differently outside of it. B different in every step: MatMul 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -34,7 +35,7 @@ def gemm(call: Call) -> Sequence[Result]:
     fused = call.node.op_type != "Gemm"
     one_matrix = call.batched(0) and not call.batched(1)
     wide = call.operand(0).inner.dtype in _WIDE
-    if one_matrix and (fused or not wide or alpha != 1.0 or (c is not None and beta != 1.0)):
+    if one_matrix and (fused or call.may_be_empty or not wide or alpha != 1.0 or (c is not None and beta != 1.0)):
         return [Result(_rows_of_all_steps(call, c))]
     if fused:
         raise call.refuse("NO-BATCHING-RULE", "the second matrix or the added one alone differs between steps")
@@ -47,7 +48,7 @@ def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir
     b = call.build
     left, right = _oriented(call, 0, "transA"), _oriented(call, 1, "transB")
     if left.batched or right.batched:
-        pair = Call(call.node, (left, right), b, call.steps)
+        pair = replace(call, operands=(left, right))
         result = product(pair, lambda one, other: b.op("MatMul", one, other), plain=True)
     else:
         result = b.op("MatMul", left.value, right.value)

@@ -1,6 +1,7 @@
 """MatMul, and FusedMatMul as ORT's optimiser writes it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -23,6 +24,10 @@ def fused_matmul(call: Call) -> Sequence[Result]:
     given = call.node.attributes
     if given.get_int("transBatchA", 0) or given.get_int("transBatchB", 0):
         raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
+    if given.get_int("transA", 0):
+        call.needs_steps("ORT does not broadcast a transposed operand to empty tensors")
+        if call.rank(1) == 1:
+            raise call.refuse("NO-BATCHING-RULE", "ORT multiplies a transposed matrix by a vector wrongly")
     flags = {"transA": given.get_int("transA", 0), "transB": given.get_int("transB", 0)}
     for index, flag in enumerate(flags):
         flags[flag] = int(bool(flags[flag]) and call.rank(index) > 1)
@@ -37,7 +42,7 @@ def fused_matmul(call: Call) -> Sequence[Result]:
 def quantized_matmul(call: Call) -> Sequence[Result]:
     """Scales and zero points must be the same in every step."""
     call.same_each_step(1, 2, 4, 5, 6, 7)
-    matrices, rest = Call(call.node, (call.operand(0), call.operand(3)), call.build, call.steps), call.values
+    matrices, rest = replace(call, operands=(call.operand(0), call.operand(3))), call.values
 
     def emit(left: ir.Value, right: ir.Value) -> ir.Value:
         return call.build.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]

@@ -13,4 +13,4 @@ __all__ = ["trailing_normalization"]
 def trailing_normalization(call: Call) -> Sequence[Result]:
     """Scale and bias belong to the trailing axes, and are counted from the end."""
     call.same_each_step(1, 2)
-    return call.like(call.values, axis=axis_after_steps(call.node, -1))
+    return call.like(call.values, axis=axis_after_steps(call, -1))

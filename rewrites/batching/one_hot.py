@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from rewrites.batching.alignment import axis_after_steps
+from rewrites.batching.alignment import after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
+from rewrites.spelling import axis_of
 
 __all__ = ["one_hot", "triangle"]
 
@@ -13,7 +14,7 @@ __all__ = ["one_hot", "triangle"]
 def one_hot(call: Call) -> Sequence[Result]:
     """The new axis moves one place up; negative, it counts from the end of the result and stays."""
     call.same_each_step(1, 2)
-    return call.like(call.values, axis=axis_after_steps(call.node, -1))
+    return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
 
 
 @rule("Trilu")

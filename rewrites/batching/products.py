@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import lifted
+from rewrites.batching.alignment import expanded, lifted
 from rewrites.batching.call import Call, Operand
+from rewrites.batching.dims import fold_steps, step_dims, with_steps
 from rewrites.spelling import reduce, reshape, squeeze, transpose, unsqueeze
 from rewrites.values import dim_of, static_dims
 
@@ -19,6 +20,7 @@ Product = Callable[[ir.Value, ir.Value], ir.Value]
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
 _FEW_ROWS = 16
 _FEW_COLUMNS = 8
+_NEGATIVE_SQUEEZE_SINCE = 11
 
 
 def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
@@ -27,6 +29,8 @@ def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
     ``plain``: the product is MatMul itself, so its operands may change places (transposed), and it may be written out.
     """
     left, right = call.operand(0), call.operand(1)
+    if call.may_be_empty and left.batched != right.batched:
+        return _of_empty(call, left, right, emit, plain)
     if left.batched and right.batched:
         return _both(call, left, right, emit, plain)
     return _left(call, left, right, emit, plain) if left.batched else _right(call, left, right, emit, plain)
@@ -35,7 +39,9 @@ def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
 def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
     """Steps times the same matrix: one product over all steps; a stack of matrices keeps one product for each matrix."""
     right_rank = call.rank(1)
-    if right_rank <= 2:
+    if right_rank == 1:
+        return _by_vector(call, left.value, left.rank, right.value, emit)
+    if right_rank == 2:
         return emit(left.value, right.value)
     left_rank = call.rank(0)
     if left_rank == 1:
@@ -66,7 +72,9 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
     if left_rank == 1:
         if right_rank > 1:
             return emit(left.value, right.value)
-        return squeeze(b, emit(left.value, unsqueeze(b, right.value, [2])), [1]) if not plain else emit(right.value, left.value)
+        if plain:
+            return _by_vector(call, right.value, 1, left.value, emit)
+        return squeeze(b, emit(left.value, unsqueeze(b, right.value, [2])), [1])
     if right_rank == 1:
         if plain and left_rank == 2:
             return emit(right.value, transpose(b, left.value, [1, 0]))
@@ -81,6 +89,44 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
             rows = emit(transpose(b, right.value, [0, 2, 1]), transpose(b, left.value, [1, 0]))
             return transpose(b, rows, [0, 2, 1])
     return emit(left.value, lifted(call, right, left_rank))
+
+
+def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
+    """ORT's MatMul does not broadcast to an axis of size 0; it runs only with a matrix on the right, or with equal batch axes."""
+    b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
+    if left.batched and right_rank == 2:
+        return emit(left.value, right.value)
+    if left.batched and right_rank == 1:
+        return _by_vector(call, left.value, left_rank, right.value, emit)
+    if plain and not left.batched and left_rank <= 2 and right_rank <= 2:
+        return _columns_of_all_steps(call, left, right, emit)
+    every = [Operand(expanded(call, index), True, operand.inner) for index, operand in enumerate((left, right))]
+    return _both(call, every[0], every[1], emit, plain)
+
+
+def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
+    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``; between the Transpose and the product there is a reshape, so ORT fuses neither."""
+    b = call.build
+    weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
+    if right.rank == 1:
+        found = emit(right.value, weights)
+        return squeeze(b, found, [1]) if left.rank == 1 else found
+    inner, columns = step_dims(call, right)
+    found = emit(fold_steps(call, transpose(b, right.value, [0, 2, 1]), [columns, inner]), weights)
+    if left.rank == 1:
+        return with_steps(call, found, [columns])
+    return transpose(b, with_steps(call, found, [columns, step_dims(call, left)[0]]), [0, 2, 1])
+
+
+def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
+    """Multiply by a vector as by a matrix of one column.
+
+    ORT fuses a Transpose before a product with a vector wrongly, and runs no such product where there are no steps.
+    """
+    if rank is None and call.opset < _NEGATIVE_SQUEEZE_SINCE:
+        rank = call.rank(0)
+    b = call.build
+    return squeeze(b, emit(matrices, unsqueeze(b, vector, [1])), [-1 if rank is None else rank])
 
 
 def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:

@@ -29,7 +29,7 @@ def quantize(call: Call) -> Sequence[Result]:
         return _scale_of_step(call)
     if _is_single(call, scale):
         return call.like(call.values)
-    return call.like(call.values, axis=axis_after_steps(call.node, 1))
+    return call.like(call.values, axis=axis_after_steps(call, 1))
 
 
 def _scale_of_step(call: Call) -> list[Result]:

@@ -63,12 +63,14 @@ def reshape(call: Call) -> Sequence[Result]:
     dims = static_dims(call.node.outputs[0])
     if dims is not None:
         return [Result(with_steps(call, x, dims))]
-    allowzero = call.node.attributes.get_int("allowzero", 0) != 0
     shape = ints_operand(call.node, 1)
+    if shape == (-1,):
+        return [Result(b.op("Flatten", x, axis=1))]
+    if shape is DYNAMIC or shape is None or -1 in shape:
+        call.needs_steps("a dimension is left to be inferred")
+    allowzero = call.node.attributes.get_int("allowzero", 0) != 0
     if shape is DYNAMIC or shape is None or (allowzero and 0 in shape):
         lead = call.steps if allowzero else b.const([0])
         given = call.operand(1).value
         return call.like([x, b.op("Concat", lead, given, axis=0)])
-    if shape == (-1,):
-        return [Result(b.op("Flatten", x, axis=1))]
     return [Result(emit_reshape(b, x, [0, *shape]))]

@@ -18,7 +18,7 @@ __all__ = ["scatter_elements", "scatter_nd"]
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
     """The axis moves up; indices along the other axes, and so the steps, address themselves."""
-    return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call.node, 0))
+    return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
 @rule("ScatterND")

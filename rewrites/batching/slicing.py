@@ -49,6 +49,8 @@ def pad_by_attributes(call: Call) -> Sequence[Result]:
 def pad(call: Call) -> Sequence[Result]:
     """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``, or the same pads on axes one place up."""
     call.same_each_step(1, 2, 3)
+    if call.node.attributes.get_string("mode", "constant") == "wrap":
+        call.needs_steps("ORT does not wrap empty tensors")
     x, pads, fill = call.operand(0).value, call.operand(1).value, call.value(2)
     axes = ints_operand(call.node, 3)
     if axes is DYNAMIC:

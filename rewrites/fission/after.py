@@ -12,14 +12,13 @@ from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.fission.before import Before
 from rewrites.fission.sizes import StepSizes
+from rewrites.fission.stacks import Stacks
 from rewrites.loops import ScanOutput, ScanView
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import dim_of, through_identity
 
 __all__ = ["After", "find_after"]
-
-_ATTEMPTS = 8
 
 
 @dataclass
@@ -34,28 +33,46 @@ class After:
 def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, build: Builder) -> After:
     """Build into ``build`` the work that can leave at the end; ``before.stacks`` learns its results."""
     core = [node for node in loop.body if node not in set(before.nodes)]
-    refused: dict[ir.Node, NotApplicable] = {}
+    refused = {
+        node: NotApplicable(reason.code, reason.detail, silent=True) for node, reason in before.refused.items() if not reason.silent
+    }
     stacks = before.stacks
     start = dict(stacks.known)
     stacks.build = build
-    for _ in range(_ATTEMPTS):
-        nodes = _trimmed(_candidates(loop, core, before, refused), sizes, before)
+    while True:
+        nodes = _trimmed(loop, _candidates(loop, core, before, refused), sizes, before)
         crossing = _crossing(loop, nodes, before, ctx)
-        large = next((value for value in crossing if sizes.too_large(value)), None)
-        failed: tuple[ir.Node, NotApplicable] | None = None
-        if large is not None:
-            reader = next(node for node in nodes if large in node.inputs)
-            failed = reader, NotApplicable("MEMORY-BUDGET", f"'{large.name}' takes about {sizes.step(large)} bytes a step")
-        else:
+        failed = _too_large(nodes, crossing, sizes)
+        if not failed:
             for value, stack in crossing.items():
                 stacks.place(value, stack)
-            failed = next(((node, refusal) for node in nodes if (refusal := stacks.add(node)) is not None), None)
-        if failed is None:
+            failed = _stacked(nodes, stacks)
+        if not failed:
             return After(nodes, crossing, refused)
-        refused[failed[0]] = failed[1]
+        refused.update(failed)
         build.discard()
         stacks.known = dict(start)
-    return After(refused=refused)
+
+
+def _too_large(nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes) -> dict[ir.Node, NotApplicable]:
+    found = {}
+    for node in nodes:
+        values = [*node.outputs, *(value for value in node.inputs if value is not None and value in crossing)]
+        refusal = next((refusal for value in values if (refusal := sizes.refusal(value)) is not None), None)
+        if refusal is not None:
+            found[node] = refusal
+    return found
+
+
+def _stacked(nodes: list[ir.Node], stacks: Stacks) -> dict[ir.Node, NotApplicable]:
+    """Emit ``nodes`` for all steps; gives those that cannot be, each with its reason."""
+    failed = {}
+    for node in nodes:
+        ready = all(value is None or stacks.has(value) for value in node.inputs)
+        refusal = stacks.add(node) if ready else None
+        if refusal is not None:
+            failed[node] = refusal
+    return failed
 
 
 def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
@@ -72,33 +89,47 @@ def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: di
     return [node for node in core if node in chosen]
 
 
-def _trimmed(nodes: list[ir.Node], sizes: StepSizes, before: Before) -> list[ir.Node]:
-    """Keep in the loop what reads much more from it than it gives: the stack of what it reads would be the larger one.
+def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Before) -> list[ir.Node]:
+    """Keep in the loop what, with all that it is made from, reads much more from the recurrence than it gives.
 
-    A copy of a value that stays is no work either.
+    The stack of what it reads would be the larger one, unless the loop gives that stack anyway. A copy of a value that stays is no
+    work either. Products by weights still move where a step has few rows.
     """
-    kept: set[ir.Node] = set()
+    free = {through_identity(output.inner) for output in _reusable(loop, before)}
     chosen = set(nodes)
     for node in nodes:
-        from_core = {
-            value
-            for value in node.inputs
-            if value is not None and not before.stacks.has(value) and (value.producer() not in chosen or value.producer() in kept)
-        }
-        read, given = sum(map(sizes.step, from_core)), sum(map(sizes.step, node.outputs))
-        from_moved = any(value is not None and value.producer() in chosen - kept for value in node.inputs)
-        if from_core and not from_moved and (node.op_type == "Identity" or read > 2 * given):
-            kept.add(node)
-    return [node for node in nodes if node not in kept]
+        group = _makers(node, chosen)
+        inside = {value for one in group for value in one.outputs}
+        entering = {value for one in group for value in one.inputs if value is not None and value not in inside}
+        crossing = {value for value in entering if not before.stacks.has(value)}
+        if not crossing or any(map(sizes.few_rows, group)):
+            continue
+        leaving = [value for value in inside if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
+        reads, gives = sum(sizes.step(value) for value in crossing - free), sum(map(sizes.step, leaving))
+        if all(one.op_type == "Identity" for one in group) or reads > 2 * gives:
+            chosen -= group
+    return [node for node in nodes if node in chosen]
+
+
+def _makers(node: ir.Node, chosen: set[ir.Node]) -> set[ir.Node]:
+    """Give ``node`` and the nodes of ``chosen`` that it is made from."""
+    group, waiting = {node}, [node]
+    while waiting:
+        producers = {value.producer() for value in waiting.pop().inputs if value is not None}
+        new = {producer for producer in producers if producer in chosen and producer not in group and producer is not None}
+        group |= new
+        waiting.extend(new)
+    return group
+
+
+def _reusable(loop: ScanView, before: Before) -> list[ScanOutput]:
+    """Give the scan outputs that are stacks in the order of the other stacks."""
+    return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 
 def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before, ctx: Context) -> dict[ir.Value, ir.Value]:
     made = {value for node in nodes for value in node.outputs}
-    existing = {
-        through_identity(output.inner): output
-        for output in loop.scan_outputs
-        if output.reverse == before.stacks.backwards and output.axis == 0 and output.inner not in made
-    }
+    existing = {through_identity(output.inner): output for output in _reusable(loop, before) if output.inner not in made}
     steps = dim_of(loop.scan_inputs[0].outer, 0)
     crossing: dict[ir.Value, ir.Value] = {}
     for value in (value for node in nodes for value in node.inputs):
@@ -108,6 +139,7 @@ def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before, ctx: Context
         if output is not None and output.outer is not None and not before.stacks.has(output.inner):
             crossing[value] = output.outer
             continue
-        shape = None if value.shape is None else ir.Shape([steps, *value.shape.dims])
+        dims = None if value.shape is None else [dim if isinstance(dim, int) else None for dim in value.shape.dims]
+        shape = None if dims is None else ir.Shape([steps, *dims])
         crossing[value] = ir.Value(name=ctx.names.fresh(f"{value.name}_steps"), type=value.type, shape=shape)
     return crossing

@@ -8,18 +8,13 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import is_deterministic
+from rewrites.dependence import is_deterministic, reads
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
 from rewrites.loops import ScanView, State
 from rewrites.not_applicable import NotApplicable
-from rewrites.values import rank_of
 
 __all__ = ["Before", "find_before"]
-
-_HEAVY = frozenset(
-    {"MatMul", "Gemm", "Conv", "Einsum", "MatMulInteger", "FusedMatMul", "FusedGemm", "LayerNormalization", "Softmax"}
-)
 
 
 @dataclass
@@ -33,7 +28,15 @@ class Before:
 
 
 def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
-    """Build the stacks of everything that can leave at the start; the caller inserts or discards them."""
+    """Build the stacks of everything that can leave at the start; the caller inserts or discards them.
+
+    Where everything can leave, blocks of steps bound the memory; else no stack may break the budget.
+    """
+    if not loop.states:
+        whole = _attempt(loop, ctx, None, {})
+        if not whole.refused:
+            return whole
+        whole.stacks.build.discard()
     blocked: dict[ir.Node, NotApplicable] = {}
     while True:
         found = _attempt(loop, ctx, sizes, blocked)
@@ -45,13 +48,13 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
         blocked.update(too_wide)
 
 
-def _attempt(loop: ScanView, ctx: Context, sizes: StepSizes, blocked: dict[ir.Node, NotApplicable]) -> Before:
+def _attempt(loop: ScanView, ctx: Context, sizes: StepSizes | None, blocked: dict[ir.Node, NotApplicable]) -> Before:
     found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked))
     waiting = [node for node in loop.body if node not in blocked]
     while True:
         rest = []
         for node in waiting:
-            if not all(value is None or found.stacks.has(value) for value in node.inputs):
+            if not all(map(found.stacks.has, reads(node))):
                 rest.append(node)
                 continue
             refusal = _refusal(node, sizes) or found.stacks.add(node)
@@ -63,42 +66,49 @@ def _attempt(loop: ScanView, ctx: Context, sizes: StepSizes, blocked: dict[ir.No
         delays = [state for state in loop.states if state not in found.states and found.stacks.has(state.next)]
         for state in delays:
             found.states.append(state)
-            if state.inner.uses() and not found.stacks.has(state.inner) and rank_of(state.inner) is not None:
+            if state.inner.uses():
                 found.stacks.place(state.inner, found.stacks.delayed(state))
         if not delays:
             return found
 
 
-def _refusal(node: ir.Node, sizes: StepSizes) -> NotApplicable | None:
+def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
     if not is_deterministic(node):
         return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' gives something else each time")
-    for value in node.outputs:
-        if sizes.too_large(value):
-            per_step, limit = sizes.step(value), sizes.options.memory_budget
-            return NotApplicable(
-                "MEMORY-BUDGET",
-                f"'{value.name}' takes about {per_step} bytes a step, {per_step * sizes.steps} in all (limit {limit})",
-            )
-    return None
+    if sizes is None:
+        return None
+    return next((refusal for value in node.outputs if (refusal := sizes.refusal(value)) is not None), None)
 
 
 def _not_worth_moving(loop: ScanView, found: Before, sizes: StepSizes) -> dict[ir.Node, NotApplicable]:
-    """Give the nodes at the border to the recurrence whose results are much larger than what they are made from.
+    """Give the last node that, with all that moves and is made from it, hands the recurrence much more than it reads; and those.
 
-    Such a value (an outer product, an Expand) is cheaper made in each step than written for all steps and read back.
+    Such a value (an outer product, an Expand) is cheaper made in each step than written for all steps and read back. Products by
+    weights still move where a step has few rows: all steps at once read the weights once.
     """
     moved = set(found.nodes)
-    body_outputs = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
-    worse = {}
-    for node in found.nodes:
-        users = [user for value in node.outputs for user, _ in value.uses()]
-        at_border = bool(users) and not any(user in moved for user in users)
-        if not at_border or node.op_type in _HEAVY or any(value in body_outputs for value in node.outputs):
+    bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
+    for node in reversed(found.nodes):
+        group = _made_from(node, moved)
+        values = [value for one in group for value in one.outputs]
+        if any(value in bound for value in values) or any(map(sizes.few_rows, group)):
             continue
-        made_from = sum(sizes.step(value) for value in node.inputs if value is not None and found.stacks.get(value).batched)
-        gives = sum(sizes.step(value) for value in node.outputs)
-        if made_from and gives > 2 * made_from:
-            worse[node] = NotApplicable(
-                "COST-WIDER", f"'{node.outputs[0].name}' is {gives // made_from} times what it is made from", True
-            )
-    return worse
+        leaving = [value for value in values if any(user not in moved for user, _ in value.uses())]
+        entering = {value for one in group for value in one.inputs if value is not None and value.producer() not in group}
+        gives = sum(map(sizes.step, leaving))
+        reads = sum(sizes.step(value) for value in entering if found.stacks.get(value).batched)
+        if reads and gives > 2 * reads:
+            detail = f"'{leaving[0].name}' and its like take {gives} bytes a step, and are made from {reads}"
+            return dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
+    return {}
+
+
+def _made_from(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
+    """Give ``node`` and the nodes of ``moved`` that depend on it."""
+    group = {node: None}
+    waiting = [node]
+    while waiting:
+        users = {user: None for value in waiting.pop().outputs for user, _ in value.uses() if user in moved and user not in group}
+        group.update(users)
+        waiting.extend(users)
+    return group

@@ -3,18 +3,17 @@
     ds = Scan(xs) body(x) => ReduceSum(Mul(Sub(Y, x), Sub(Y, x)))    # [T] results, but [T, N, D] temporaries at once
     ->    Scan over blocks of K steps, with the body for K steps at once inside
 
-The last block is filled up by repeating the last row, whose results are cut off again.
+The last block is filled up by repeating the last row, whose results are cut off again. Where the sizes that decide about K are not
+known, the model computes K from the sizes it meets.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
-from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.fission.before import Before
+from rewrites.fission.block_rows import ALLOW_ZERO_SINCE, block_rows, fixed_rows, from_blocks, to_blocks
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
@@ -23,119 +22,121 @@ from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.replace import replace_value
 from rewrites.rule import Patch
-from rewrites.spelling import concat, shape_of, slice_axis
-from rewrites.values import rank_of
+from rewrites.spelling import shape_of
+from rewrites.values import rank_of, static_dims
 
 __all__ = ["Blocks", "choose_blocks", "in_blocks"]
 
-_CACHE_BYTES = 1 << 20
+CACHE_BYTES = 1 << 20
 _WHOLE_BYTES = 1 << 21
-_INTEGER_MAX_SINCE = 12
+_FEW_STEPS = 12
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The number of steps in one block, and the bytes of the largest temporary of one step."""
+    """How many steps to do at once.
 
-    steps: int
+    ``steps``: a number, or None where the model must find out: then one step takes ``unit`` bytes for each element of ``sources``
+    (values from outside, and scan inputs, of which one step counts).
+    """
+
+    steps: int | None
     step_bytes: int
+    sources: tuple[ir.Value, ...] = ()
+    unit: int = 1
 
 
-def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes) -> Blocks | NotApplicable | None:
+def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
     """Say how many steps to do at once: all (None), or so many that the temporaries stay in the processor's cache."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max(map(sizes.step, values), default=0)
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
+    budget = sizes.options.memory_budget
     blown_up = largest > 2 * max(map(sizes.step, io), default=1)
-    if not blown_up or largest * sizes.steps <= _WHOLE_BYTES:
+    sources = _open_sources(loop, before, sizes)
+    known = sizes.steps_known and not sources
+    over_budget = known and largest * sizes.steps > budget
+    if loop.states or not (blown_up or over_budget):
         return None
-    count = _CACHE_BYTES // largest
-    if loop.states or count < 2 or rank_of(loop.scan_inputs[0].outer) is None or sizes.options.memory_budget < count * largest:
-        detail = f"one step makes temporaries of about {largest} bytes, so doing several at once gains nothing"
-        return NotApplicable("COST-LARGE-STEPS", detail)
-    return Blocks(count, largest)
+    if known:
+        if not over_budget and largest * sizes.steps <= _WHOLE_BYTES:
+            return None
+        count = min(CACHE_BYTES, budget) // largest
+        if count < 2:
+            detail = f"one step makes temporaries of about {largest} bytes, so doing several at once gains nothing"
+            return NotApplicable("COST-LARGE-STEPS", detail)
+        return Blocks(count, largest)
+    if (isinstance(loop.steps, int) and loop.steps <= _FEW_STEPS) or opset < ALLOW_ZERO_SINCE:
+        return None
+    if any(rank_of(value) is None for value in [*(scan.outer for scan in loop.scan_inputs), *io]):
+        return None
+    elements = sum(max(1, sizes.elements(value)) for value in sources)
+    return Blocks(None, largest, tuple(sources), -(-largest // max(1, elements)))
+
+
+def _open_sources(loop: ScanView, before: Before, sizes: StepSizes) -> list[ir.Value]:
+    """Give the values from outside, and the scan inputs, whose sizes decide about the temporaries and are not known."""
+    outside = {value: None for node in before.nodes for value in node.inputs if value is not None}
+    inner = {value for node in before.nodes for value in node.outputs}
+    found = [value for value in outside if value not in inner and static_dims(value) is None]
+    return [value for value in found if not sizes.hinted(value)]
 
 
 def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplicable:
     """Make the patch that runs ``loop`` in blocks."""
-    if ctx.opset < _INTEGER_MAX_SINCE:
-        return NotApplicable("BLOCKS-OPSET", f"running in blocks needs opset {_INTEGER_MAX_SINCE}, the model has {ctx.opset}")
-    build = ctx.builder()
-    inner = ctx.builder()
-    backwards = all(scan.reverse for scan in loop.scan_inputs)
+    build, inside = ctx.builder(), ctx.builder()
+    outside = Stacks(loop, build)
     steps = shape_of(build, loop.scan_inputs[0].outer, 0)
-    known = loop.steps if isinstance(loop.steps, int) else None
-    size = blocks.steps
-    if known is not None:
-        count = -(-known // size)
-        size = -(-known // count)
+    if blocks.steps is not None and isinstance(loop.steps, int):
+        rows = fixed_rows(build, loop.steps, blocks.steps)
+    else:
+        rows = block_rows(build, loop, steps, blocks.steps, blocks.sources, blocks.unit, CACHE_BYTES)
     scans, body_scans = [], []
     for scan in loop.scan_inputs:
-        outer = scan.outer if scan.reverse == backwards else slice_axis(build, scan.outer, 0, -1, -(2**63 - 1), -1)
-        blocked = _cut(build, outer, steps, known, size)
-        shape = None if scan.inner.shape is None else ir.Shape([size, *scan.inner.shape.dims])
+        blocked = to_blocks(build, outside.ordered(scan.outer, scan.reverse), rows)
+        shape = None if scan.inner.shape is None else ir.Shape([rows.known_size, *scan.inner.shape.dims])
         value = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.inner.type, shape=shape)
         scans.append(ScanInput(blocked, value))
         body_scans.append(ScanInput(value, scan.inner))
-    view = ScanView(loop.node, loop.body, (), tuple(body_scans), loop.scan_outputs, False, None)
-    stacks = Stacks(view, inner)
+    stacks = Stacks(ScanView(loop.node, loop.body, (), tuple(body_scans), loop.scan_outputs, False, None), inside)
     for node in loop.body:
         refusal = stacks.add(node)
         if refusal is not None:
             build.discard()
-            inner.discard()
+            inside.discard()
             return refusal
-    outputs = [ScanOutput(stacks.full(output.inner), None) for output in loop.scan_outputs]
+    results = [stacks.full(output.inner) for output in loop.scan_outputs]
+    stand_ins = [_stand_in(output, ctx) for output in loop.scan_outputs]
+    outside.build = tail = ctx.builder()
+    joined = [
+        outside.ordered(from_blocks(tail, stand_in, rows, steps), output.reverse)
+        for output, stand_in in zip(loop.scan_outputs, stand_ins, strict=True)
+    ]
 
     def edit() -> list[ir.Node]:
-        body = ir.Graph([], [], nodes=inner.nodes, name=ctx.names.fresh("block"))
-        inner.nodes = []
-        node = make_scan(ctx.names, body, [], scans, outputs, loop.node.name or "scan")
+        body = ir.Graph([], [], nodes=inside.nodes, name=ctx.names.fresh("block"))
+        inside.nodes = []
+        node = make_scan(ctx.names, body, [], scans, [ScanOutput(result, None) for result in results], loop.node.name or "scan")
         give_own_nodes(body, ctx.names)
-        node.meta.update(loop.node.meta)
         node.meta["blocks"] = True
-        build.insert_before(loop.node)
         assert loop.node.graph is not None
+        build.insert_before(loop.node)
         loop.node.graph.insert_before(loop.node, node)
-        for output, result in zip(loop.scan_outputs, node.outputs, strict=True):
-            rank = rank_of(output.inner)
-            result.shape = None if rank is None else ir.Shape([None, *([None] * (rank + 1))])
-            joined = _join(build, result, rank, steps, known)
-            if output.reverse != backwards:
-                joined = slice_axis(build, joined, 0, -1, -(2**63 - 1), -1)
-            build.insert_before(loop.node)
+        for stand_in, result in zip(stand_ins, node.outputs, strict=True):
+            result.type, result.shape = stand_in.type, stand_in.shape
+            replace_value(stand_in, result, ctx.names)
+        tail.insert_after(loop.node)
+        for output, result in zip(loop.scan_outputs, joined, strict=True):
             if output.outer is not None:
-                replace_value(output.outer, joined, ctx.names)
+                replace_value(output.outer, result, ctx.names)
         remove_nodes([loop.node])
         return [node]
 
-    note = f"temporaries of about {blocks.step_bytes} bytes a step: {size} steps at a time"
-    return Patch(f"runs {size} steps at once, block by block", edit, (note,))
+    size = "as many steps at a time as fit the cache" if rows.known_size is None else f"{rows.known_size} steps at a time"
+    note = f"temporaries of about {blocks.step_bytes} bytes a step: {size}"
+    return Patch(f"runs block by block, {size}", edit, (note,))
 
 
-def _cut(build: Builder, value: ir.Value, steps: ir.Value, known: int | None, size: int) -> ir.Value:
-    """Reshape [T, ...] to [blocks, size, ...], filling up with the last row."""
-    if known is None or known % size:
-        value = build.op("Gather", value, _filled_rows(build, steps, known, size), axis=0)
-    rest: Sequence[ir.Value] = [shape_of(build, value, axis) for axis in range(1, rank_of(value) or 1)]
-    return build.op("Reshape", value, concat(build, [build.const([-1, size]), *rest], 0))
-
-
-def _filled_rows(build: Builder, steps: ir.Value, known: int | None, size: int) -> ir.Value:
-    if known is not None:
-        return build.const(np.minimum(np.arange(-(-known // size) * size), known - 1).astype(np.int64))
-    one = build.const(1)
-    scalar = build.op("Reshape", steps, build.const(np.zeros(0, np.int64)))
-    total = build.op("Mul", build.op("Div", build.op("Add", scalar, build.const(size - 1)), build.const(size)), build.const(size))
-    last = build.op("Sub", scalar, one)
-    rows = build.op("Range", build.const(0), total, one)
-    return build.op("Sub", last, build.op("Max", build.op("Sub", last, rows), build.const(0)))
-
-
-def _join(build: Builder, value: ir.Value, rank: int | None, steps: ir.Value, known: int | None) -> ir.Value:
-    """Reshape [blocks, size, ...] back to [T, ...]."""
-    rest = [shape_of(build, value, axis) for axis in range(2, (rank or 0) + 2)]
-    flat = build.op("Reshape", value, concat(build, [build.const([-1]), *rest], 0))
-    if known is not None:
-        return slice_axis(build, flat, 0, 0, known)
-    return build.op("Slice", flat, build.const([0]), steps, build.const([0]))
+def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
+    shape = None if output.inner.shape is None else ir.Shape([None, None, *output.inner.shape.dims])
+    return ir.Value(name=ctx.names.fresh(f"{output.inner.name}_blocks"), type=output.inner.type, shape=shape)

@@ -59,7 +59,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
     stacks = before.stacks
-    blocks = choose_blocks(loop, before, sizes)
+    blocks = choose_blocks(loop, before, sizes, ctx.opset)
     if isinstance(blocks, NotApplicable | Blocks):
         stacks.build.discard()
         return blocks if isinstance(blocks, NotApplicable) else in_blocks(loop, blocks, ctx)

@@ -7,12 +7,12 @@ order where every scan input runs backwards (then nothing has to be turned round
 import onnx_ir as ir
 
 from rewrites.batching import Call, Operand, batch
+from rewrites.batching.alignment import expanded
 from rewrites.builder import Builder
 from rewrites.loops import ScanView, State
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.spelling import concat, shape_of, slice_axis, squeeze, unsqueeze
-from rewrites.values import rank_of
 
 __all__ = ["Stacks"]
 
@@ -22,7 +22,7 @@ _END = 2**63 - 1
 class Stacks:
     """The stacks of one loop's body values, filled node by node; new nodes go to ``build``.
 
-    ``backwards``: index 0 holds the last step. ``made``: for each body node put here, how many nodes it took.
+    ``backwards``: index 0 holds the last step.
     """
 
     def __init__(self, loop: ScanView, build: Builder) -> None:
@@ -50,7 +50,7 @@ class Stacks:
     def add(self, node: ir.Node) -> NotApplicable | None:
         """Emit ``node`` for all steps; gives the reason where it cannot be."""
         if node_graphs(node):
-            return NotApplicable("NO-BATCHING-RULE", f"{node.op_type} '{node.name}' holds graphs of its own")
+            return NotApplicable("CONTROL-FLOW", f"{node.op_type} '{node.name}' holds graphs of its own")
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
         if not any(operand is not None and operand.batched for operand in operands):
             copies = self.build.like(node, [None if operand is None else operand.value for operand in operands])
@@ -74,13 +74,7 @@ class Stacks:
 
     def full(self, value: ir.Value) -> ir.Value:
         """Give ``value`` for all steps as a tensor, repeated where it is the same in every step."""
-        operand = self.get(value)
-        if operand.batched:
-            return operand.value
-        row = unsqueeze(self.build, operand.value, [0])
-        rank = rank_of(row) or 1
-        shape = concat(self.build, [self.steps, self.build.const([1] * (rank - 1))], 0) if rank > 1 else self.steps
-        return self.build.op("Expand", row, shape)
+        return expanded(Call(self.loop.node, (self.get(value),), self.build, self.steps), 0)
 
     def last(self, value: ir.Value) -> ir.Value:
         """Give ``value`` of the last step."""

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from rewrites.errors import MalformedLoop
 from rewrites.values import same_type
 
-__all__ = ["MISSING", "body_of", "check_body_types", "check_element_types", "int_list", "label", "malformed"]
+__all__ = ["MISSING", "body_of", "check_body_values", "check_element_types", "int_list", "label", "malformed"]
 
 MISSING = 0
 
@@ -33,11 +33,19 @@ def body_of(node: ir.Node) -> ir.Graph:
     return attribute.as_graph()
 
 
-def check_body_types(node: ir.Node, body: ir.Graph) -> None:
-    """Refuse repeated body inputs, which would make one value two things."""
+def check_body_values(node: ir.Node, body: ir.Graph) -> None:
+    """Refuse what onnxruntime refuses too: a body input that is two things, a body output that is no value of the body."""
     names = [value.name for value in body.inputs]
     if len(set(names)) != len(names):
         raise malformed(node, "body", "names the same input twice")
+    for value in body.inputs:
+        if value.is_initializer():
+            raise malformed(node, "body", f"has an initializer for its input '{value.name}', which the loop gives a value")
+    for value in body.outputs:
+        producer = value.producer()
+        given = value.is_graph_input() or value.is_initializer()
+        if not given and (producer is None or producer.graph is not body):
+            raise malformed(node, "body", f"returns '{value.name}', which is not computed in it (an Identity would do)")
 
 
 def check_element_types(node: ir.Node, one: ir.Value, other: ir.Value) -> None:

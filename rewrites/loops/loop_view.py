@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.loops.checks import body_of, check_body_types, check_element_types, malformed
+from rewrites.loops.checks import body_of, check_body_values, check_element_types, malformed
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.values import const_array, const_scalar, through_identity
 
@@ -86,15 +86,17 @@ class LoopView:
                 "body",
                 f"has {len(body.outputs)} outputs, but the node's {len(node.outputs)} and a condition are needed",
             )
-        check_body_types(node, body)
+        check_body_values(node, body)
         given = [value for value in operands if value is not None]
-        for name, value, dtypes in (
-            ("M", node.inputs[0], (ir.DataType.INT64,)),
-            ("cond", node.inputs[1], (ir.DataType.BOOL,)),
-            ("body's condition", body.outputs[0], (ir.DataType.BOOL,)),
+        for name, value, dtype in (
+            ("M", node.inputs[0], ir.DataType.INT64),
+            ("cond", node.inputs[1], ir.DataType.BOOL),
+            ("body's iteration number", body.inputs[0], ir.DataType.INT64),
+            ("body's condition input", body.inputs[1], ir.DataType.BOOL),
+            ("body's condition", body.outputs[0], ir.DataType.BOOL),
         ):
-            if value is not None and value.dtype is not None and value.dtype not in dtypes:
-                raise malformed(node, name, f"has type {value.dtype}, but must be {dtypes[0]}")
+            if value is not None and value.dtype is not None and value.dtype != dtype:
+                raise malformed(node, name, f"has type {value.dtype}, but must be {dtype}")
             array = const_array(value)
             if array is not None and array.size != 1:
                 raise malformed(node, name, f"has {array.size} elements, but must have one")

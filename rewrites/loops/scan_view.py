@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.loops.checks import MISSING, body_of, check_body_types, check_element_types, int_list, malformed
+from rewrites.loops.checks import MISSING, body_of, check_body_values, check_element_types, int_list, malformed
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.values import dim_of, rank_of
 
@@ -70,7 +70,7 @@ class ScanView:
             raise malformed(node, "body", f"has {len(body.inputs)} inputs, but the node passes {len(operands)} values to it")
         if len(body.outputs) != len(node.outputs) or outputs < 0:
             raise malformed(node, "body", f"has {len(body.outputs)} outputs, but the node has {len(node.outputs)}")
-        check_body_types(node, body)
+        check_body_values(node, body)
         given = [value for value in operands if value is not None]
         if batched:
             axes, reverse = [1] * scans, int_list(node, "directions", scans, "scan inputs", (0, 1))

@@ -2,8 +2,8 @@
 
     a = Tanh(x); b = Tanh(x); y = Add(a, b)    ->    a = Tanh(x); y = Add(a, a)
 
-Two nodes are equal by operator, inputs and attributes. Never nodes with graphs in them, never random ones, and never a node that
-gives a body output: each output keeps a node of its own.
+Two nodes are equal by operator, inputs, attributes and the optional outputs asked for. Never nodes with graphs in them, never
+random ones, and never a node that gives a body output: each output keeps a node of its own.
 """
 
 from collections.abc import Hashable
@@ -49,7 +49,8 @@ def _twins(body: ir.Graph) -> list[tuple[ir.Node, ir.Node]]:
             continue
         inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)
         attributes = frozenset((name, _key(attribute)) for name, attribute in node.attributes.items())
-        earlier = first.setdefault((node.domain, node.op_type, node.overload, len(node.outputs), inputs, attributes), node)
+        asked = tuple(bool(value.name) for value in node.outputs)
+        earlier = first.setdefault((node.domain, node.op_type, node.overload, asked, inputs, attributes), node)
         if earlier is not node and not any(value.is_graph_output() for value in node.outputs):
             twins.append((node, earlier))
             same.update(zip(node.outputs, earlier.outputs, strict=True))
@@ -65,8 +66,10 @@ def _key(attribute: ir.Attr) -> Hashable:
             return id(tensor)
         return (tensor.dtype, tuple(tensor.shape.dims), tensor.tobytes())
     value = attribute.value
-    return (attribute.type, tuple(value) if isinstance(value, list | tuple) else _plain(value))
+    return (attribute.type, tuple(map(_plain, value)) if isinstance(value, list | tuple) else _plain(value))
 
 
 def _plain(value: object) -> Hashable:
-    return value if isinstance(value, int | float | str | bytes) else id(value)
+    if isinstance(value, float):
+        return repr(value)  # 0.0 and -0.0 are equal, and not the same
+    return value if isinstance(value, int | str | bytes) else id(value)

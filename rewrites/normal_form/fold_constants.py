@@ -2,10 +2,12 @@
 
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 
-Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size of a value whose dimensions are all known; all
-foldable nodes of a body are run at once by the runtime the context gives. Never folds to more bytes than ``_LARGEST``, never a
-random operator, never a node that gives a body output.
+Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size where the dimensions asked for are known; all
+foldable nodes of a body are run at once by the runtime the context gives. Never computes results of more bytes than ``_LARGEST``
+or of unknown size, never folds a random operator, or a node that gives a body output.
 """
+
+import math
 
 import numpy as np
 import onnx
@@ -13,11 +15,12 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
+from rewrites.inference import infer_node
 from rewrites.loops import Loop
 from rewrites.moving import node_graphs, remove_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import const_array, static_dims
+from rewrites.values import const_array, size_estimate, static_dims
 
 __all__ = ["NAME", "check"]
 
@@ -30,6 +33,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find constant work and run it."""
     known: dict[ir.Value, np.ndarray] = {}
     work: list[ir.Node] = []
+    made: set[ir.Value] = set()
     done: list[ir.Node] = []
     for node in loop.body:
         if any(value.is_graph_output() for value in node.outputs) or node_graphs(node) or not is_deterministic(node):
@@ -38,8 +42,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if array is not None:
             known[node.outputs[0]] = array
             done.append(node)
-        elif node.inputs and node.domain == "" and all(_is_known(value, known, work) for value in node.inputs):
+        elif node.inputs and node.domain == "" and _has_constant_inputs(node, known, made) and _is_small(node, ctx):
             work.append(node)
+            made.update(node.outputs)
     folded = _run(work, known, ctx)
     known.update(folded)
     done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
@@ -63,17 +68,31 @@ def _directly(node: ir.Node) -> np.ndarray | None:
     source = node.inputs[0] if node.inputs else None
     if node.domain != "" or source is None or node.op_type not in ("Shape", "Size"):
         return None
-    dims = static_dims(source)
-    if dims is None or node.attributes.keys() & {"start", "end"}:
+    if source.shape is None:
         return None
-    return np.array(dims, np.int64) if node.op_type == "Shape" else np.array(int(np.prod(dims)), np.int64)
+    dims = source.shape.dims[node.attributes.get_int("start") : node.attributes.get_int("end")]
+    known = [dim for dim in dims if isinstance(dim, int)]
+    if len(known) < len(dims):
+        return None
+    return np.array(known, np.int64) if node.op_type == "Shape" else np.array(math.prod(known), np.int64)
 
 
-def _is_known(value: ir.Value | None, known: dict[ir.Value, np.ndarray], work: list[ir.Node]) -> bool:
-    if value is None or value in known or const_array(value) is not None:
-        return True
-    producer = value.producer()
-    return producer is not None and producer in work
+def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], made: set[ir.Value]) -> bool:
+    given = (value for value in node.inputs if value is not None)
+    return all(value in known or value in made or const_array(value) is not None for value in given)
+
+
+def _is_small(node: ir.Node, ctx: Context) -> bool:
+    """Whether the results are known to be small before they are computed (an Expand can make any size of a few bytes)."""
+    results = [value for value in node.outputs if value.name]
+    vague = {value: value.shape for value in results if static_dims(value) is None}
+    if vague:
+        for value in vague:
+            value.shape = None
+        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+        for value, shape in vague.items():
+            value.shape = shape if value.shape is None else value.shape
+    return all(static_dims(value) is not None and size_estimate(value, {}, 1) <= _LARGEST for value in results)
 
 
 def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -> dict[ir.Value, np.ndarray]:
@@ -96,4 +115,9 @@ def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -
     results = ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))
     if results is None:
         return {}
-    return {value: result for value, result in zip(wanted, results, strict=True) if result.nbytes <= _LARGEST}
+    found = zip(wanted, results, strict=True)
+    return {value: result for value, result in found if result.nbytes <= _LARGEST and _dtype(result) == value.dtype}
+
+
+def _dtype(array: np.ndarray) -> ir.DataType:
+    return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)

@@ -3,28 +3,33 @@
     Loop(M, true, h0) body(i, c, h) => (c, f(h, Gather(X, i)))    ->    Scan(h0, X) body(h, x) => f(h, x)
 
 Conditions: the trip count M is a constant of 1 or more (a Loop may have no step, a Scan may not), the condition never stops the
-loop, states are tensors whose shape provably stays the same. ``Gather(X, i)`` along axis 0 of a value from outside becomes a scan
-input; where the counter is read otherwise it becomes a scan input over 0..M-1.
+loop, states are tensors whose shape provably stays the same, and the rank of each result is known. ``Gather(X, i)`` along axis 0
+of a value from outside becomes a scan input; where the counter is read otherwise it becomes a scan input over 0..M-1.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.inference import infer_node
-from rewrites.loops import Loop, LoopView, ScanInput, ScanView
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.rebuild import make_scan, stand_in_for
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
+from rewrites.normal_form.steady_shapes import unsettled_shapes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import axis_of
+from rewrites.spelling import axis_of, gather, slice_axis, unsqueeze
 from rewrites.values import dim_of, rank_of
 
 __all__ = ["NAME", "check"]
 
 NAME = "loop-to-scan"
+
+_CONSTANT_COUNTS = 1 << 13
+_RANGE_SINCE = 11
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -50,40 +55,31 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         length = dim_of(_source(node), 0)
         if isinstance(length, int) and length < steps:
             return NotApplicable("LOOP-OUT-OF-RANGE", f"'{_source(node).name}' has {length} rows, but is read at 0..{steps - 1}")
-    unsettled = _unsettled_state(loop, ctx)
+    unsettled = unsettled_shapes(loop, ctx)
     if unsettled is not None:
         return unsettled
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
         body = loop.body
-        scans = [ScanInput(_rows(build, _source(node), steps), node.outputs[0]) for node in reads]
-        build.insert_before(loop.node)
-        stand_ins = [_body_input(scan.inner) for scan in scans]
-        flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
+        scans = [ScanInput(_rows(build, _source(node), steps), _body_input(node.outputs[0], ctx)) for node in reads]
         body.outputs[:] = body.outputs[1:]
         body.inputs[:2] = []
-        for scan, value in zip(scans, stand_ins, strict=True):
-            name = scan.inner.name
-            replace_value(scan.inner, value, ctx.names)
-            scan.inner.name, value.name = ctx.names.fresh(name or "x"), name
+        for node, scan in zip(reads, scans, strict=True):
+            replace_value(node.outputs[0], scan.inner, ctx.names)
         remove_nodes(reads)
+        flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
         replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
-        scans = [ScanInput(scan.outer, value) for scan, value in zip(scans, stand_ins, strict=True)]
         if not scans or loop.iteration.uses() or loop.iteration.is_graph_output():
-            counts = np.arange(steps, dtype=np.int64)
-            rows = counts.reshape(-1, 1) if rank_of(loop.iteration) == 1 else counts
-            if rank_of(loop.iteration) is None:
-                loop.iteration.shape = ir.Shape([])
-            scans.append(ScanInput(ctx.constants.value(rows), loop.iteration))
-        node = make_scan(
-            ctx.names,
-            body,
-            loop.states,
-            scans,
-            loop.scan_outputs,
-            loop.node.name or "scan",
-        )
+            counts = _counts(build, steps)
+            single = rank_of(loop.iteration) == 1
+            loop.iteration.type, loop.iteration.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1] if single else [])
+            scans.append(ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration))
+        build.insert_before(loop.node)
+        # what the body returns now: a row or the condition returned as it is has become a copy
+        states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
+        outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
+        node = make_scan(ctx.names, body, states, scans, outputs, loop.node.name or "scan")
         give_own_nodes(body, ctx.names)
         del loop.node.attributes["body"]
         stand_in_for(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
@@ -108,44 +104,18 @@ def _source(node: ir.Node) -> ir.Value:
 
 def _rows(build: Builder, source: ir.Value, steps: int) -> ir.Value:
     """Give rows 0..steps-1 of ``source``; a Gather fails on too few rows just as the loop would."""
-    if dim_of(source, 0) == steps:
-        return source
-    return build.op("Gather", source, build.const(list(range(steps))), axis=0)
+    length = dim_of(source, 0)
+    if isinstance(length, int):
+        return source if length == steps else slice_axis(build, source, 0, 0, steps)
+    return gather(build, source, _counts(build, steps), 0)
 
 
-def _body_input(like: ir.Value) -> ir.Value:
-    return ir.Value(name="", type=like.type, shape=like.shape)
+def _counts(build: Builder, steps: int) -> ir.Value:
+    if steps <= _CONSTANT_COUNTS or build.opset < _RANGE_SINCE:
+        return build.const(np.arange(steps, dtype=np.int64))
+    start, limit, delta = (build.const(np.array(number, np.int64)) for number in (0, steps, 1))
+    return build.op("Range", start, limit, delta)
 
 
-def _unsettled_state(loop: LoopView, ctx: Context) -> NotApplicable | None:
-    """Check by one inference of the body from the initial shapes that no state changes its shape.
-
-    Each state starts with the shape of its initial value; if the body gives the same shape back, induction gives it for all steps.
-    """
-    values = [value for node in loop.body for value in node.outputs]
-    before = [(value, value.shape) for value in [*loop.body.inputs, *values]]
-    for value in values:
-        producer = value.producer()
-        if producer is not None and not node_graphs(producer):
-            value.shape = None
-    for state in loop.states:
-        state.inner.shape = state.initial.shape
-    for node in loop.body:
-        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
-    for state in loop.states:
-        given, back = state.initial.shape, state.next.shape
-        if given is None or back is None or not _provably_equal(given, back):
-            for value, shape in before:
-                value.shape = shape
-            detail = f"state '{state.inner.name}' starts with the shape {given}, and the body gives {back}"
-            return NotApplicable("LOOP-STATE-SHAPE", detail)
-    return None
-
-
-def _provably_equal(one: ir.Shape, other: ir.Shape) -> bool:
-    if len(one) != len(other):
-        return False
-    return all(
-        left == right if isinstance(left, int) or isinstance(right, int) else left.value is not None and left.value == right.value
-        for left, right in zip(one.dims, other.dims, strict=True)
-    )
+def _body_input(like: ir.Value, ctx: Context) -> ir.Value:
+    return ir.Value(name=ctx.names.fresh(f"{like.name}_in"), type=like.type, shape=like.shape)

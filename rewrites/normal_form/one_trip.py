@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.loops import Loop, LoopView
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput
 from rewrites.moving import move_before, remove_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
@@ -21,6 +21,8 @@ from rewrites.values import const_scalar, rank_of
 __all__ = ["NAME", "check"]
 
 NAME = "one-trip"
+
+_NEGATIVE_AXES_SINCE = 11
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -33,6 +35,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if loop.batched:
         return NotApplicable("SCAN-8-STATE", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
+
+    parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
+    if ctx.opset < _NEGATIVE_AXES_SINCE and any(part.axis < 0 for part in parts):
+        return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()

@@ -9,7 +9,7 @@ state of an opset-8 Scan: its body sees one row of the batch, which no capture g
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.loops import Loop, rebuild
+from rewrites.loops import Loop, rebuild, view
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import through_identity
@@ -34,8 +34,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             replace_value(state.inner, state.initial, ctx.names)
             if state.final is not None:
                 replace_value(state.final, state.initial, ctx.names)
-        kept = [state for state in loop.states if state not in passengers]
-        return [rebuild(loop, ctx.names, states=kept)]
+        changed = view(loop.node, ctx.opset)  # a passenger that the body returned elsewhere too is another value there now
+        kept = [now for now, before in zip(changed.states, loop.states, strict=True) if before not in passengers]
+        return [rebuild(changed, ctx.names, states=kept)]
 
     names = ", ".join(f"'{state.inner.name}'" for state in passengers)
     return Patch(f"made the unchanged states {names} captures", edit)

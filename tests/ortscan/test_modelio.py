@@ -97,6 +97,13 @@ def test_renaming_and_retyping_leaves_the_callers_ir_model_alone() -> None:
     assert proto == scan_model()
 
 
+def test_renaming_leaves_tensors_made_by_the_caller_alone() -> None:
+    mine = ir.from_proto(scan_model())
+    mine.graph.initializers["w"].const_value = ir.tensor(np.ones(3, np.float32), name="w")
+    spoil(load(mine))
+    assert mine.graph.initializers["w"].const_value.name == "w"  # type: ignore[union-attr]
+
+
 def spoil(loaded: LoadedModel) -> None:
     graph = loaded.model.graph
     graph.initializers["w"].name = "renamed"
@@ -192,6 +199,12 @@ REFUSED: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
         "sparse attribute 's'",
     ),
     "training": (lambda m: m.training_info.add(), "training_info"),
+    "external default": (
+        lambda m: m.functions[0].attribute_proto.append(
+            helper.make_attribute("d", TensorProto(data_type=1, data_location=TensorProto.EXTERNAL))
+        ),
+        "external data in default 'd' in function my::Twice",
+    ),
     "no initializer name": (lambda m: m.graph.initializer[0].ClearField("name"), "initializer without a name"),
     "initializer twice": (lambda m: m.graph.initializer.append(m.graph.initializer[0]), "two initializers named 'w'"),
     "input twice": (lambda m: m.graph.input.append(m.graph.input[0]), "two inputs named 's0'"),

@@ -55,7 +55,7 @@ def test_models_that_compute_the_same_are_ok():
 
 def test_the_summary_says_what_was_compared():
     text = verify(model(SUM), model(SUM)).summary()
-    assert text.startswith("compared 1 output on 9 cases: T in 0, 1, 2, 3, 7, 33: equal (worst error 0)")
+    assert text.startswith("compared 1 output on 10 cases: T in 0, 1, 2, 3, 7, 33: equal (worst error 0)")
 
 
 def test_a_difference_that_one_step_hides_is_found():
@@ -163,7 +163,7 @@ def test_outputs_that_are_always_nan_prove_nothing():
     nan = model("g (float[N] x) => (float[N] y) { a = Sub(x, x) y = Div(a, a) }")
     outcome = verify(nan, nan)
     assert not outcome.ok
-    assert "every output was NaN in every case" in outcome.summary()
+    assert "not proven equal: every output was NaN in every case" in outcome.summary()
 
 
 def test_nan_and_infinities_equal_themselves_and_nothing_else():
@@ -194,9 +194,22 @@ def test_a_static_model_gets_several_draws_and_kinds_of_values():
     text = "g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"
     outcome = verify(model(text), model(text))
     assert outcome.ok
-    assert len(outcome.cases) == 7
+    assert len(outcome.cases) == 8
     assert {case.varied.get("values", "normal") for case in outcome.cases} == {"normal", "large", "mixed", "zeros"}
     assert not verify(model(text), model(text.replace("Relu", "Identity"))).ok
+
+
+def test_rows_of_padding_are_among_the_inputs():
+    one = model(
+        """g (float[T, B, 4] x) => (float[T, B, 4] y) {
+          z = Constant <value_float = 0.0> () a = Abs(x) axis = Constant <value_ints = [2]> ()
+          m = ReduceMax <keepdims = 1> (a, axis) masked = Equal(m, z) one = Constant <value_float = 1.0> ()
+          y = Where(masked, one, x)
+        }"""
+    )
+    two = model("g (float[T, B, 4] x) => (float[T, B, 4] y) { y = Identity(x) }")
+    outcome = verify(one, two)
+    assert {case.varied.get("values") for case in outcome.cases if case.status == "different"} == {"mixed", "zeros"}
 
 
 def test_a_difference_only_large_values_show_is_found():
@@ -212,6 +225,20 @@ def test_tolerances_can_be_set():
     assert not verify(one, two).ok
     assert verify(one, two, rtol=1e-2).ok
     assert verify(one, two, atol=1.0).ok
+
+
+def test_a_model_that_computes_in_float16_inside_is_measured_by_it():
+    def rounded(kind, factor="1.002"):
+        return model(
+            f"""g (float[2, 3] x) => (float[2, 3] y) {{
+              h = Cast <to = {kind}> (x) f = Cast <to = 1> (h) c = Constant <value_float = {factor}> () y = Mul(f, c)
+            }}"""
+        )
+
+    assert verify(rounded(10, "1.0"), rounded(10)).ok
+    assert not verify(rounded(10, "1.0"), rounded(10, "1.1")).ok
+    assert not verify(rounded(1, "1.0"), rounded(1)).ok
+    assert not verify(rounded(1, "1.0"), rounded(10)).ok
 
 
 def test_the_same_seed_gives_the_same_outcome_and_another_does_not():

@@ -32,7 +32,7 @@ g (int64[N] ids) => (float[N, 2] y) <float[5, 2] table = {0, 1, 2, 3, 4, 5, 6, 7
 
 def test_indices_stay_inside_what_they_index():
     cases = ok(TABLE)
-    assert len(cases) == 9
+    assert len(cases) == 10
     assert not any("integers" in case.varied for case in cases)
 
 
@@ -72,7 +72,7 @@ def test_integers_nothing_is_known_of_are_drawn_again_while_the_original_refuses
 
 
 def test_a_divisor_is_never_zero():
-    assert len(ok("g (int64[N] a, int64[N] b) => (int64[N] y) { y = Div(a, b) }")) == 9
+    assert len(ok("g (int64[N] a, int64[N] b) => (int64[N] y) { y = Div(a, b) }")) == 10
 
 
 def test_plain_integers_are_negative_too():
@@ -83,12 +83,12 @@ def test_plain_integers_are_negative_too():
 
 def test_unsigned_booleans_and_other_types():
     for kind in ("uint8", "int8", "uint64", "bool", "double", "float16", "string", "bfloat16"):
-        assert len(ok(f"g ({kind}[N] x) => ({kind}[N] y) {{ y = Identity(x) }}")) == 9
+        assert len(ok(f"g ({kind}[N] x) => ({kind}[N] y) {{ y = Identity(x) }}")) == 10
 
 
-def test_float8_values_travel():
-    text = "g (float8e4m3fn[N] x) => (float8e4m3fn[N] y) { f = Cast <to = 1> (x) y = Cast <to = 17> (f) }"
-    assert ok(text, 21)
+@pytest.mark.parametrize(("kind", "number"), [("float8e4m3fn", 17), ("float8e5m2", 19)])
+def test_float8_values_travel(kind, number):
+    assert ok(f"g ({kind}[N] x) => ({kind}[N] y) {{ f = Cast <to = 1> (x) y = Cast <to = {number}> (f) }}", 21)
 
 
 def test_a_difference_in_bfloat16_is_seen():

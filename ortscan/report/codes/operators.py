@@ -22,6 +22,11 @@ TABLE = (
         "NonZero, Unique and their like may give another number of elements in each step, so their results cannot be stacked.",
     ),
     Code(
+        "EMPTY-STEPS",
+        "The loop may have no step at all, and this operator cannot be done for no steps.",
+        "With no steps a size in its result could not be told from the rest, and onnxruntime would refuse or guess.",
+    ),
+    Code(
         "MALFORMED",
         "A node in the body lacks an input that its operator requires, or contradicts itself.",
         "It is left as it is; onnxruntime will most likely refuse the model too.",
