@@ -18,8 +18,8 @@ class ConstantPool:
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
         """Give the initializer that holds ``array``."""
-        tensor = ir.tensor(array)
-        content = repr(array.tolist()).encode() if array.dtype.kind in "OUST" else array.tobytes()
+        tensor = _tensor(array)
+        content = repr(array.tolist()).encode() if tensor.dtype == ir.DataType.STRING else array.tobytes()
         key = (str(tensor.dtype), array.shape, content)
         value = self._known.get(key)
         if value is None:
@@ -37,3 +37,10 @@ class ConstantPool:
                 if value.is_initializer():
                     del self._graph.initializers[value.name or ""]
                 del self._known[key]
+
+
+def _tensor(array: np.ndarray) -> ir.Tensor | ir.StringTensor:
+    if array.dtype.kind not in "OUST":
+        return ir.tensor(array)
+    items = [item.encode() if isinstance(item, str) else bytes(item) for item in array.reshape(-1).tolist()]
+    return ir.StringTensor(items, shape=ir.Shape(array.shape))

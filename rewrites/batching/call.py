@@ -54,8 +54,8 @@ class Call:
     ``operands``: one for each input of the node, None where an optional input is absent.
     ``build``: where new nodes go; ``build.opset`` is the opset of what is written (the same as what is read).
     ``steps``: the length of the extra axis as a one-element int64 tensor.
-    ``may_be_empty``: whether there may be no steps at all (a Loop may make none; a Scan without steps fails anyway). Then only forms
-    are taken that ORT also runs on empty tensors.
+    ``may_be_empty``: whether there may be no steps at all (a Loop may make none; a Scan without steps fails anyway). Then only
+    forms are taken that ORT also runs on empty tensors.
     """
 
     node: ir.Node

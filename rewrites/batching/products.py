@@ -93,7 +93,7 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
     """ORT's MatMul does not broadcast to an axis of size 0; it runs only with a matrix on the right, or with equal batch axes."""
-    b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
+    left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
         return emit(left.value, right.value)
     if left.batched and right_rank == 1:
@@ -105,7 +105,10 @@ def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: b
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``; between the Transpose and the product there is a reshape, so ORT fuses neither."""
+    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``.
+
+    Between the Transpose and the product there is a reshape, so ORT fuses neither.
+    """
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
     if right.rank == 1:

@@ -4,8 +4,8 @@
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
 Without a recurrence nothing is left of the loop. Conditions: every operator that leaves has a batching rule that promises the same
-numbers up to the order of sums; stacks stay within the memory budget; at least as much work leaves as new tensors cross. Never
-touches an opset-8 Scan or a scanned axis other than 0.
+numbers up to the order of sums; stacks stay within the memory budget; at least as much work leaves as new tensors cross. What would
+blow up what crosses to more than twice its size stays inside. Never touches an opset-8 Scan or a scanned axis other than 0.
 """
 
 import onnx_ir as ir

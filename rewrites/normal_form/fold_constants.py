@@ -4,7 +4,7 @@
 
 Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size where the dimensions asked for are known; all
 foldable nodes of a body are run at once by the runtime the context gives. Never computes results of more bytes than ``_LARGEST``
-or of unknown size, never folds a random operator, or a node that gives a body output.
+or of unknown size; never folds strings, random operators, or a node that gives a body output.
 """
 
 import math
@@ -36,7 +36,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     made: set[ir.Value] = set()
     done: list[ir.Node] = []
     for node in loop.body:
-        if any(value.is_graph_output() for value in node.outputs) or node_graphs(node) or not is_deterministic(node):
+        returned = any(value.is_graph_output() for value in node.outputs)
+        if returned or node_graphs(node) or not is_deterministic(node) or _has_strings(node):
             continue
         array = _directly(node)
         if array is not None:
@@ -60,6 +61,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"folded {len(done)} constant nodes", edit)
+
+
+def _has_strings(node: ir.Node) -> bool:
+    return any(value is not None and value.dtype == ir.DataType.STRING for value in (*node.inputs, *node.outputs))
 
 
 def _directly(node: ir.Node) -> np.ndarray | None:
@@ -116,8 +121,4 @@ def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -
     if results is None:
         return {}
     found = zip(wanted, results, strict=True)
-    return {value: result for value, result in found if result.nbytes <= _LARGEST and _dtype(result) == value.dtype}
-
-
-def _dtype(array: np.ndarray) -> ir.DataType:
-    return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)
+    return {value: result for value, result in found if ir.DataType.from_numpy(result.dtype) == value.dtype}
