@@ -39,7 +39,7 @@ class ConstantPool:
                 del self._known[key]
 
 
-def _tensor(array: np.ndarray) -> ir.Tensor | ir.StringTensor:
+def _tensor(array: np.ndarray) -> ir.TensorProtocol:
     if array.dtype.kind not in "OUST":
         return ir.tensor(array)
     items = [item.encode() if isinstance(item, str) else bytes(item) for item in array.reshape(-1).tolist()]

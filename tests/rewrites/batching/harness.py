@@ -1,9 +1,10 @@
 """Runs one-operator bodies on ORT step by step, and what the batching table makes of them at once, and compares.
 
 All cases of one ``check`` share two sessions: the bodies side by side in one model, and the batched operators in another, whose
-number of steps is symbolic, so that it is also run with one step and with none.
+number of steps is symbolic, so that it is also run with one step, and with none.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,33 +79,31 @@ def const(array: Any, dtype: str = I64) -> Arg:
     return Arg(np.array(array, dtype=dtype), constant=True)
 
 
-def check(cases: Sequence[Case], opset: int = 18, exact: bool = False) -> None:
-    """Compare all cases with their bodies run step by step, for ``STEPS`` steps, for one, and for none."""
+def check(cases: Sequence[Case], opset: int = 18, *, exact: bool = False, empty: bool = True) -> None:
+    """Compare all cases with their bodies run step by step; where ``empty``, also what is made for possibly no steps at all."""
     bodies = _bodies(cases, opset)
     step_session = _session(bodies)
     per_step = [step_session.run(None, _feeds(cases, step, step_session)) for step in range(STEPS)]
     for output, found in zip(bodies.graph.output, per_step[0], strict=True):
         if output.type.WhichOneof("value") is None:
             output.CopyFrom(_info(output.name, found, found.shape))
-    outer, answers = _batched(cases, bodies, opset)
-    all_session = _session(outer)
-    for count in (STEPS, 1, 0):
-        feeds = {
-            f"{number}.{name}": arg.data[:count] if arg.batched else arg.data
-            for number, name, arg in _args(cases)
-            if not arg.constant
-        }
-        found = all_session.run(None, feeds)
-        for place, (got, (owner, result)) in enumerate(zip(found, answers, strict=True)):
-            wanted = np.stack([outputs[place] for outputs in per_step])[:count] if result.batched else per_step[0][place]
-            _compare(got, wanted, result, f"{owner.text} of {_shapes(owner)}, {count} steps, opset {opset}", exact)
+    for lengths, may_be_empty in [((STEPS, 1), False), ((STEPS, 0), True)][: 1 + empty]:
+        outer, answers = _batched(cases, bodies, opset, may_be_empty)
+        session = _session(outer)
+        for count in lengths:
+            found = session.run(None, _all_feeds(cases, count))
+            for place, (got, (owner, result)) in enumerate(zip(found, answers, strict=True)):
+                wanted = np.stack([outputs[place] for outputs in per_step])[:count] if result.batched else per_step[0][place]
+                _compare(got, wanted, result, f"{owner.text} of {_shapes(owner)}, {count} steps, opset {opset}", exact)
 
 
-def refusal(one: Case, opset: int = 18) -> str:
+def refusal(one: Case, opset: int = 18, *, may_be_empty: bool = False, declared: Sequence[int] | None = None) -> str:
     """Give the code with which the table refuses a case, and check that nothing is left behind."""
     bodies = _bodies([one], opset)
     model, body, builder = _outer([one], bodies)
-    call = _call(0, one, model, next(iter(body.graph)), builder)
+    call = dataclasses.replace(_call(0, one, model, next(iter(body.graph)), builder), may_be_empty=may_be_empty)
+    if declared is not None:
+        call.node.outputs[0].shape = ir.Shape(declared)
     before = list(builder.nodes)
     answer = batch(call)
     assert isinstance(answer, NotApplicable), "not refused"
@@ -176,11 +175,13 @@ def _call(number: int, one: Case, model: ir.Model, node: ir.Node, builder: Build
     return Call(node, operands, builder, shape_of(builder, first, 0))
 
 
-def _batched(cases: Sequence[Case], bodies: onnx.ModelProto, opset: int) -> tuple[onnx.ModelProto, list[tuple[Case, Result]]]:
+def _batched(
+    cases: Sequence[Case], bodies: onnx.ModelProto, opset: int, may_be_empty: bool
+) -> tuple[onnx.ModelProto, list[tuple[Case, Result]]]:
     model, body, builder = _outer(cases, bodies)
     answers: list[tuple[Case, Result]] = []
     for number, (one, node) in enumerate(zip(cases, body.graph, strict=True)):
-        answer = batch(_call(number, one, model, node, builder))
+        answer = batch(dataclasses.replace(_call(number, one, model, node, builder), may_be_empty=may_be_empty))
         assert not isinstance(answer, NotApplicable), f"{one.text} of {_shapes(one)} in opset {opset}: {answer}"
         for output, result in zip(node.outputs, answer, strict=True):
             if not output.name:
@@ -190,7 +191,7 @@ def _batched(cases: Sequence[Case], bodies: onnx.ModelProto, opset: int) -> tupl
             model.graph.outputs.append(copy)
     model.graph.extend(builder.nodes)
     proto = ir.to_proto(model)
-    if not any(one.unknown_rank for one in cases):
+    if all(value.shape is not None for value in [*model.graph.inputs, *model.graph.outputs]):
         onnx.checker.check_model(proto)
     return proto, answers
 
@@ -206,6 +207,12 @@ def _args(cases: Sequence[Case]) -> "itertools.chain[tuple[int, str, Arg]]":
     return itertools.chain.from_iterable(
         ((number, name, arg) for name, arg in one.args.items()) for number, one in enumerate(cases)
     )
+
+
+def _all_feeds(cases: Sequence[Case], count: int) -> dict[str, np.ndarray]:
+    return {
+        f"{number}.{name}": arg.data[:count] if arg.batched else arg.data for number, name, arg in _args(cases) if not arg.constant
+    }
 
 
 def _feeds(cases: Sequence[Case], step: int, session: ort.InferenceSession) -> dict[str, np.ndarray]:

@@ -169,7 +169,9 @@ def test_dropout_passes_its_data_through(opset: int) -> None:
     if opset >= 10:
         cases.append(case("y, m = Dropout (x)", x=steps(F32, 2, 3)))
     if opset >= 12:
-        cases.append(case("y, m = Dropout (x, r, t)", x=steps(F32, 3), r=given([0.1, 0.2, 0.3], F32, batched=True), t=const(False, BOOL)))
+        cases.append(
+            case("y, m = Dropout (x, r, t)", x=steps(F32, 3), r=given([0.1, 0.2, 0.3], F32, batched=True), t=const(False, BOOL))
+        )
         cases.append(case("y = Dropout (x, r)", x=same(F32, 3), r=given([0.1, 0.2, 0.3], F32, batched=True)))
         assert refusal(case("y = Dropout (x, , t)", x=steps(F32, 3), t=const(True, BOOL)), opset) == "RANDOM"
         assert refusal(case("y = Dropout (x, , t)", x=steps(F32, 3), t=same(BOOL)), opset) == "RANDOM"

@@ -1,0 +1,97 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.rewrites.batching.harness import F16, F32, F64, I32, I64, Case, case, check, const, given, refusal, same, steps
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12, 13, 18])
+def test_softmax_in_both_its_meanings(opset: int) -> None:
+    axes = [("", 2), *((f"<axis={axis}>", rank) for rank in (1, 2, 3) for axis in range(-rank if opset >= 11 else 0, rank))]
+    shapes = {1: (3,), 2: (2, 3), 3: (2, 4, 3)}
+    check(
+        [
+            case(f"y = {op} {axis} (x)", x=steps(F32, *shapes[rank]))
+            for op in ("Softmax", "LogSoftmax", "Hardmax")
+            for axis, rank in axes
+        ],
+        opset,
+    )
+    check([case(f"y = {op} (x)", x=steps(F64, 2, 3)) for op in ("Softmax", "LogSoftmax")], opset)
+
+
+def test_softmax_needs_no_rank_and_takes_half_floats() -> None:
+    check([case("y = Softmax (x)", x=steps(F32, 2, 3), unknown_rank=True), case("y = Softmax (x)", x=steps(F16, 2, 3))])
+
+
+@pytest.mark.parametrize("opset", [8, 11, 12, 13])
+def test_arg_max_and_arg_min(opset: int) -> None:
+    ties = given(np.tile([[1, 1, 0], [1, 0, 0]], (3, 1, 1)), F32, batched=True)
+    cases = [
+        case(f"y = {op} <axis={axis}, keepdims={keep}> (x)", x=steps(F32, 2, 3))
+        for op, axis, keep in itertools.product(("ArgMax", "ArgMin"), (0, 1, *((-1,) if opset >= 11 else ())), (0, 1))
+    ]
+    cases.append(case("y = ArgMax (x)", x=steps(F32, 3)))
+    if opset >= 12:
+        cases.append(case("y = ArgMax <axis=1, select_last_index=1> (x)", x=ties))
+    check([*cases, case("y = ArgMax <axis=1> (x)", x=ties)], opset)
+
+
+def test_top_k_in_all_spellings() -> None:
+    check([case("y, i = TopK <k=2> (x)", x=steps(F32, 4)), case("y, i = TopK <axis=0, k=1> (x)", x=steps(F32, 2, 3))], opset=9)
+    check([case("y, i = TopK <axis=0> (x, k)", x=steps(F32, 4, 2), k=const([2]))], opset=10)
+    check(
+        [
+            case("y, i = TopK <axis=0, largest=0> (x, k)", x=steps(F32, 4, 2), k=const([2])),
+            case("y, i = TopK (x, k)", x=steps(F32, 4), k=given([3], I64)),
+            case("y, i = TopK (x, k)", x=steps(I64, 2, 9), k=given([3], I64)),
+        ]
+    )
+    assert refusal(case("y, i = TopK (x, k)", x=steps(F32, 4), k=steps(I64, 1))) == "BATCHED-STRUCTURE"
+
+
+def _cumulative(axis: int, shape: tuple[int, ...], dtype: str = F32, **flags: int) -> Case:
+    attributes = ", ".join(f"{name}={value}" for name, value in flags.items())
+    return case(f"y = CumSum <{attributes}> (x, a)" if flags else "y = CumSum (x, a)", x=steps(dtype, *shape), a=const(axis))
+
+
+@pytest.mark.parametrize("opset", [11, 14])
+def test_cumulative_sums(opset: int) -> None:
+    flags = [{}, {"reverse": 1}, {"exclusive": 1}, {"exclusive": 1, "reverse": 1}]
+    check([_cumulative(axis, (2, 3), **flag) for axis in (0, 1, -1, -2) for flag in flags], opset)
+    check([_cumulative(0, (3,), I64), case("y = CumSum (x, a)", x=steps(I32, 3), a=const([0], I32))], opset)
+
+
+def test_cumulative_products() -> None:
+    check([case("y = CumProd (x, a)", x=steps(F32, 2, 3), a=const(1))], opset=26)
+
+
+def test_a_cumulative_axis_must_be_constant() -> None:
+    assert refusal(case("y = CumSum (x, a)", x=steps(F32, 3), a=same(I64))) == "DYNAMIC-STRUCTURE"
+    assert refusal(case("y = CumSum (x, a)", x=steps(F32, 3), a=steps(I64))) == "BATCHED-STRUCTURE"
+
+
+def test_lp_normalization() -> None:
+    check([case(f"y = LpNormalization <axis={axis}, p={p}> (x)", x=steps(F32, 2, 3)) for axis in (0, 1, -1) for p in (1, 2)])
+
+
+@pytest.mark.parametrize("opset", [8, 11, 13, 18])
+def test_split_in_all_spellings(opset: int) -> None:
+    axes = (0, -1) if opset >= 11 else (0,)
+    if opset < 13:
+        cases = [case(f"p, q = Split <axis={axis}, split=[1, 3]> (x)", x=steps(F32, 4, 4)) for axis in axes]
+    else:
+        cases = [case(f"p, q = Split <axis={axis}> (x, s)", x=steps(F32, 4, 4), s=const([1, 3])) for axis in axes]
+        cases.append(case("p, q = Split (x, s)", x=steps(F32, 4), s=given([2, 2], I64)))
+        assert refusal(case("p, q = Split (x, s)", x=steps(F32, 4), s=steps(I64, 2)), opset) == "BATCHED-STRUCTURE"
+    count = "<num_outputs=2>" if opset >= 18 else ""
+    check([*cases, case(f"p, q = Split {count} (x)", x=steps(F32, 4, 3))], opset)
+
+
+@pytest.mark.parametrize("opset", [8, 21])
+def test_transpose_keeps_the_steps_in_front(opset: int) -> None:
+    orders = list(itertools.permutations(range(3)))
+    cases = [case(f"y = Transpose <perm={list(order)}> (x)", x=steps(F32, 2, 4, 3)) for order in orders]
+    check([*cases, case("y = Transpose (x)", x=steps(I64, 2, 3, 4)), case("y = Transpose (x)", x=steps(F32))], opset)
+    assert refusal(case("y = Transpose (x)", x=steps(F32, 2, 3), unknown_rank=True), opset) == "RANK-UNKNOWN"

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from tests.rewrites.batching.harness import F32, I8, U8, Arg, case, check, const, given, refusal, same, steps
+
+
+def test_layer_normalization_over_trailing_axes() -> None:
+    one, two = (same(F32, 3), same(F32, 3)), (same(F32, 4, 3), same(F32, 4, 3))
+    cases = []
+    for axis, (scale, bias), shape in [(-1, one, (2, 3)), (1, one, (2, 3)), (1, two, (2, 4, 3)), (-2, two, (4, 3)), (0, one, (3,))]:
+        cases.append(case(f"y, m, d = LayerNormalization <axis={axis}> (x, s, b)", x=steps(F32, *shape), s=scale, b=bias))
+        cases.append(case(f"y = LayerNormalization <axis={axis}, epsilon=0.1> (x, s)", x=steps(F32, *shape), s=scale))
+    check(cases, opset=17)
+    assert refusal(case("y = LayerNormalization (x, s)", x=steps(F32, 2, 3), s=steps(F32, 3))) == "BATCHED-STRUCTURE"
+
+
+def test_rms_normalization() -> None:
+    check([case(f"y = RMSNormalization <axis={axis}> (x, s)", x=steps(F32, 2, 3), s=same(F32, 3)) for axis in (-1, 1)], opset=23)
+
+
+IMAGE = (2, 3, 4, 6)
+
+
+@pytest.mark.parametrize("dims", [None, ["N", 3, "H", "W"]], ids=["known", "symbolic"])
+def test_the_steps_are_merged_into_a_batch_axis(dims: list[int | str] | None) -> None:
+    def image(*shape: int) -> Arg:
+        return steps(F32, *(shape or IMAGE), dims=dims)
+
+    cases = [
+        case("y = Conv (x, w, b)", x=image(), w=same(F32, 5, 3, 2, 2), b=same(F32, 5)),
+        case("y = ConvTranspose (x, w)", x=image(), w=same(F32, 3, 5, 2, 2)),
+        case("y = MaxPool <kernel_shape=[2, 2]> (x)", x=image()),
+        case("y = AveragePool <kernel_shape=[2, 2], strides=[2, 2]> (x)", x=image()),
+        case("y = GlobalAveragePool (x)", x=image()),
+        case("y = GlobalMaxPool (x)", x=image()),
+        case("y = LRN <size=3> (x)", x=image()),
+        case(
+            "y = BatchNormalization (x, s, b, m, v)",
+            x=image(),
+            s=same(F32, 3),
+            b=same(F32, 3),
+            m=same(F32, 3),
+            v=const([1, 2, 3], F32),
+        ),
+        case("y = InstanceNormalization (x, s, b)", x=image(), s=same(F32, 3), b=same(F32, 3)),
+        case("y = SpaceToDepth <blocksize=2> (x)", x=image()),
+    ]
+    check(cases)
+
+
+def test_grids_share_the_batch_axis() -> None:
+    check([case("y = GridSample (x, g)", x=steps(F32, *IMAGE), g=steps(F32, 2, 3, 3, 2))])
+    assert refusal(case("y = GridSample (x, g)", x=steps(F32, *IMAGE), g=same(F32, 2, 3, 3, 2))) == "NO-BATCHING-RULE"
+
+
+def test_what_depends_on_the_batch_axis_is_refused() -> None:
+    assert refusal(case("y = Conv (x, w)", x=same(F32, *IMAGE), w=steps(F32, 5, 3, 2, 2))) == "BATCHED-STRUCTURE"
+    assert refusal(case("y, i = MaxPool <kernel_shape=[2, 2]> (x)", x=steps(F32, *IMAGE))) == "NO-BATCHING-RULE"
+    stats = {"s": same(F32, 3), "b": same(F32, 3), "m": same(F32, 3), "v": const([1, 2, 3], F32)}
+    trained = case("y, n, w = BatchNormalization <training_mode=1> (x, s, b, m, v)", x=steps(F32, *IMAGE), **stats)
+    assert refusal(trained) == "TRAINING"
+    assert refusal(case("y = LRN <size=3> (x)", x=steps(F32, *IMAGE), unknown_rank=True)) == "RANK-UNKNOWN"
+
+
+@pytest.mark.parametrize("opset", [10, 13, 19, 21])
+def test_quantization_by_tensor_and_by_axis(opset: int) -> None:
+    scale, zero = const(0.1, F32), const(7, U8)
+    cases = [
+        case("y = QuantizeLinear (x, s, z)", x=steps(F32, 2, 3), s=scale, z=zero),
+        case("y = QuantizeLinear (x, s, z)", x=steps(F32), s=scale, z=zero),
+        case("y = QuantizeLinear (x, s)", x=steps(F32, 3), s=const([0.1], F32)),
+        case("y = DequantizeLinear (x, s, z)", x=steps(U8, 2, 3), s=scale, z=zero),
+    ]
+    if opset >= 13:
+        by_axis, zeros = const([0.1, 0.2, 0.3], F32), const([1, 2, 3], I8)
+        cases.append(case("y = QuantizeLinear (x, s, z)", x=steps(F32, 2, 3), s=by_axis, z=zeros))
+        cases.append(case("y = QuantizeLinear <axis=-1> (x, s, z)", x=steps(F32, 2, 3), s=by_axis, z=zeros))
+        cases.append(case("y = DequantizeLinear <axis=0> (x, s)", x=steps(I8, 3, 2), s=by_axis))
+    check(cases, opset)
+    if opset >= 21:
+        blocked = case("y = DequantizeLinear <block_size=2> (x, s)", x=steps(I8, 2, 4), s=steps(F32, 2, 2))
+        assert refusal(blocked, opset) == "NO-BATCHING-RULE"
+
+
+def test_a_scale_of_each_step_becomes_a_scale_by_axis() -> None:
+    scale = given([0.1, 0.02, 0.5], F32, batched=True)
+    check(
+        [
+            case("y = QuantizeLinear (x, s, z)", x=steps(F32, 2, 30), s=scale, z=steps(U8)),
+            case("y = QuantizeLinear (x, s, z)", x=same(F32, 3), s=scale, z=const(3, I8)),
+            case("y = QuantizeLinear (x, s)", x=steps(F32), s=given([[0.1], [0.02], [0.5]], F32, batched=True)),
+            case("y = DequantizeLinear (x, s, z)", x=steps(U8, 2, 30), s=const([0.3], F32), z=steps(U8, 1)),
+            case("y = DequantizeLinear (x, s)", x=steps(I8, 4), s=scale),
+        ],
+        exact=True,
+    )
+    assert refusal(case("y = QuantizeLinear (x, s)", x=steps(F32, 2), s=scale), opset=10) == "NO-BATCHING-RULE"
+    assert refusal(case("y = QuantizeLinear (x, s)", x=steps(F32, 2, 3), s=steps(F32, 3))) == "BATCHED-STRUCTURE"
+    assert refusal(case("y = QuantizeLinear (x, s)", x=steps(F32, 2), s=same(F32, 1, dims=["N"]))) == "SHAPE-UNKNOWN"
+
+
+def test_dynamic_quantization_has_a_scale_for_each_step() -> None:
+    wild = np.stack([np.zeros(6), np.arange(6) * 1e-3, np.arange(6) * -7e4])
+    signed = np.stack([np.full(6, 5.0), np.full(6, -0.3), np.linspace(-1, 1.7, 6)])
+    cases = [case("y, s, z = DynamicQuantizeLinear (x)", x=given(data, F32, batched=True)) for data in (wild, signed)]
+    cases += [case("y, s, z = DynamicQuantizeLinear (x)", x=steps(F32, *shape)) for shape in [(), (5,), (40, 50), (2, 3, 4)]]
+    check(cases, exact=True)
+    assert refusal(case("y, s, z = DynamicQuantizeLinear (x)", x=steps(F32, 4)), opset=11) == "NO-BATCHING-RULE"

@@ -1,0 +1,62 @@
+import itertools
+
+import pytest
+
+from tests.rewrites.batching.harness import F32, F64, I32, I64, Case, case, check, const, refusal, same, steps
+
+OPERATORS = [
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
+    "ReduceSumSquare",
+]
+AXES = [
+    ((2, 3), [0]),
+    ((2, 3), [-1]),
+    ((2, 3), [0, 1]),
+    ((2, 3), None),
+    ((4, 2, 3), [1, -3]),
+    ((3,), [0]),
+    ((), None),
+    ((2, 1, 3), [1]),
+]
+
+
+def _reduce(operator: str, shape: tuple[int, ...], axes: list[int] | None, opset: int, keep: int, dtype: str = F32) -> Case:
+    as_input = opset >= (13 if operator == "ReduceSum" else 18)
+    if axes is None or as_input:
+        given = {} if axes is None else {"a": const(axes)}
+        return case(f"y = {operator} <keepdims={keep}> (x{', a' * bool(given)})", x=steps(dtype, *shape), **given)
+    return case(f"y = {operator} <axes={axes}, keepdims={keep}> (x)", x=steps(dtype, *shape))
+
+
+@pytest.mark.parametrize("opset", [8, 11, 13, 18])
+def test_reductions_over_any_axes(opset: int) -> None:
+    usable = [(shape, axes) for shape, axes in AXES if opset >= 11 or axes is None or min(axes) >= 0]
+    check([_reduce(op, shape, axes, opset, keep) for op in OPERATORS for shape, axes in usable for keep in (0, 1)], opset)
+
+
+@pytest.mark.parametrize("dtype", [F64, I32, I64])
+def test_reductions_of_other_types(dtype: str) -> None:
+    check([_reduce(op, shape, axes, 18, 0, dtype) for op in ("ReduceSum", "ReduceMax", "ReduceProd") for shape, axes in AXES])
+
+
+def test_no_axes_may_mean_none_or_all() -> None:
+    cases = [
+        case(f"y = {op} <noop_with_empty_axes={noop}> (x{axes})", x=steps(F32, *shape), **({"a": const([])} if axes else {}))
+        for op, noop, axes, shape in itertools.product(("ReduceSum", "ReduceMax", "ReduceL2"), (0, 1), ("", ", a"), ((2, 3), ()))
+    ]
+    check(cases)
+
+
+def test_axes_from_the_end_need_no_rank() -> None:
+    last = case("y = ReduceSum <keepdims=0> (x, a)", x=steps(F32, 2, 3), a=const([-1]), unknown_rank=True)
+    check([last, case("y = ReduceSum (x, a)", x=steps(F32, 2, 3), a=const([1]), unknown_rank=True)], empty=False)
+    assert refusal(case("y = ReduceSum (x)", x=steps(F32, 2, 3), unknown_rank=True)) == "RANK-UNKNOWN"
+
+
+def test_axes_that_are_not_constant_are_refused() -> None:
+    assert refusal(case("y = ReduceSum (x, a)", x=steps(F32, 2, 3), a=same(I64, 1))) == "DYNAMIC-STRUCTURE"
+    assert refusal(case("y = ReduceSum (x, a)", x=same(F32, 2, 3), a=steps(I64, 1))) == "BATCHED-STRUCTURE"
+
+
+def test_empty_axes_are_reduced() -> None:
+    check([_reduce(op, (2, 0), [1], 18, 0) for op in ("ReduceSum", "ReduceProd")])
