@@ -16,9 +16,14 @@ __all__ = ["batch_normalization", "fold_batch", "fold_grid_sample", "max_pool"]
     *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"),
     *("GroupNormalization", "InstanceNormalization", "LRN", "LpPool", "QLinearConv", "SpaceToDepth"),
 )
+@rule("FusedConv", domain="com.microsoft")
 def fold_batch(call: Call) -> Sequence[Result]:
     """Only the first operand may differ between steps."""
     call.same_each_step(*range(1, len(call.operands)))
+    if call.node.op_type == "FusedConv" and call.given(3) is not None:
+        raise call.refuse("NO-BATCHING-RULE", "a tensor with a batch axis of its own is added")
+    if call.node.op_type == "GroupNormalization":
+        call.needs_steps("ORT's GroupNormalization infers a dimension")
     return _folded(call, 1)
 
 

@@ -43,8 +43,10 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
         raise call.refuse("NO-BATCHING-RULE", "data and indices differ between steps: needs GatherND of opset 12")
     others = [place for place in range(1, data_rank + 1) if place != axis + 1]
     data = transpose(b, call.operand(0).value, [0, axis + 1, *others])
-    indices = unsqueeze(b, b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT64)), [index_rank + 1])
-    found = b.op("GatherND", data, indices, batch_dims=1)
+    numbers = call.operand(1).value
+    if call.operand(1).inner.dtype != ir.DataType.INT64:
+        numbers = b.op("Cast", numbers, to=int(ir.DataType.INT64))
+    found = b.op("GatherND", data, unsqueeze(b, numbers, [index_rank + 1]), batch_dims=1)
     taken = list(range(1, index_rank + 1))
     kept = list(range(index_rank + 1, index_rank + data_rank))
     return transpose(b, found, [0, *kept[:axis], *taken, *kept[axis:]])

@@ -1,10 +1,11 @@
-"""Every output of a Scan body gets a node of its own.
+"""Every output of a Scan body gets a node of its own; so does a Loop's step number where its body returns it.
 
     body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
 
 onnxruntime computes garbage, silently and at every optimisation level, where a Scan body returns one value under two outputs or
-returns an input directly (seen up to 1.31); the checker accepts such models. Loops are never touched: they do it right.
+returns an input directly, or a Loop body its step number (seen up to 1.31); the checker accepts such models. What else a Loop
+returns directly is never touched: that it does right.
 """
 
 import onnx_ir as ir
@@ -21,12 +22,12 @@ NAME = "own-outputs"
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find body outputs that have no node of their own."""
-    shared = [] if isinstance(loop, LoopView) else shared_outputs(loop.body)
+    shared = _step_numbers(loop) if isinstance(loop, LoopView) else shared_outputs(loop.body)
     if not shared:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        give_own_nodes(loop.body, ctx.names)
+        _copy_outputs(loop.body, shared, ctx.names)
         return [loop.node]
 
     names = ", ".join(f"'{loop.body.outputs[i].name}'" for i in shared)
@@ -47,7 +48,15 @@ def shared_outputs(body: ir.Graph) -> list[int]:
 
 def give_own_nodes(body: ir.Graph, names: Names) -> None:
     """Put an Identity before each output that ``shared_outputs`` finds."""
-    for i in shared_outputs(body):
+    _copy_outputs(body, shared_outputs(body), names)
+
+
+def _step_numbers(loop: LoopView) -> list[int]:
+    return [i for i, value in enumerate(loop.body.outputs) if value is loop.iteration]
+
+
+def _copy_outputs(body: ir.Graph, positions: list[int], names: Names) -> None:
+    for i in positions:
         value = body.outputs[i]
         copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
         body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))

@@ -88,10 +88,11 @@ def test_what_a_scan_output_copies_is_found_outside(given, ops):
 def test_a_capture_of_unknown_rank_is_repeated_with_all_its_axes():
     text = """main (float[6] v, int64[k] shape, float[T, 2] xs) => (float[T, 3, 2] ys) {
         w = Reshape(v, shape)
-        ys = Scan <num_scan_inputs: int = 1, body: graph = body (x) => (y) { y = Identity(w) }> (xs)
+        ys = Scan <num_scan_inputs: int = 1, body: graph = body (x) => (float[3, 2] y) { y = Identity(w) }> (xs)
     }"""
     feeds = {"v": np.arange(6, dtype=np.float32), "shape": np.array([3, 2]), "xs": np.zeros((3, 2), np.float32)}
-    _, _ = split(text, feeds=feeds, numbers=False)
+    after, _ = split(text, feeds=feeds)
+    assert not loops_of(after)
 
 
 def test_an_outer_product_is_made_in_each_step():
@@ -133,3 +134,15 @@ def test_random_work_stays():
 def test_what_all_steps_copy_needs_no_budget_beyond_the_result():
     after, _ = split(scan("y = Exp(x)  a = Mul(x, h)  h_next = Tanh(a)", "y", states="h"), options=Options(memory_budget=8))
     assert "Exp" not in body_ops(after)
+
+
+@pytest.mark.parametrize(("steps", "hint", "moves"), [("5", {}, True), ("T", {}, False), ("T", {"T": 5}, True)])
+def test_a_stack_without_a_bound_is_refused_where_it_dwarfs_the_loops_own(steps, hint, moves):
+    text = f"""main (float[40] h0, float[{steps}, 40] xs) => (float[40] last) {{
+        last = Scan <num_scan_inputs: int = 1, body: graph = body (float[40] h, float[40] x) => (float[40] h_next) {{
+            zero = Constant <value_ints: ints = [0]> ()  a = Unsqueeze(x, zero)  one = Constant <value_ints: ints = [1]> ()
+            b = Unsqueeze(x, one)  c = Mul(a, b)  s = ReduceMax <keepdims: int = 0> (c, one)  h_next = Mul(s, h)
+        }}> (h0, xs)
+    }}"""
+    after, _ = split(text, options=Options(sizes=hint))
+    assert ("ReduceMax" not in body_ops(after)) == moves
