@@ -19,7 +19,7 @@ def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None
     assert target is not None
     source.remove(nodes)
     for node in nodes:
-        node.name = names.unshared(node.name)
+        node.name = names.unshared(node.name) if node.name else names.fresh(f"node_{node.op_type}")
         for value in node.outputs:
             if value.name:
                 value.name = names.unshared(value.name)

@@ -92,10 +92,11 @@ def has_rule(node: ir.Node) -> bool:
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
     """Emit ``call``'s operator for all steps at once and give its results, one for each output of the node.
 
-    A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. Where the answer is
-    NotApplicable, nothing that this call built is left in its builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``,
+    A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
+    operand's own value, or a constant (the Shape of a batched value is the same in every step). Where the answer is NotApplicable,
+    nothing that this call built is left in its builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``,
     ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``,
-    ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``.
+    ``EMPTY-STEPS``, ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
     """
     built = len(call.build.nodes)
     domain = _domain(call.node)

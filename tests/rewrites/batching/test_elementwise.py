@@ -38,7 +38,7 @@ BINARY = [
     *itertools.product(("Sum", "Mean", "Max", "Min", "Greater", "LessOrEqual"), (F32,)),
     *itertools.product(("And", "Or", "Xor"), (BOOL,)),
     *itertools.product(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), (I32,)),
-    ("Add", F16),
+    *(("Add", F16), ("Mod <fmod=1>", F32), ('BitShift <direction="LEFT">', "uint64")),
 ]
 RANKS = [(), (3,), (2, 3), (4, 2, 3), (1,), (0,), (1, 3)]
 
@@ -55,6 +55,7 @@ def test_one_operand_needs_no_rank() -> None:
 
 def test_later_activations() -> None:
     check([case(f"y = {op} (x)", x=steps(F32, 2, 3)) for op in ("Gelu", "BitCast <to=6>")], opset=26)
+    check([case("y = StringConcat (x, w)", x=steps("str", 3), w=same("str", 2, 3))], opset=20)
     check([case("y = Swish (x)", x=steps(F32, 2, 3)), case("y = Equal (x, w)", x=steps("str", 3), w=same("str", 2, 3))], opset=24)
 
 

@@ -14,6 +14,11 @@ def test_layer_normalization_over_trailing_axes() -> None:
     assert refusal(case("y = LayerNormalization (x, s)", x=steps(F32, 2, 3), s=steps(F32, 3))) == "BATCHED-STRUCTURE"
 
 
+def test_layer_normalization_without_mean() -> None:
+    one = case("y = SimplifiedLayerNormalization (x, s)", x=steps(F32, 2, 3), s=same(F32, 3))
+    check([one])
+
+
 def test_rms_normalization() -> None:
     check([case(f"y = RMSNormalization <axis={axis}> (x, s)", x=steps(F32, 2, 3), s=same(F32, 3)) for axis in (-1, 1)], opset=23)
 
@@ -44,8 +49,29 @@ def test_the_steps_are_merged_into_a_batch_axis(dims: list[int | str] | None) ->
         ),
         case("y = InstanceNormalization (x, s, b)", x=image(), s=same(F32, 3), b=same(F32, 3)),
         case("y = SpaceToDepth <blocksize=2> (x)", x=image()),
+        case("y = DepthToSpace <blocksize=2> (x)", x=steps(F32, 2, 4, 2, 3, dims=dims and ["N", 4, "H", "W"])),
+        case("y = LpPool <kernel_shape=[2, 2]> (x)", x=image()),
+        case("y = GlobalLpPool (x)", x=image()),
+        case('y = com.microsoft.FusedConv <activation="Relu"> (x, w)', x=image(), w=same(F32, 5, 3, 2, 2)),
     ]
     check(cases)
+
+
+def test_group_normalization() -> None:
+    one = case("y = GroupNormalization <num_groups=3> (x, s, b)", x=steps(F32, 2, 6, 4), s=same(F32, 6), b=same(F32, 6))
+    check([one], opset=21, empty=False)
+    assert refusal(one, opset=21, may_be_empty=True) == "EMPTY-STEPS"
+
+
+def test_integer_convolutions() -> None:
+    weights, scale, zero = same(U8, 5, 3, 2, 2), const(0.05, F32), const(3, U8)
+    image = steps(U8, *IMAGE, high=200)
+    check(
+        [
+            case("y = ConvInteger (x, w, z)", x=image, w=weights, z=zero),
+            case("y = QLinearConv (x, s, z, w, s, z, s, z)", x=image, w=weights, s=scale, z=zero),
+        ]
+    )
 
 
 def test_grids_share_the_batch_axis() -> None:
@@ -55,6 +81,8 @@ def test_grids_share_the_batch_axis() -> None:
 
 def test_what_depends_on_the_batch_axis_is_refused() -> None:
     assert refusal(case("y = Conv (x, w)", x=same(F32, *IMAGE), w=steps(F32, 5, 3, 2, 2))) == "BATCHED-STRUCTURE"
+    added = {"w": same(F32, 5, 3, 2, 2), "b": same(F32, 5), "a": same(F32, 2, 5, 3, 5)}
+    assert refusal(case("y = com.microsoft.FusedConv (x, w, b, a)", x=steps(F32, *IMAGE), **added)) == "NO-BATCHING-RULE"
     assert refusal(case("y, i = MaxPool <kernel_shape=[2, 2]> (x)", x=steps(F32, *IMAGE))) == "NO-BATCHING-RULE"
     stats = {"s": same(F32, 3), "b": same(F32, 3), "m": same(F32, 3), "v": const([1, 2, 3], F32)}
     trained = case("y, n, w = BatchNormalization <training_mode=1> (x, s, b, m, v)", x=steps(F32, *IMAGE), **stats)
@@ -91,6 +119,7 @@ def test_a_scale_of_each_step_becomes_a_scale_by_axis() -> None:
             case("y = QuantizeLinear (x, s)", x=steps(F32), s=given([[0.1], [0.02], [0.5]], F32, batched=True)),
             case("y = DequantizeLinear (x, s, z)", x=steps(U8, 2, 30), s=const([0.3], F32), z=steps(U8, 1)),
             case("y = DequantizeLinear (x, s)", x=steps(I8, 4), s=scale),
+            case("y = com.microsoft.DequantizeLinear (x, s, z)", x=steps(U8, 2, 3), s=scale, z=steps(U8)),
         ],
         exact=True,
     )
