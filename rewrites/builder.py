@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from rewrites.constants import ConstantPool
 from rewrites.inference import infer_node
+from rewrites.moving import node_graphs
 from rewrites.names import Names
 
 __all__ = ["Builder"]
@@ -102,5 +103,12 @@ class Builder:
     def discard(self, since: int = 0) -> None:
         """Detach the collected nodes, from number ``since`` on, from their inputs and forget them."""
         for node in reversed(self.nodes[since:]):
+            for graph in node_graphs(node):
+                for inner in graph.all_nodes():
+                    inner.resize_inputs(0)
             node.resize_inputs(0)
         del self.nodes[since:]
+
+    def another(self) -> "Builder":
+        """Give a new, empty Builder for the same model, such as one for the nodes of a body."""
+        return Builder(self.names, self._constants, self.opsets, self._ir_version)

@@ -6,6 +6,7 @@ The same table serves the time axis (work that leaves a loop), the batch axis of
 """
 
 from rewrites.batching.call import Call, Operand, Result
+from rewrites.batching.emission import Emission
 from rewrites.batching.table import batch, has_rule
 
-__all__ = ["Call", "Operand", "Result", "batch", "has_rule"]
+__all__ = ["Call", "Emission", "Operand", "Result", "batch", "has_rule"]

@@ -6,9 +6,10 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Operand
+from rewrites.builder import Builder
 from rewrites.spelling import axis_of, gather, unsqueeze
 
-__all__ = ["after_steps", "aligned", "axis_after_steps", "expanded", "lifted"]
+__all__ = ["after_steps", "aligned", "axis_after_steps", "expanded", "lifted", "repeated"]
 
 _NO_EXPAND_KERNEL = frozenset(
     {
@@ -59,13 +60,16 @@ def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value |
 
 def expanded(call: Call, index: int) -> ir.Value:
     """Give operand ``index`` with the steps as axis 0, copied for every step where it is the same in each."""
-    operand = call.operand(index)
+    return repeated(call.build, call.operand(index), call.steps)
+
+
+def repeated(b: Builder, operand: Operand, steps: ir.Value) -> ir.Value:
+    """Give ``operand`` with the steps as axis 0, copied for every step where it is the same in each."""
     if operand.batched:
         return operand.value
-    b = call.build
     if operand.inner.dtype in _NO_EXPAND_KERNEL:
-        first = b.op("ConstantOfShape", call.steps, value=ir.tensor(np.zeros(1, dtype=np.int64)))
+        first = b.op("ConstantOfShape", steps, value=ir.tensor(np.zeros(1, dtype=np.int64)))
         return gather(b, unsqueeze(b, operand.value, [0]), first, axis=0)
     tail = b.op("Shape", operand.value) if operand.rank is None else b.const([1] * operand.rank) if operand.rank else None
-    shape = call.steps if tail is None else b.op("Concat", call.steps, tail, axis=0)
+    shape = steps if tail is None else b.op("Concat", steps, tail, axis=0)
     return b.op("Expand", operand.value, shape)

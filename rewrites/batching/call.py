@@ -1,6 +1,6 @@
 """What a batching rule is given: the operator as it stands in the body, and its operands outside; and what it gives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,7 @@ class Call:
     ``steps``: the length of the extra axis as a one-element int64 tensor.
     ``may_be_empty``: whether there may be no steps at all (a Loop may make none; a Scan without steps fails anyway). Then only
     forms are taken that ORT also runs on empty tensors.
+    ``captured``: gives the operand for a value that graphs nested in ``node`` capture; by default it is the same in every step.
     """
 
     node: ir.Node
@@ -63,6 +64,7 @@ class Call:
     build: Builder
     steps: ir.Value
     may_be_empty: bool = False
+    captured: Callable[[ir.Value], Operand] | None = None
 
     @property
     def opset(self) -> int:

@@ -20,7 +20,7 @@ def random(call: Call) -> Sequence[Result]:
     raise call.refuse("RANDOM", "the operator draws random numbers in each step")
 
 
-@rule("If", "Loop", "Scan", "SequenceMap", refuses=True)
+@rule("SequenceMap", refuses=True)
 def control_flow(call: Call) -> Sequence[Result]:
-    """Control flow is taken away by rules of its own."""
+    """The sequences it maps over have no axis to put the steps on."""
     raise call.refuse("CONTROL-FLOW", "control flow inside the body")

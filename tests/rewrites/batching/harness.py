@@ -97,8 +97,10 @@ def check(cases: Sequence[Case], opset: int = 18, *, exact: bool = False, empty:
                 _compare(got, wanted, result, f"{owner.text} of {_shapes(owner)}, {count} steps, opset {opset}", exact)
 
 
-def refusal(one: Case, opset: int = 18, *, may_be_empty: bool = False, declared: Sequence[int] | None = None) -> str:
-    """Give the code with which the table refuses a case, and check that nothing is left behind."""
+def refusal(
+    one: Case, opset: int = 18, *, may_be_empty: bool = False, declared: Sequence[int] | None = None, because_of: str | None = None
+) -> str:
+    """Give the code with which the table refuses a case (or the operator in it named here), and check that nothing is left."""
     bodies = _bodies([one], opset)
     model, body, builder = _outer([one], bodies)
     call = dataclasses.replace(_call(0, one, model, next(iter(body.graph)), builder), may_be_empty=may_be_empty)
@@ -107,7 +109,7 @@ def refusal(one: Case, opset: int = 18, *, may_be_empty: bool = False, declared:
     before = list(builder.nodes)
     answer = batch(call)
     assert isinstance(answer, NotApplicable), "not refused"
-    assert call.node.op_type in answer.detail
+    assert (because_of or call.node.op_type) in answer.detail
     assert builder.nodes == before
     return answer.code
 
@@ -129,6 +131,8 @@ def _bodies(cases: Sequence[Case], opset: int) -> onnx.ModelProto:
         node.name = f"n{number}"
         for names in (node.input, node.output):
             names[:] = [f"{number}.{name}" if name else "" for name in names]
+        for inner in _nested_nodes(node):
+            inner.input[:] = [f"{number}.{name}" if name in one.args else name for name in inner.input]
         graph.node.append(node)
         for name, arg in one.args.items():
             if arg.constant:
@@ -142,6 +146,11 @@ def _bodies(cases: Sequence[Case], opset: int) -> onnx.ModelProto:
 
 def _declared(one: Case, arg: Arg) -> Sequence[int | str | None] | None:
     return None if one.unknown_rank else arg.dims if arg.dims is not None else arg.step_shape
+
+
+def _nested_nodes(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    inner = [one for attribute in node.attribute for one in attribute.g.node]
+    return inner + [deeper for one in inner for deeper in _nested_nodes(one)]
 
 
 def _imports(opset: int) -> list[onnx.OperatorSetIdProto]:
@@ -167,12 +176,13 @@ def _outer(cases: Sequence[Case], bodies: onnx.ModelProto) -> tuple[ir.Model, ir
 
 def _call(number: int, one: Case, model: ir.Model, node: ir.Node, builder: Builder) -> Call:
     values = {value.name: value for value in [*model.graph.inputs, *model.graph.initializers.values()]}
-    operands = tuple(
-        None if inner is None else Operand(values[inner.name], one.args[(inner.name or "").split(".")[1]].batched, inner)
-        for inner in node.inputs
-    )
-    first = next(operand.value for operand in operands if operand is not None and operand.batched)
-    return Call(node, operands, builder, shape_of(builder, first, 0))
+
+    def operand_of(inner: ir.Value) -> Operand:
+        return Operand(values[inner.name], one.args[(inner.name or "").split(".")[1]].batched, inner)
+
+    operands = tuple(None if inner is None else operand_of(inner) for inner in node.inputs)
+    first = next(values[f"{number}.{name}"] for name, arg in one.args.items() if arg.batched)
+    return Call(node, operands, builder, shape_of(builder, first, 0), captured=operand_of)
 
 
 def _batched(

@@ -122,7 +122,7 @@ def test_a_branch_stays_and_reads_what_left_before_it():
     assert reasons(report) == ["RECURRENCE"]
 
 
-def test_a_branch_without_a_recurrence_keeps_its_loop():
+def test_a_branch_taken_step_by_step_keeps_its_loop():
     text = scan(
         """s = ReduceSum <keepdims: int = 0> (x)  zero = Constant <value_float: float = 0.0> ()  c = Less(s, zero)
         d = If (c) <then_branch: graph = yes () => (float[3] t) { t = Exp(x) },
@@ -132,7 +132,7 @@ def test_a_branch_without_a_recurrence_keeps_its_loop():
     )
     after, report = split(text)
     assert body_ops(after) == ["If"]
-    assert reasons(report) == ["CONTROL-FLOW"]
+    assert reasons(report) == ["BATCHED-STRUCTURE"]
 
 
 INNER = """q = Exp(r)
