@@ -16,7 +16,7 @@ from rewrites.loops import is_loop, view
 from rewrites.loops.checks import label
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
-from rewrites.report import Fired, LoopReport, Reason, Report
+from rewrites.report import Fate, Fired, LoopReport, Reason, Report
 from rewrites.rules import ALWAYS
 
 __all__ = ["count_operators", "rewrite"]
@@ -134,10 +134,16 @@ class _Driver:
             if _REPORT in node.meta:
                 entry: LoopReport = node.meta[_REPORT]
                 entry.nodes_after += _size(view(node, self.ctx.opset).body)
-                entry.fate = "reduced" if entry.nodes_after < entry.nodes_before else "kept"
+                entry.fate = _fate(entry)
         for gone in self.report.loops:
             if gone.fate == "removed":
                 gone.reasons = []
+
+
+def _fate(entry: LoopReport) -> Fate:
+    if entry.nodes_after < entry.nodes_before:
+        return "reduced"
+    return "rewritten" if entry.fired else "kept"
 
 
 def _loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
@@ -147,7 +153,7 @@ def _loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
 def _with_paths(graph: ir.Graph, path: str) -> list[tuple[ir.Node, str]]:
     found: list[tuple[ir.Node, str]] = []
     for node in graph:
-        if not any(attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()):
+        if not is_loop(node) and not node_graphs(node):
             continue
         here = f"{path}/{node.op_type} {label(node)}"
         for inner in node_graphs(node):

@@ -7,6 +7,7 @@ the node and the field.
 __all__ = [
     "InvariantBroken",
     "MalformedLoop",
+    "MigrationError",
     "ModelFileError",
     "OptionError",
     "OrtscanError",
@@ -33,6 +34,10 @@ class UnsupportedModel(OrtscanError):
 
 class MalformedLoop(OrtscanError):
     """A Scan or Loop violates its operator's own definition."""
+
+
+class MigrationError(OrtscanError):
+    """A model cannot be written in the operator set asked for."""
 
 
 class InvariantBroken(OrtscanError):

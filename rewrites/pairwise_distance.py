@@ -35,9 +35,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     else:
         return NOTHING_HERE
     if not ctx.options.fast_math:
-        return NotApplicable(
-            "FAST-MATH", f"'{node.outputs[0].name}' is a pairwise distance, which fast_math makes one operator", silent=True
-        )
+        return NotApplicable("FAST-MATH", f"'{node.outputs[0].name}' is a pairwise distance, which fast_math makes one operator")
     rows, matrix, reverse = match
     total = node.outputs[0]
 
@@ -91,7 +89,7 @@ def _squared(node: ir.Node) -> ir.Value | None:
     if node.op_type == "ReduceSumSquare":
         return node.inputs[0]
     square = node.inputs[0].producer()
-    if node.op_type != "ReduceSum" or square is None:
+    if node.op_type != "ReduceSum" or square is None or square.domain != "":
         return None
     if square.op_type == "Pow" and const_scalar(square.inputs[1]) == 2:
         return square.inputs[0]
@@ -101,7 +99,7 @@ def _squared(node: ir.Node) -> ir.Value | None:
 def _row_of(value: ir.Value) -> ir.Value:
     """Look through an Unsqueeze of [D] to [1, D], which broadcasts just the same."""
     producer = value.producer()
-    if producer is not None and producer.op_type == "Unsqueeze" and producer.inputs[0] is not None:
+    if producer is not None and producer.op_type == "Unsqueeze" and producer.domain == "" and producer.inputs[0] is not None:
         dims = static_dims(value)
         if dims is not None and len(dims) == 2 and dims[0] == 1:
             return producer.inputs[0]

@@ -4,7 +4,17 @@ import onnx_ir as ir
 
 from rewrites.names import Names
 
-__all__ = ["replace_output", "replace_value", "take_over"]
+__all__ = ["can_copy", "replace_output", "replace_value", "take_over"]
+
+_SEQUENCES_SINCE = 14
+_OPTIONALS_SINCE = 16
+
+
+def can_copy(value: ir.Value, opset: int) -> bool:
+    """Whether an Identity of this opset takes ``value``: tensors always, sequences and optionals (or who knows what) later on."""
+    if isinstance(value.type, ir.TensorType):
+        return True
+    return opset >= (_SEQUENCES_SINCE if isinstance(value.type, ir.SequenceType) else _OPTIONALS_SINCE)
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 __all__ = ["Fired", "LoopReport", "Reason", "Report"]
 
-Fate = Literal["removed", "reduced", "kept"]
+Fate = Literal["removed", "reduced", "rewritten", "kept"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class LoopReport:
     ``where``: path of names from the main graph, such as ``main/Scan 'cell'``; ``kind``: Scan, Scan-8 or Loop.
     ``steps``: the trip count as a number or symbol, None where it is not known.
     ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
-    ``fate``: removed (no loop left), reduced (a smaller loop left), kept (as it was, up to normal form).
+    ``fate``: removed (no loop left), reduced (a smaller loop left), rewritten (another loop left, of no fewer nodes), kept
+    (as it was).
     ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
     ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
     """

@@ -1,6 +1,6 @@
 """The border between a caller's model and the ``onnx_ir.Model`` that passes work on."""
 
-from ortscan.modelio.functions import Inlining, inline_functions_with_loops
+from ortscan.modelio.functions import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.loaded import LoadedModel, restore_interface, retake_interface, settle_new_initializers, to_proto
 from ortscan.modelio.loading import ModelLike, load
@@ -14,6 +14,7 @@ __all__ = [
     "LoadedModel",
     "ModelLike",
     "give_back",
+    "inline_functions",
     "inline_functions_with_loops",
     "load",
     "restore_interface",

@@ -1,4 +1,4 @@
-"""Inlines model-local functions that hold a loop, and only those, so that rules find every loop in the main graph.
+"""Inlines some model-local functions; by default those that hold a loop, so that rules find every loop in the main graph.
 
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
@@ -8,6 +8,7 @@ nothing ever called stay. A function is kept, with the reason, where inlining wo
 else in the model's operator sets, it calls itself, or a call does not fit its definition.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import onnx
@@ -16,7 +17,7 @@ import onnx_ir as ir
 from ortscan.modelio.call import CannotInline, inline_call
 from rewrites.names import Names
 
-__all__ = ["Inlining", "inline_functions_with_loops"]
+__all__ = ["Inlining", "inline_functions", "inline_functions_with_loops"]
 
 _LOOPS = ("Scan", "Loop")
 _Id = tuple[str, str, str]
@@ -24,7 +25,7 @@ _Id = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Inlining:
-    """What became of the functions that hold a loop; names are ``domain::name`` or ``domain::name:overload``.
+    """What became of the functions to be inlined; names are ``domain::name`` or ``domain::name:overload``.
 
     ``kept`` pairs names with reasons; a function may be in both lists if only some of its calls could be inlined.
     """
@@ -34,11 +35,19 @@ class Inlining:
 
 
 def inline_functions_with_loops(model: ir.Model) -> Inlining:
-    """Inline in place. Every value gets a name that is unique in the main graph and all graphs in it; public names stay."""
+    """Inline the functions that hold a Scan or Loop, in place, as ``inline_functions`` does."""
+    return inline_functions(model, lambda function: any(_is_loop(node, model) for node in function.all_nodes()))
+
+
+def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool]) -> Inlining:
+    """Inline in place the functions that ``wanted_one`` names, and those that call one of them.
+
+    If anything is inlined, every value gets a name that is unique in the main graph and all graphs in it; public names stay.
+    """
     imports = dict(model.opset_imports)
     wanted: set[_Id] = set()
     kept: dict[_Id, str] = {}
-    for key in _with_loops(model):
+    for key in _with_callers(model, wanted_one):
         if reason := _obstacle(model, key, imports):
             kept[key] = reason
         else:
@@ -61,8 +70,8 @@ def inline_functions_with_loops(model: ir.Model) -> Inlining:
     return Inlining([_name(key) for key in inlined], [(_name(key), reason) for key, reason in kept.items()])
 
 
-def _with_loops(model: ir.Model) -> list[_Id]:
-    found = {key for key, function in model.functions.items() if any(_is_loop(node, model) for node in function.all_nodes())}
+def _with_callers(model: ir.Model, wanted_one: Callable[[ir.Function], bool]) -> list[_Id]:
+    found = {key for key, function in model.functions.items() if wanted_one(function)}
     while more := {key for key in model.functions.keys() - found if not found.isdisjoint(_callees(model, key))}:
         found |= more
     return [key for key in model.functions if key in found]

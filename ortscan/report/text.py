@@ -13,7 +13,7 @@ from rewrites.report import LoopReport, Report
 
 __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
 
-_STYLES = {"removed": "green", "reduced": "yellow", "kept": "red"}
+_STYLES = {"removed": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
 _WIDEST_CODE = 24
 

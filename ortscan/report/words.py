@@ -6,7 +6,12 @@ from rewrites.report import Fate, LoopReport, Report
 
 __all__ = ["headline", "loop_line", "plural", "size"]
 
-_FATES: dict[Fate, str] = {"removed": "no loop left", "reduced": "a smaller loop left", "kept": "as it was"}
+_FATES: dict[Fate, str] = {
+    "removed": "no loop left",
+    "reduced": "a smaller loop left",
+    "rewritten": "another loop left",
+    "kept": "as it was",
+}
 
 
 def plural(count: int, noun: str) -> str:

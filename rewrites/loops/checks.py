@@ -7,9 +7,7 @@ import onnx_ir as ir
 from rewrites.errors import MalformedLoop
 from rewrites.values import same_type
 
-__all__ = ["MISSING", "body_of", "check_body_values", "check_element_types", "int_list", "label", "malformed"]
-
-MISSING = 0
+__all__ = ["body_of", "check_body_values", "check_element_types", "int_list", "label", "malformed"]
 
 
 def label(node: ir.Node) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.loops.checks import MISSING, body_of, check_body_values, check_element_types, int_list, malformed
+from rewrites.loops.checks import body_of, check_body_values, check_element_types, int_list, malformed
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.values import dim_of, rank_of
 
@@ -58,10 +58,7 @@ class ScanView:
         operands = node.inputs[first:]
         if batched and not node.inputs:
             raise malformed(node, "inputs", "an opset-8 Scan needs sequence_lens (or an empty name) first")
-        attribute = node.attributes.get("num_scan_inputs")
-        scans = MISSING if attribute is None or attribute.type != ir.AttributeType.INT else attribute.as_int()
-        if not 1 <= scans <= len(operands):
-            raise malformed(node, "num_scan_inputs", f"is {scans or 'missing'}, but must be in 1..{len(operands)} (the inputs)")
+        scans = _count_of_scan_inputs(node, len(operands))
         count = len(operands) - scans
         outputs = len(node.outputs) - count
         if any(value is None for value in operands):
@@ -100,3 +97,14 @@ class ScanView:
             batched,
             node.inputs[0] if batched else None,
         )
+
+
+def _count_of_scan_inputs(node: ir.Node, operands: int) -> int:
+    attribute = node.attributes.get("num_scan_inputs")
+    if attribute is not None and attribute.type != ir.AttributeType.INT:
+        raise malformed(node, "num_scan_inputs", "is not an integer")
+    found = None if attribute is None else attribute.as_int()
+    if found is None or not 1 <= found <= operands:
+        given = "missing" if found is None else found
+        raise malformed(node, "num_scan_inputs", f"is {given}, but must be in 1..{operands} (the inputs)")
+    return found

@@ -5,7 +5,7 @@
 
 Conditions: the node reads nothing that changes from step to step and always gives the same result; in a Loop that might have no
 step at all it must also be unable to fail. Moves whole nested loops and branches too. A node that gives a body output leaves an
-Identity behind, so that each output has a node of its own.
+Identity behind, so that each output has a node of its own; it stays where the opset has no Identity for its type.
 """
 
 import onnx_ir as ir
@@ -14,6 +14,7 @@ from rewrites.context import Context
 from rewrites.dependence import cannot_fail, is_deterministic, reads, varying_values
 from rewrites.loops import Loop
 from rewrites.moving import move_before
+from rewrites.replace import can_copy
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
 __all__ = ["NAME", "check"]
@@ -29,7 +30,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if node.op_type == "Identity" and node.outputs[0].is_graph_output():
             continue
         free = not any(value in stays for value in reads(node))
-        if free and is_deterministic(node) and (loop.always_runs or cannot_fail(node)):
+        copied = all(can_copy(value, ctx.opset) for value in node.outputs if value.is_graph_output())
+        if free and copied and is_deterministic(node) and (loop.always_runs or cannot_fail(node)):
             moving.append(node)
         else:
             stays.update(node.outputs)

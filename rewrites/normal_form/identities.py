@@ -29,7 +29,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             source, copy = node.inputs[0], node.outputs[0]
             if source is None or (copy.is_graph_output() and not _source_may_return(node)):
                 continue
-            if source.shape is None and source.producer() is not None:
+            if source.shape is None and source.type is not None and source.producer() is not None:
                 source.shape = copy.shape
             replace_value(copy, source, ctx.names)
             remove_nodes([node])

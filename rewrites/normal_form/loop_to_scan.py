@@ -4,7 +4,8 @@
 
 Conditions: the trip count M is a constant of 1 or more (a Loop may have no step, a Scan may not), the condition never stops the
 loop, states are tensors whose shape provably stays the same, and the rank of each result is known. ``Gather(X, i)`` along axis 0
-of a value from outside becomes a scan input; where the counter is read otherwise it becomes a scan input over 0..M-1.
+of a value from outside becomes a scan input; where the counter is read otherwise it becomes a scan input over 0..M-1. A Gather of
+rows of strings stays a Gather: onnxruntime copies the first string of each row only, and a scan input would bring all.
 """
 
 from dataclasses import replace
@@ -21,15 +22,12 @@ from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.normal_form.steady_shapes import unsettled_shapes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import axis_of, gather, slice_axis, unsqueeze
+from rewrites.spelling import axis_of, count_up, gather, slice_axis, unsqueeze
 from rewrites.values import dim_of, rank_of
 
 __all__ = ["NAME", "check"]
 
 NAME = "loop-to-scan"
-
-_CONSTANT_COUNTS = 1 << 13
-_RANGE_SINCE = 11
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -71,7 +69,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
         replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
         if not scans or loop.iteration.uses() or loop.iteration.is_graph_output():
-            counts = _counts(build, steps)
+            counts = count_up(build, build.const([steps]))
             single = rank_of(loop.iteration) == 1
             loop.iteration.type, loop.iteration.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1] if single else [])
             scans.append(ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration))
@@ -92,8 +90,9 @@ def _reads_by_counter(node: ir.Node, index: int, loop: LoopView) -> bool:
     if node.op_type != "Gather" or node.domain != "" or index != 1 or node.graph is not loop.body:
         return False
     source = node.inputs[0]
-    scalar = rank_of(loop.iteration) in (0, None)
-    return source is not None and source.graph is not loop.body and axis_of(node, 0) == 0 and scalar and source.shape is not None
+    if source is None or source.graph is loop.body or source.shape is None or axis_of(node, 0) != 0:
+        return False
+    return rank_of(loop.iteration) in (0, None) and (source.dtype != ir.DataType.STRING or len(source.shape) == 1)
 
 
 def _source(node: ir.Node) -> ir.Value:
@@ -107,14 +106,7 @@ def _rows(build: Builder, source: ir.Value, steps: int) -> ir.Value:
     length = dim_of(source, 0)
     if isinstance(length, int):
         return source if length == steps else slice_axis(build, source, 0, 0, steps)
-    return gather(build, source, _counts(build, steps), 0)
-
-
-def _counts(build: Builder, steps: int) -> ir.Value:
-    if steps <= _CONSTANT_COUNTS or build.opset < _RANGE_SINCE:
-        return build.const(np.arange(steps, dtype=np.int64))
-    start, limit, delta = (build.const(np.array(number, np.int64)) for number in (0, steps, 1))
-    return build.op("Range", start, limit, delta)
+    return gather(build, source, count_up(build, build.const([steps])), 0)
 
 
 def _body_input(like: ir.Value, ctx: Context) -> ir.Value:

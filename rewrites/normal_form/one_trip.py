@@ -4,7 +4,7 @@
     ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
 
 Conditions: the trip count is the number 1; for a Loop also a condition that is constant true before the step. Never an opset-8
-Scan, whose body sees rows.
+Scan, whose body sees rows, nor a Loop that returns a sequence it was given, in an opset whose Identity cannot copy it.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput
 from rewrites.moving import move_before, remove_nodes
-from rewrites.replace import replace_value
+from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import squeeze, unsqueeze
 from rewrites.values import const_scalar, rank_of
@@ -39,6 +39,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
     if ctx.opset < _NEGATIVE_AXES_SINCE and any(part.axis < 0 for part in parts):
         return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
+    for state in loop.states:
+        returned = state.final is not None and state.final.is_graph_output() and state.next.producer() is None
+        if returned and not can_copy(state.initial, ctx.opset):
+            detail = f"the state '{state.inner.name}' is returned as it was given, which opset {ctx.opset} cannot copy"
+            return NotApplicable("LOOP-SEQUENCE", detail)
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()

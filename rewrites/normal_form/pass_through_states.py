@@ -3,14 +3,17 @@
     Scan(w, xs) body(w_in, x) => (Identity(w_in), f(w_in, x))    ->    Scan(xs) body(x) => f(w, x)
 
 Conditions: the body returns the state's own input, through Identity nodes at most. Final uses read the initial value. Never a
-state of an opset-8 Scan: its body sees one row of the batch, which no capture gives.
+state of an opset-8 Scan: its body sees one row of the batch, which no capture gives. Never a sequence or optional that the graph
+returns, in opsets whose Identity cannot copy it.
 """
+
+from dataclasses import replace
 
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.loops import Loop, rebuild, view
-from rewrites.replace import replace_value
+from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import through_identity
 
@@ -21,7 +24,7 @@ NAME = "pass-through-states"
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find states that no step changes."""
-    passengers = [state for state in loop.states if through_identity(state.next) is state.inner]
+    passengers = [state for state in loop.states if through_identity(state.next) is state.inner and _may_go(state, loop, ctx)]
     if not passengers:
         return NOTHING_HERE
     if loop.batched:
@@ -30,13 +33,28 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         )
 
     def edit() -> list[ir.Node]:
+        kept = [state for state in loop.states if state not in passengers]
+        lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
+        results = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
+        loop.body.outputs[:] = [*lead, *results]
         for state in passengers:
             replace_value(state.inner, state.initial, ctx.names)
             if state.final is not None:
                 replace_value(state.final, state.initial, ctx.names)
-        changed = view(loop.node, ctx.opset)  # a passenger that the body returned elsewhere too is another value there now
-        kept = [now for now, before in zip(changed.states, loop.states, strict=True) if before not in passengers]
-        return [rebuild(changed, ctx.names, states=kept)]
+        # a passenger that the body returns elsewhere too is another value there now
+        now = list(loop.body.outputs)
+        changed = replace(loop, condition_out=now.pop(0)) if isinstance(loop, LoopView) else loop
+        states = [replace(state, next=value) for state, value in zip(kept, now, strict=False)]
+        stacked = zip(loop.scan_outputs, now[len(kept) :], strict=True)
+        outputs = [replace(output, inner=value) for output, value in stacked]
+        return [rebuild(changed, ctx.names, states=states, scan_outputs=outputs)]
 
     names = ", ".join(f"'{state.inner.name}'" for state in passengers)
     return Patch(f"made the unchanged states {names} captures", edit)
+
+
+def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
+    """Whether what is returned in the state's place, if anything, can be a copy of its initial value."""
+    public = state.final is not None and state.final.is_graph_output()
+    returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
+    return not (public or returned) or can_copy(state.initial, ctx.opset)

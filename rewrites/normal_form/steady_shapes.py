@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.inference import infer_node
-from rewrites.loops import LoopView
+from rewrites.loops import LoopView, ScanView, is_loop, view
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import rank_of
@@ -22,16 +22,14 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | None:
     The values of the body have the shapes found then, else those they had. A declared shape proves nothing of a state, and counts
     for other values only where nothing can be inferred.
     """
-    values = [value for node in loop.body for value in node.outputs]
-    before = {value: value.shape for value in [*loop.body.inputs, *values]}
+    values = [value for node in loop.body.all_nodes() for value in node.outputs]
+    inputs = [value for graph in (loop.body, *loop.body.subgraphs()) for value in graph.inputs]
+    before = {value: value.shape for value in [*inputs, *values]}
     for value in values:
-        producer = value.producer()
-        if producer is not None and not node_graphs(producer):
-            value.shape = None
+        value.shape = None
     for state in loop.states:
         state.inner.shape = state.initial.shape
-    for node in loop.body:
-        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+    _infer(loop.body, ctx)
     refusal = _changing_state(loop)
     for value in values:
         value.shape = before[value] if value.shape is None else value.shape
@@ -44,6 +42,47 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | None:
     return refusal
 
 
+def _infer(graph: ir.Graph, ctx: Context) -> None:
+    """Infer the shapes in ``graph`` node by node; the results of a nested Loop stay open."""
+    for node in graph:
+        loop = view(node, ctx.opset) if is_loop(node) else None
+        if isinstance(loop, ScanView):
+            _infer_scan(loop, ctx)
+        elif loop is None and node.op_type == "If" and node.domain == "":
+            branches = node_graphs(node)
+            for branch in branches:
+                _infer(branch, ctx)
+            for value, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
+                value.shape = _common([one.shape for one in given])
+        elif loop is None:
+            infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+
+
+def _infer_scan(loop: ScanView, ctx: Context) -> None:
+    for state in loop.states:
+        state.inner.shape = state.initial.shape
+        if state.final is not None:
+            state.final.shape = state.initial.shape
+    for scan in loop.scan_inputs:
+        if scan.outer.shape is not None:
+            scan.inner.shape = ir.Shape([dim for i, dim in enumerate(scan.outer.shape.dims) if i != scan.axis])
+    _infer(loop.body, ctx)
+    for output in loop.scan_outputs:
+        if output.outer is not None and output.inner.shape is not None:
+            dims = list(output.inner.shape.dims)
+            axis = output.axis % (len(dims) + 1)
+            output.outer.shape = ir.Shape([*dims[:axis], loop.steps, *dims[axis:]])
+
+
+def _common(shapes: list[ir.Shape | None]) -> ir.Shape | None:
+    """Give what is known of a value that has one of ``shapes``."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
+        return None
+    columns = zip(*(shape.dims for shape in known), strict=True)
+    return ir.Shape([column[0] if all(_equal(column[0], dim) for dim in column) else None for column in columns])
+
+
 def _changing_state(loop: LoopView) -> NotApplicable | None:
     for state in loop.states:
         given, back = state.initial.shape, state.next.shape
@@ -54,9 +93,10 @@ def _changing_state(loop: LoopView) -> NotApplicable | None:
 
 
 def _provably_equal(one: ir.Shape, other: ir.Shape) -> bool:
-    if len(one) != len(other):
-        return False
-    return all(
-        left == right if isinstance(left, int) or isinstance(right, int) else left.value is not None and left.value == right.value
-        for left, right in zip(one.dims, other.dims, strict=True)
-    )
+    return len(one) == len(other) and all(map(_equal, one.dims, other.dims))
+
+
+def _equal(left: int | ir.SymbolicDimProtocol, right: int | ir.SymbolicDimProtocol) -> bool:
+    if isinstance(left, int) or isinstance(right, int):
+        return left == right
+    return left.value is not None and left.value == right.value

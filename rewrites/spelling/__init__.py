@@ -6,6 +6,8 @@ constant gives ``DYNAMIC``.
 
 from rewrites.spelling.axes import DYNAMIC, Dynamic, axes_are_input, axes_of, axis_of, int_operand, ints_operand, keepdims
 from rewrites.spelling.bounds import Bound, clip_bounds, dropout_is_identity
+from rewrites.spelling.choice import where
+from rewrites.spelling.counting import count_up
 from rewrites.spelling.emit import concat, gather, reduce, reshape, shape_of, slice_axis, split, squeeze, transpose, unsqueeze
 from rewrites.spelling.movement import PadSpec, SliceSpec, SplitSpec, pad_spec, perm_of, slice_spec, split_spec
 from rewrites.spelling.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
@@ -24,6 +26,7 @@ __all__ = [
     "axis_of",
     "clip_bounds",
     "concat",
+    "count_up",
     "dropout_is_identity",
     "gather",
     "int_operand",
@@ -43,4 +46,5 @@ __all__ = [
     "topk_spec",
     "transpose",
     "unsqueeze",
+    "where",
 ]

@@ -40,7 +40,18 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
             raise ValueError(f"Slice has no steps in opset {b.opset}")
         return b.op("Slice", x, axes=[axis], starts=[start], ends=[end])
     steps = None if step == 1 else b.const([step])
-    return b.op("Slice", x, b.const([start]), b.const([end]), b.const([axis]), steps)
+    return b.op("Slice", x, b.const([start]), _end(b, x, axis, end, step), b.const([axis]), steps)
+
+
+def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
+    """Give the end of a slice, in opset 10 one that only run time knows where the size of the axis is not known.
+
+    There, shape inference takes a slice between constants to be as long as such an axis, and onnxruntime shares buffers by that.
+    """
+    if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
+        return b.const([end])
+    length = b.op("Slice", b.op("Shape", x), b.const([axis]), b.const([axis + 1]), b.const([0]))
+    return b.op("Add", b.op("Sub", length, length), b.const([end]))
 
 
 def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outputs: int) -> tuple[ir.Value, ...]:

@@ -197,7 +197,8 @@ def test_einsum() -> None:
 def test_einsum_without_a_free_letter_is_refused() -> None:
     from string import ascii_letters
 
-    one = case(f'y = Einsum <equation="{ascii_letters}->"> (x)', x=steps(F32, *[1] * 52))
+    equation = f"{ascii_letters[:26]},{ascii_letters[26:]}->"
+    one = case(f'y = Einsum <equation="{equation}"> (x, w)', x=steps(F32, *[1] * 26), w=same(F32, *[1] * 26))
     assert refusal(one) == "NO-BATCHING-RULE"
 
 

@@ -1,0 +1,93 @@
+"""``migrate``: the same model in another opset."""
+
+import os
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.evaluate import evaluate
+from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions, load, restore_interface, save
+from ortscan.opsets import newest_opset, opset_number
+from ortscan.soundness import new_fault
+from rewrites.context import Context, Options
+from rewrites.errors import MigrationError
+from rewrites.migration import Migration, needs_inlining
+from rewrites.migration import migrate as write_in_opset
+from rewrites.prepare import name_free_dims, prepare, tidy
+
+__all__ = ["migrate", "migrate_loaded", "migrated"]
+
+
+def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str] | None = None) -> onnx.ModelProto | ir.Model:
+    """Give ``model`` in another opset, computing the same.
+
+    An opset-8 Scan becomes a Scan of today that works on all rows at once, or where an operator in it forbids that, row by row.
+
+    ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
+    as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
+    ``opset``: a number; ``latest``, the newest that the installed onnxruntime runs; or ``auto``, the newest to which all operators
+    of the model can be taken.
+    ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
+    for a path then refers to the external data beside the output instead of holding it.
+
+    Raises MigrationError where a node cannot be written in that opset, naming it, and OrtscanError where the model cannot be read,
+    holds a malformed loop, or the result cannot be written. Nothing is written then.
+    """
+    loaded, _ = migrated(model, opset)
+    if output is not None:
+        save(loaded, output)
+        if loaded.kind == "path":
+            return onnx.load(output, load_external_data=False)
+    return give_back(loaded)
+
+
+def migrated(model: ModelLike, opset: int | str) -> tuple[LoadedModel, Migration]:
+    """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it."""
+    if opset != "auto":
+        return _to(model, newest_opset() if opset == "latest" else opset_number(opset))
+    source = load(model).model.opset_imports.get("", 1)
+    obstacles: list[str] = []
+    for target in range(newest_opset(), source, -1):
+        try:
+            loaded, report = _to(model, target)
+        except MigrationError as error:
+            obstacles.append(f"opset {target} is out of reach: {error}")
+            continue
+        report.messages += obstacles[-1:]
+        return loaded, report
+    loaded, report = _to(model, source)
+    report.messages += obstacles[-1:]
+    return loaded, report
+
+
+def _to(model: ModelLike, target: int) -> tuple[LoadedModel, Migration]:
+    loaded = load(model)
+    report = migrate_loaded(loaded, target)
+    fault = new_fault(model, loaded) if report.source != target else None
+    if fault is not None:
+        raise MigrationError(f"the model cannot be taken from opset {report.source} to {target}: {fault}")
+    return loaded, report
+
+
+def migrate_loaded(loaded: LoadedModel, target: int) -> Migration:
+    """Take a loaded model to opset ``target`` in place.
+
+    Raises MigrationError or MalformedLoop; the model is then half migrated.
+    """
+    model = loaded.model
+    source = model.opset_imports.get("", 1)
+    if source == target:
+        return Migration(source, target, model.ir_version, model.ir_version)
+    inlined = inline_functions(model, lambda function: _has_old_scan(function) or needs_inlining(model, function, target))
+    name_free_dims(model)
+    ctx = Context.of(model, Options(), evaluate)
+    prepare(ctx)
+    report = write_in_opset(ctx, target)
+    tidy(ctx)
+    restore_interface(loaded)
+    report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]
+    return report
+
+
+def _has_old_scan(function: ir.Function) -> bool:
+    return function.opset_imports.get("", 1) < 9 and any(node.op_type == "Scan" for node in function.all_nodes())

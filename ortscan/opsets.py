@@ -1,0 +1,43 @@
+"""Which opsets there are: those whose operators onnx knows and which the installed onnxruntime accepts."""
+
+import functools
+
+import onnx
+
+from rewrites.errors import OptionError
+
+__all__ = ["newest_opset", "opset_number"]
+
+
+@functools.cache
+def newest_opset() -> int:
+    """Give the newest opset that the installed onnxruntime loads, by trying."""
+    from ortscan.evaluate import evaluate
+
+    for version in range(onnx.defs.onnx_opset_version(), 0, -1):
+        graph = onnx.helper.make_graph([onnx.helper.make_node("Shape", ["a"], ["b"])], "g", [], [_info()], [_one()])
+        model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", version)])
+        if evaluate(model) is not None:
+            return version
+    raise AssertionError("onnxruntime loads no opset at all")
+
+
+def _info() -> onnx.ValueInfoProto:
+    return onnx.helper.make_tensor_value_info("b", onnx.TensorProto.INT64, [1])
+
+
+def _one() -> onnx.TensorProto:
+    return onnx.helper.make_tensor("a", onnx.TensorProto.FLOAT, [1], [1.0])
+
+
+def opset_number(opset: int | str) -> int:
+    """Read an opset given as a number; raises OptionError for what is none, or is newer than onnxruntime runs."""
+    try:
+        number = int(opset)
+    except (TypeError, ValueError):
+        raise OptionError(f"opset must be a number, 'auto' or 'latest', not {opset!r}.") from None
+    if isinstance(opset, bool | float):
+        raise OptionError(f"opset must be a number, 'auto' or 'latest', not {opset!r}.")
+    if not 1 <= number <= newest_opset():
+        raise OptionError(f"opset must be in 1..{newest_opset()}, the newest the installed onnxruntime runs, not {number}.")
+    return number

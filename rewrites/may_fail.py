@@ -1,0 +1,67 @@
+"""Which operators may fail, or hang, because of the numbers they are given, shapes being what they were."""
+
+from collections.abc import Iterable, Set
+
+import onnx_ir as ir
+
+from rewrites.dependence import varying_values
+from rewrites.moving import node_graphs
+
+__all__ = ["may_fail_on_other_numbers"]
+
+_PLAIN = frozenset(
+    [
+        *("Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool"),
+        *("BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Celu", "Clip", "Concat"),
+        *("Constant", "Conv", "ConvTranspose", "Cos", "Cosh", "DepthToSpace", "DequantizeLinear", "DynamicQuantizeLinear"),
+        *("Einsum", "Elu", "Equal", "Erf", "Exp", "EyeLike", "Flatten", "Floor", "GRU", "Gelu", "Gemm", "GlobalAveragePool"),
+        *("GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization", "HardSigmoid", "HardSwish"),
+        *("Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LSTM", "LayerNormalization", "LeakyRelu"),
+        *("Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "MatMulInteger", "Max", "MaxPool"),
+        *("Mean", "MeanVarianceNormalization", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QLinearConv"),
+        *("QLinearMatMul", "QuantizeLinear", "RMSNormalization", "RNN", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Shrink"),
+        *("Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Sqrt", "Sub", "Sum"),
+        *("Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor"),
+    ]
+)
+_STRUCTURED = frozenset(
+    [
+        *("CumSum", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "ReduceL1", "ReduceL2", "ReduceLogSum"),
+        *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape"),
+        *("Resize", "Slice", "Split", "Squeeze", "Tile", "TopK", "Trilu", "Unsqueeze", "Upsample"),
+    ]
+)
+_INDEXED = frozenset({"Scatter", "ScatterElements", "ScatterND"})
+
+
+def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
+    """Give a node of ``body`` that may fail where ``seeds`` hold other numbers than it has been run with, or None.
+
+    Operators that divide integers, look something up, or take sizes, counts and conditions from numbers may; those that only
+    calculate give some number, NaN at worst. Operators of other domains are not known.
+    """
+    varying = varying_values(body, seeds)
+    return next((node for node in body if _may_fail(node, varying)), None)
+
+
+def _may_fail(node: ir.Node, varying: Set[ir.Value]) -> bool:
+    changed = [value is not None and value in varying for value in node.inputs]
+    if node_graphs(node):
+        return True
+    if not any(changed):
+        return False
+    if node.domain != "":
+        return True
+    if node.op_type in ("Div", "Mod", "Cast"):
+        source = node.inputs[1 if node.op_type != "Cast" else 0]
+        return (
+            source is None
+            or source.dtype is None
+            or not (source.dtype.is_floating_point() or node.op_type == "Cast")
+            or (source.dtype == ir.DataType.STRING)
+        )
+    if node.op_type in _STRUCTURED:
+        return any(changed[1:])
+    if node.op_type in _INDEXED:
+        return changed[1]
+    return node.op_type not in _PLAIN

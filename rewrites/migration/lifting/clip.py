@@ -1,0 +1,37 @@
+"""Clip's bounds become inputs in version 11: scalars of the type of the data.
+
+    Clip <min = 0, max = 6> (x)  ->  Clip (x, 0, 6)
+
+An absent bound is the least or greatest float32, so that a float64 needs it written out; for float32 and float16 it is what an
+absent input means.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.migration.step import Step
+
+__all__ = ["bounds_to_inputs"]
+
+_GREATEST = float(np.finfo(np.float32).max)
+
+
+def bounds_to_inputs(step: Step) -> Sequence[ir.Value] | None:
+    """Move ``min`` and ``max`` to the inputs."""
+    x, least, greatest = step.required(0), step.float_("min"), step.float_("max")
+    dtype = step.dtype()
+    if dtype == ir.DataType.DOUBLE:
+        least = -_GREATEST if least is None else least
+        greatest = _GREATEST if greatest is None else greatest
+    if not step.has("min") and not step.has("max") and dtype != ir.DataType.DOUBLE:
+        return None
+    bounds = [None if number is None else _bound(step, number, dtype) for number in (least, greatest)]
+    return step.like([x, *bounds], min=None, max=None)
+
+
+def _bound(step: Step, number: float, dtype: ir.DataType) -> ir.Value | None:
+    if abs(number) >= _GREATEST and dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16) and not np.isinf(number):
+        return None
+    return step.scalar(number, dtype)

@@ -1,0 +1,21 @@
+"""GridSample renames its modes in version 20.
+
+GridSample <mode = "bilinear"> (x, grid)  ->  GridSample <mode = "linear"> (x, grid)
+GridSample <mode = "bicubic"> (x, grid)   ->  GridSample <mode = "cubic"> (x, grid)
+"""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.migration.step import Step
+
+__all__ = ["NEW_MODES", "rename_mode"]
+
+NEW_MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+
+
+def rename_mode(step: Step) -> Sequence[ir.Value] | None:
+    """Give the mode its new name; the default keeps its meaning."""
+    mode = step.string("mode", "bilinear")
+    return step.like(mode=NEW_MODES.get(mode, mode)) if step.has("mode") else None

@@ -1,0 +1,37 @@
+"""Which operator changes in which version by more than its schema says, seen from above; ``plain_step`` does the rest."""
+
+from rewrites.migration.lifting import split as lifting_split
+from rewrites.migration.lowering import constant, inputs, modes, refused, softmax
+from rewrites.migration.step import Rule
+
+__all__ = ["LOWERING"]
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    ("BatchNormalization", 14): refused.not_in_training,
+    ("Clip", 11): inputs.bounds_to_attributes,
+    ("Constant", 12): constant.value_as_tensor,
+    ("DFT", 20): inputs.axis_of_dft_to_attribute,
+    ("Dropout", 12): inputs.ratio_to_attribute,
+    ("GridSample", 20): modes.old_mode,
+    ("GroupNormalization", 21): refused.refuse,
+    ("Hardmax", 13): softmax.last_axis,
+    ("LogSoftmax", 13): softmax.last_axis,
+    ("Pad", 11): inputs.pads_to_attributes,
+    ("ReduceSum", 13): inputs.axes_to_attribute,
+    ("Reshape", 14): modes.drop_allowzero,
+    ("Resize", 11): modes.drop_coordinates_of_resize,
+    ("RoiAlign", 16): modes.drop_coordinates_of_roi_align,
+    ("Scan", 9): refused.refuse,
+    ("ScatterElements", 11): modes.rename_scatter,
+    ("Slice", 10): inputs.operands_to_attributes,
+    ("Softmax", 13): softmax.last_axis,
+    ("Split", 13): lifting_split.sizes_to_attribute,
+    ("Split", 18): modes.drop_number,
+    ("Squeeze", 13): inputs.axes_to_attribute,
+    ("TopK", 10): inputs.k_to_attribute,
+    ("Unsqueeze", 13): inputs.axes_to_attribute,
+    **{(f"Reduce{name}", 18): inputs.axes_to_attribute for name in _REDUCTIONS},
+}
+"""(operator, version) -> the rule that takes it from there to the version before."""

@@ -1,0 +1,70 @@
+"""Writes a whole model in another opset: its operators node by node, and its opset-8 Scans as Scans of today."""
+
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.errors import MigrationError
+from rewrites.loops import is_loop
+from rewrites.migration.conversion import Conversion
+from rewrites.migration.ir_version import raise_ir_version
+from rewrites.migration.operators import convert_operators, is_left_standing
+from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
+from rewrites.moving import node_graphs
+
+__all__ = ["Migration", "migrate"]
+
+
+@dataclass
+class Migration:
+    """What became of a model.
+
+    ``source``, ``target``: its opset before and after; ``ir_before``, ``ir_after``: the version of its format.
+    ``conversions``: what became of its operators. ``scans``: what became of its opset-8 Scans. ``messages``: what else was done.
+    """
+
+    source: int
+    target: int
+    ir_before: int
+    ir_after: int
+    conversions: list[Conversion] = field(default_factory=list)
+    scans: list[LiftedScan] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+
+def migrate(ctx: Context, target: int) -> Migration:
+    """Write the model of ``ctx``, which has been prepared, in opset ``target``, in place.
+
+    Raises MigrationError or MalformedLoop where a node cannot be written so; the model is then half migrated.
+    """
+    model, source = ctx.model, ctx.opset
+    result = Migration(source, target, model.ir_version, model.ir_version)
+    scans = [node for node in _loops_inside_out(model.graph) if is_left_standing(node, source, target)]
+    _refuse_scans_in_functions(model, target)
+    result.conversions = convert_operators(model, target, ctx.names)
+    result.scans = [lift_scan_8(node, ctx) for node in scans]
+    raise_ir_version(model)
+    result.ir_after = model.ir_version
+    return result
+
+
+def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
+    for function in model.functions.values():
+        source = function.opset_imports.get("", target)
+        for node in function.all_nodes():
+            if is_left_standing(node, source, target):
+                label = node.name or node.outputs[0].name
+                raise MigrationError(
+                    f"Scan '{label}' of opset {source} is in the function {function.name}, which cannot be inlined."
+                )
+
+
+def _loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
+    found: list[ir.Node] = []
+    for node in graph:
+        for inner in node_graphs(node):
+            found.extend(_loops_inside_out(inner))
+        if is_loop(node):
+            found.append(node)
+    return found

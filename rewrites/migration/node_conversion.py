@@ -1,0 +1,116 @@
+"""Converts one node, step by step through the versions of its operator; what a step writes is converted onward in turn."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.constants import ConstantPool
+from rewrites.migration.element_types import check_types
+from rewrites.migration.lifting import LIFTING
+from rewrites.migration.lowering import LOWERING
+from rewrites.migration.plain_step import plain_step
+from rewrites.migration.step import Step
+from rewrites.migration.unconvertible import Unconvertible
+from rewrites.migration.versions import schema_of, since, versions_of
+from rewrites.names import Names
+from rewrites.replace import take_over
+
+__all__ = ["NodeConversion"]
+
+_IN_ORT_BEFORE = frozenset({"LayerNormalization", "ThresholdedRelu"})
+"""Operators that onnxruntime runs in opsets older than the one they entered, and that mean the same there."""
+
+
+class NodeConversion:
+    """Converts nodes from opset ``source`` to opset ``target``; one for each graph, or function, with opsets of its own."""
+
+    def __init__(self, source: int, target: int, names: Names, constants: ConstantPool, ir_version: int) -> None:
+        self._source = source
+        self._target = target
+        self._names = names
+        self._constants = constants
+        self._ir_version = ir_version
+
+    def convert(self, node: ir.Node) -> tuple[str, ...]:
+        """Convert ``node`` in its graph, and give the operators written in its place; none where it stays.
+
+        Raises Unconvertible.
+        """
+        pending, final = [(node, self._source)], [node]
+        while pending:
+            current, version = pending.pop()
+            step = self._step(current, version)
+            if step is None:
+                continue
+            at, replaced, results = step
+            if results is None:
+                pending.append((current, at))
+                continue
+            new = _splice(current, results, replaced.builder, self._names)
+            final[final.index(current) : final.index(current) + 1] = new
+            pending += [(one, replaced.written.get(one, at)) for one in new]
+        if self._target < self._source:
+            for one in final:
+                if (schema := schema_of(one.op_type, self._target)) is not None:
+                    check_types(one, schema)
+        return () if final == [node] else tuple(one.op_type for one in final)
+
+    def _step(self, node: ir.Node, version: int) -> tuple[int, Step, Sequence[ir.Value] | None] | None:
+        """Do the next step of ``node`` and give the opset it leads to; None where it has arrived."""
+        at = _next_version(node.op_type, version, self._target)
+        if at is None:
+            return None
+        old, new = schema_of(node.op_type, version), schema_of(node.op_type, at)
+        rule = LIFTING.get((node.op_type, at)) if at > version else LOWERING.get((node.op_type, since(node.op_type, version)))
+        step = Step(node, self._constants, Builder(self._names, self._constants, {"": at}, self._ir_version), self._target)
+        try:
+            if rule is not None:
+                results = rule(step)
+                if results is not None:
+                    return at, step, results
+            assert old is not None
+            assert new is not None
+            return at, step, plain_step(step, old, new)
+        except Unconvertible:
+            step.builder.discard()
+            raise
+
+
+def _next_version(op_type: str, version: int, target: int) -> int | None:
+    """Give the opset of the next step from ``version`` to ``target``, or None where there is none."""
+    known = versions_of(op_type)
+    if not known or version == target:
+        return None
+    if target < version:
+        here = since(op_type, version)
+        if here <= target:
+            return None
+        if here == known[0]:
+            raise Unconvertible(f"it exists since opset {here} only")
+        return here - 1
+    if version < known[0]:
+        if op_type in _IN_ORT_BEFORE:
+            return None
+        raise Unconvertible(f"onnx defines it from opset {known[0]} on, and what it meant before is not known")
+    return min((one for one in known if version < one <= target), default=None)
+
+
+def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
+    """Put the nodes of ``builder`` in the place of ``node``; ``results`` get its outputs' names, and one of them the node's own."""
+    new = list(builder.nodes)
+    builder.insert_before(node)
+    for old, result in zip(node.outputs, results, strict=False):
+        result.doc_string = old.doc_string
+        result.metadata_props.update(old.metadata_props)
+        result.meta.update(old.meta)
+        take_over(old, result, names)
+    heir = next((one for one in reversed(new) if one.op_type == node.op_type), new[-1])
+    name = node.name
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    heir.name = name
+    heir.doc_string = node.doc_string
+    for one in new:
+        one.metadata_props.update(node.metadata_props)
+    return new

@@ -1,0 +1,101 @@
+"""Converts every node of the standard domain to another opset, where it stands.
+
+    opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 26:  y = Squeeze (x, [0])
+
+Node by node, in the main graph, in all graphs nested in it and in the model-local functions: each keeps its name, its outputs
+their names, types and shapes. Most operators change by nothing but their version. The others have a rule for each version in
+which they changed (``lifting``, ``lowering``); steps are taken one version after the other. Constants that rules add are
+initializers of the main graph, or Constant nodes of the function.
+
+Never touched: nodes of other domains (the graphs in them are converted), calls of functions, operators onnx never defined, and a
+Scan of opset 8 on its way to a later opset, which is lifted elsewhere.
+"""
+
+from collections import Counter
+
+import onnx_ir as ir
+
+from rewrites.constants import ConstantPool
+from rewrites.errors import MigrationError
+from rewrites.migration.conversion import Conversion
+from rewrites.migration.function_constants import FunctionConstants
+from rewrites.migration.node_conversion import NodeConversion
+from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
+from rewrites.migration.versions import NEWEST, since
+from rewrites.names import Names
+
+__all__ = ["convert_operators", "is_left_standing", "needs_inlining"]
+
+_Kind = tuple[str, int, int, tuple[str, ...]]
+_SCAN_CHANGED = 9
+
+
+def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
+    """Convert ``model`` in place to opset ``target``, whose types and shapes have been inferred, and say what changed.
+
+    Raises:
+        MigrationError: a node cannot be converted; the model is then half converted, so work on a copy.
+    """
+    if not 1 <= target <= NEWEST:
+        raise MigrationError(f"opset {target} is not one of 1 to {NEWEST}, the opsets whose operators are known.")
+    counts: Counter[_Kind] = Counter()
+    constants = ConstantPool(model.graph, names)
+    if (source := model.opset_imports.get("")) is not None:
+        _convert(model.graph, source, target, names, constants, model, counts)
+        model.opset_imports[""] = target
+    for function in model.functions.values():
+        if (source := function.opset_imports.get("")) is not None:
+            _convert(function, source, target, names, FunctionConstants(function, names), model, counts)
+            function.opset_imports[""] = target
+    return [Conversion(*kind, count) for kind, count in sorted(counts.items())]
+
+
+def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
+    """Whether ``function`` holds a node that can only be converted where the function is called.
+
+    Its conversion needs the value of an attribute that is a parameter of the function, or a type or rank, which functions do not
+    declare. A function that cannot be converted for any other reason is left for ``convert_operators`` to refuse.
+    """
+    source = function.opset_imports.get("")
+    if source is None or source == target:
+        return False
+    function.sort()
+    copy = function.clone()
+    names = Names(ir.Model(ir.Graph([], [], nodes=[]), ir_version=model.ir_version, functions=[copy]))
+    try:
+        _convert(copy, source, target, names, FunctionConstants(copy, names), model, Counter())
+    except MigrationError as error:
+        return isinstance(error.__cause__, NotKnownHere)
+    return False
+
+
+def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
+    """Whether ``convert_operators`` leaves ``node`` in the spelling of ``source``: a batched Scan that has to be lifted."""
+    return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
+
+
+def _convert(
+    graph: ir.Graph | ir.Function,
+    source: int,
+    target: int,
+    names: Names,
+    constants: ConstantPool,
+    model: ir.Model,
+    counts: Counter[_Kind],
+) -> None:
+    if source == target:
+        return
+    conversion = NodeConversion(source, target, names, constants, model.ir_version)
+    for node in list(graph.all_nodes()):
+        if node.domain != "" or node.op_identifier() in model.functions or is_left_standing(node, source, target):
+            continue
+        op_type, name = node.op_type, node.name or (node.outputs[0].name if node.outputs else "")
+        try:
+            written = conversion.convert(node)
+        except Unconvertible as reason:
+            verb = "lifted" if target > source else "lowered"
+            raise MigrationError(f"{op_type} '{name}' cannot be {verb} from opset {source} to {target}: {reason}.") from reason
+        before, after = since(op_type, source), since(op_type, target)
+        if written or before != after:
+            counts[op_type, before, after, written] += 1
+    constants.drop_unused()

@@ -1,0 +1,72 @@
+"""Puts Scans of opset 9 or later in the place of one opset-8 Scan.
+
+    Scan-8(lens, h0 [B, H], xs [B, T, D])    ->    Scan(h0 [B, H], live [B, T], xs [B, T, D])  axes 1, body for all rows at once
+
+Conditions: none; where a body operator has no batching rule, rows are run one after the other, as onnxruntime runs an opset-8 Scan.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops import ScanView
+from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
+from rewrites.migration.scan_8.lengths import lengths_of, sizes_of
+from rewrites.migration.scan_8.row import make_row
+from rewrites.moving import remove_nodes
+from rewrites.normal_form.own_outputs import give_own_nodes
+from rewrites.not_applicable import NotApplicable
+from rewrites.replace import take_over
+from rewrites.values import const_scalar
+
+__all__ = ["LiftedScan", "lift_scan_8"]
+
+_SINCE = 8
+
+
+@dataclass(frozen=True)
+class LiftedScan:
+    """What became of an opset-8 Scan.
+
+    ``form``: ``one row``, ``batched`` or ``row by row``. ``lengths``: whether rows have lengths of their own. ``reason``: why the
+    rows are run one by one.
+    """
+
+    name: str
+    form: str
+    lengths: bool
+    reason: NotApplicable | None = None
+
+
+def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
+    """Lift ``node``, an opset-8 Scan whose body is already written in the opset of ``ctx``, 9 or later.
+
+    Raises MalformedLoop, with nothing changed, for a Scan that violates its definition or fails whatever it is fed.
+    """
+    loop = ScanView.of(node, _SINCE)
+    head = ctx.builder()
+    lengths = lengths_of(loop, head)
+    rows, _ = sizes_of(loop, head)
+    give_own_nodes(loop.body, ctx.names)
+    row = make_row(ScanView.of(node, _SINCE), lengths, head, ctx)
+    reason = None
+    if const_scalar(rows) == 1:
+        form, results = "one row", one_row(row, head)
+    else:
+        answer = batched(row, rows, head)
+        if isinstance(answer, NotApplicable):
+            form, reason, results = "row by row", answer, row_by_row(row, head, ctx, node.name or "Scan")
+        else:
+            form, results = "batched", answer
+            remove_nodes([row.node])
+    main = next(made for made in head.nodes if made.op_type == "Scan")
+    name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
+    main.doc_string = node.doc_string
+    main.metadata_props.update(node.metadata_props)
+    head.insert_before(node)
+    for (old, _), new in zip(row.results, results, strict=True):
+        take_over(old, new, ctx.names)
+    remove_nodes([node])
+    main.name = name
+    return LiftedScan(name or (main.outputs[0].name or ""), form, lengths is not None, reason)

@@ -1,0 +1,138 @@
+"""What a conversion rule is given: one node, the versions it goes from and to, and ways to read it and to write its successor."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.constants import ConstantPool
+from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
+from rewrites.values import const_array, rank_of
+
+__all__ = ["Rule", "Step"]
+
+_ALLOW_ZERO_SINCE = 14
+
+
+class Step:
+    """One step of one node: from one version of its operator to the next (or the one before).
+
+    ``builder`` writes the opset of the step; ``target`` is where the whole conversion goes; ``written`` holds the version of new
+    nodes that are already written in a later one than the step's.
+    """
+
+    def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
+        self.node = node
+        self._constants = constants
+        self.builder = builder
+        self.target = target
+        self.written: dict[ir.Node, int] = {}
+
+    def like(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
+        """Write the node again, on other inputs, with some attributes changed (None removes one)."""
+        return self.become(self.node.op_type, inputs, **changed)
+
+    def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
+        """Write the node again as another operator that takes its remaining attributes."""
+        node = self.node
+        keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
+        given = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
+        operands = node.inputs if inputs is None else inputs
+        return self.builder.node(op_type, operands, len(node.outputs), [*keep, *given], hint=node.outputs[0].name)
+
+    def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
+        """Give ``x`` the dimensions that the tensor ``shape`` holds, where a 0 means 0 from opset 14 on."""
+        if self.target < _ALLOW_ZERO_SINCE:
+            return self.builder.op("Reshape", x, shape)
+        later = Builder(self.builder.names, self._constants, {"": _ALLOW_ZERO_SINCE}, 8)
+        result = later.op("Reshape", x, shape, allowzero=1)
+        self.written.update(dict.fromkeys(later.nodes, _ALLOW_ZERO_SINCE))
+        self.builder.nodes += later.nodes
+        return result
+
+    def scalar(self, number: float, dtype: ir.DataType) -> ir.Value:
+        """Give a constant of rank 0 and of an element type."""
+        return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
+
+    def value(self, index: int) -> ir.Value | None:
+        """Give an input, or None where it is absent."""
+        return self.node.inputs[index] if index < len(self.node.inputs) else None
+
+    def required(self, index: int) -> ir.Value:
+        """Give an input the operator cannot do without."""
+        found = self.value(index)
+        if found is None:
+            raise Unconvertible(f"its input {index} is missing")
+        return found
+
+    def constant(self, index: int, what: str) -> np.ndarray | None:
+        """Give a constant input, or None where it is absent; it must be constant."""
+        found = self.value(index)
+        if found is None:
+            return None
+        array = const_array(found)
+        if array is None:
+            raise NotKnownHere(f"its {what} are not constant")
+        return array
+
+    def rank(self, index: int = 0) -> int | None:
+        """Give the rank of an input, or None where it is not known."""
+        return rank_of(self.required(index))
+
+    def known_rank(self, index: int = 0) -> int:
+        """Give the rank of an input; it must be known."""
+        rank = self.rank(index)
+        if rank is None:
+            raise NotKnownHere(f"the rank of its input {index} is not known")
+        return rank
+
+    def dtype(self, index: int = 0) -> ir.DataType:
+        """Give the element type of an input; it must be known."""
+        dtype = self.required(index).dtype
+        if dtype is None:
+            raise NotKnownHere(f"the element type of its input {index} is not known")
+        return dtype
+
+    def has(self, name: str) -> bool:
+        """Whether the node has an attribute."""
+        return name in self.node.attributes
+
+    def int_(self, name: str, default: int) -> int:
+        """Give an int attribute."""
+        found = self._attribute(name)
+        return default if found is None else found.as_int()
+
+    def float_(self, name: str) -> float | None:
+        """Give a float attribute, or None where it is absent."""
+        found = self._attribute(name)
+        return None if found is None else found.as_float()
+
+    def string(self, name: str, default: str) -> str:
+        """Give a string attribute."""
+        found = self._attribute(name)
+        return default if found is None else found.as_string()
+
+    def ints(self, name: str) -> list[int] | None:
+        """Give an ints attribute, or None where it is absent."""
+        found = self._attribute(name)
+        return None if found is None else list(found.as_ints())
+
+    def floats(self, name: str) -> list[float] | None:
+        """Give a floats attribute, or None where it is absent."""
+        found = self._attribute(name)
+        return None if found is None else list(found.as_floats())
+
+    def _attribute(self, name: str) -> ir.Attr | None:
+        found = self.node.attributes.get(name)
+        if found is not None and found.is_ref():
+            raise NotKnownHere(f"its attribute '{name}' is that of the function it stands in")
+        return found
+
+
+Rule = Callable[[Step], Sequence[ir.Value] | None]
+"""Writes a node in the next version of its operator and gives what stands for its outputs, or None where it may stay as it is.
+
+Raises Unconvertible.
+"""
