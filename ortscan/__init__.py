@@ -4,13 +4,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ortscan.api import explain, optimize, verify
+    from ortscan.migration import migrate
     from rewrites.errors import OrtscanError
 
-__all__ = ["OrtscanError", "explain", "optimize", "verify"]
+__all__ = ["OrtscanError", "explain", "migrate", "optimize", "verify"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"OrtscanError": "rewrites.errors", "explain": "ortscan.api", "optimize": "ortscan.api", "verify": "ortscan.api"}
+_HOMES = {
+    "OrtscanError": "rewrites.errors",
+    "explain": "ortscan.api",
+    "migrate": "ortscan.migration",
+    "optimize": "ortscan.api",
+    "verify": "ortscan.api",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
-from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions_with_loops, load, restore_interface, save
+from ortscan.lifting import Lifted, load_in_opset
+from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions_with_loops, restore_interface, save
 from ortscan.options import DEFAULT_MEMORY_BUDGET, rules_for, size_hints
 from ortscan.targets import target_named
 from rewrites.context import Context, Options
@@ -29,7 +30,7 @@ def optimize(
     model: ModelLike,
     *,
     target: str = "cpu",
-    opset: str = "auto",
+    opset: int | str = "auto",
     shapes: Shapes | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
@@ -43,7 +44,8 @@ def optimize(
     ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
     as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
     ``target``: where it will run, a name out of ``ortscan.targets.TARGETS``; ``onnx`` uses standard operators only.
-    ``opset``: ``auto`` or ``keep``; every rewrite is written for the opset the model has, which stays.
+    ``opset``: ``auto`` takes a model that holds a loop, and is older than opset 18, there first where that is sound: most rewrites
+    have their operators by then. ``keep`` stays in the opset of the model; a number takes it there, or raises MigrationError.
     ``shapes``: typical shapes of inputs, such as ``{"x": [64, 1, 128]}``, for cost decisions only.
     ``memory_budget``: bytes that one stacked temporary may take.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
@@ -107,7 +109,7 @@ def rewritten(
     model: ModelLike,
     *,
     target: str = "cpu",
-    opset: str = "auto",
+    opset: int | str = "auto",
     shapes: Shapes | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
@@ -124,26 +126,34 @@ def rewritten(
     """
     chosen = target_named(target)
     rules = rules_for(passes, skip)
-    if opset not in ("auto", "keep"):
-        raise OptionError(f"opset must be 'auto' or 'keep', not '{opset}'.")
     if stop_after is not None and stop_after < 0:
         raise OptionError(f"stop_after must be 0 or more, not {stop_after}.")
-    loaded = load(model)
-    messages = _inline(loaded.model)
-    if not has_loops(loaded.model):
-        counted = count_operators(loaded.model.graph)
-        return loaded, Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
-    name_free_dims(loaded.model)
-    hints = size_hints(loaded.model, shapes)
-    options = Options(memory_budget, hints, fast_math=fast_math, domains=chosen.domains)
-    ctx = Context.of(loaded.model, options, evaluate)
-    prepare(ctx)
-    report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
-    tidy(ctx)
-    restore_interface(loaded)
-    report.operators_after = count_operators(loaded.model.graph)
-    report.target, report.messages = target, messages
-    return loaded, report
+
+    def attempt(lifted: Lifted) -> Report:
+        model = lifted.loaded.model
+        messages = lifted.messages + _inline(model)
+        if not has_loops(model):
+            counted = count_operators(model.graph)
+            return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
+        name_free_dims(model)
+        hints = size_hints(model, shapes)
+        options = Options(memory_budget, hints, fast_math=fast_math, domains=chosen.domains)
+        ctx = Context.of(model, options, evaluate)
+        prepare(ctx)
+        report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
+        tidy(ctx)
+        restore_interface(lifted.loaded)
+        report.operators_after = count_operators(model.graph)
+        report.target, report.messages = target, messages
+        return report
+
+    lifted = load_in_opset(model, opset)
+    report = attempt(lifted)
+    if lifted.migration is not None and not lifted.needed and not report.changed:
+        lifted = load_in_opset(model, "keep")
+        report = attempt(lifted)
+    report.migrated = lifted.migration is not None and lifted.migration.source != lifted.migration.target
+    return lifted.loaded, report
 
 
 def _inline(model: ir.Model) -> list[str]:

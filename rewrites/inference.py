@@ -107,7 +107,7 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
         found = onnx.shape_inference.infer_node_outputs(
             schema, ir.serde.serialize_node(node), types, data, opset_imports=imports, ir_version=ir_version
         )
-    except onnx.shape_inference.InferenceError:
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
         return
     for value in node.outputs:
         proto = found.get(value.name or "")

@@ -58,7 +58,7 @@ class Report:
     """The outcome of one run over a model.
 
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
-    ``messages``: facts about the whole model, such as functions that were inlined.
+    ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -68,11 +68,12 @@ class Report:
     messages: list[str] = field(default_factory=list)
     target: str = "cpu"
     opset: int = 0
+    migrated: bool = False
 
     @property
     def changed(self) -> bool:
-        """Whether any patch was applied."""
-        return bool(self.patches)
+        """Whether any patch was applied, or the model taken to another opset."""
+        return bool(self.patches) or self.migrated
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:

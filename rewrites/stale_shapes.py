@@ -6,48 +6,74 @@ not be made from those.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 __all__ = ["forget_stale_shapes"]
 
 
+@dataclass(frozen=True)
+class _State:
+    """A Loop's state: ``inner`` as the body sees it, ``given`` what it gets, before the first step and after each."""
+
+    loop: ir.Node
+    inner: ir.Value
+    given: tuple[ir.Value | None, ir.Value]
+
+
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], object]) -> None:
     """Take away the declared shapes of node results, bodies included, that ``infer`` contradicts where it is not told them.
 
-    The same for the states of Loops, where a step would give another shape than it was declared to get. All other shapes are as
-    they were declared afterwards; what ``infer`` found is forgotten.
+    The same for the states of Loops, where a step would give another shape than it was declared to get; in such a Loop, what
+    ``infer`` does not confirm goes too. All other shapes are as they were declared afterwards; what ``infer`` found is forgotten.
     """
     results = [value for node in graph.all_nodes() for value in node.outputs]
-    loops = [node for node in graph.all_nodes() if node.op_type == "Loop" and node.domain == ""]
+    states = [state for node in graph.all_nodes() for state in _states(node)]
     declared = {value: value.shape for value in results}
-    if not loops and not any(shape is not None for shape in declared.values()):
+    if not states and not any(shape is not None for shape in declared.values()):
         return
-    states = [state for node in loops for state in _states(node)]
-    shapes = {inner: inner.shape for inner, _ in states}
+    shapes = {state.inner: state.inner.shape for state in states}
+    lying: set[ir.Node] = set()
     for _ in range(len(states) + 1):
         for value in results:
             value.shape = None
         infer()
         declared = {value: None if _differs(value, shape) else shape for value, shape in declared.items()}
-        wrong = {inner for inner, given in states if any(_differs(value, shapes[inner]) for value in given)}
-        shapes |= dict.fromkeys(wrong)
+        wrong = [state for state in states if _is_wrong(state, shapes[state.inner], lying)]
+        lying.update(state.loop for state in wrong)
+        shapes |= dict.fromkeys(state.inner for state in wrong)
         for inner, shape in shapes.items():
             inner.shape = shape
         if not wrong:
             break
+    within = {value for loop in lying for body in _bodies(loop) for node in body.all_nodes() for value in node.outputs}
     for value, shape in declared.items():
-        value.shape = shape
+        value.shape = None if value in within and not _confirms(value, shape) else shape
 
 
-def _states(node: ir.Node) -> list[tuple[ir.Value, list[ir.Value | None]]]:
-    """Give each state of a Loop, as its body sees it, with the values it gets; a malformed Loop is refused later, not here."""
-    body = node.attributes.get("body")
-    if body is None or body.is_ref() or body.type != ir.AttributeType.GRAPH:
+def _states(node: ir.Node) -> list[_State]:
+    """Give the states of a Loop; a malformed one is refused later, not here."""
+    if node.op_type != "Loop" or node.domain != "":
         return []
-    graph = body.as_graph()
-    given = zip(graph.inputs[2:], node.inputs[2:], graph.outputs[1:], strict=False)
-    return [(inner, [initial, back]) for inner, initial, back in given]
+    found = []
+    for body in _bodies(node):
+        given = zip(body.inputs[2:], node.inputs[2:], body.outputs[1:], strict=False)
+        found += [_State(node, inner, (initial, back)) for inner, initial, back in given]
+    return found
+
+
+def _bodies(node: ir.Node) -> list[ir.Graph]:
+    body = node.attributes.get("body")
+    return [] if body is None or body.is_ref() or body.type != ir.AttributeType.GRAPH else [body.as_graph()]
+
+
+def _is_wrong(state: _State, declared: ir.Shape | None, lying: set[ir.Node]) -> bool:
+    if declared is None:
+        return False
+    if any(_differs(value, declared) for value in state.given):
+        return True
+    return state.loop in lying and not _confirms(state.given[1], declared)
 
 
 def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
@@ -58,3 +84,7 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
         return True
     pairs = zip(found.dims, declared.dims, strict=True)
     return any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs)
+
+
+def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:
+    return value.shape is not None and declared is not None and list(value.shape.dims) == list(declared.dims)

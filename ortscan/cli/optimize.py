@@ -6,9 +6,10 @@ import sys
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_npz, check_readable, check_report, check_writable, size_of_model, size_of_source
 from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, checking, rewriting
+from ortscan.cli.output import add_output, output_of
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
-from rewrites.errors import OptionError, VerificationFailed
+from rewrites.errors import VerificationFailed
 
 __all__ = ["add", "run"]
 
@@ -21,11 +22,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Take the loops out of a model, compare both on onnxruntime, and write the result if they agree.",
     )
     parser.add_argument("model", metavar="IN", help="the model to rewrite")
-    parser.add_argument("output", metavar="OUT", nargs="?", help="where to write the result")
-    parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="the same as OUT")
-    parser.add_argument("--dry-run", action="store_true", help="do everything but write the model")
+    add_output(parser)
     parser.add_argument("--strict", action="store_true", help="if nothing changed, write nothing and exit with 4")
-    parser.add_argument("--save-as-external-data", action="store_true", help="keep the weights in a file beside the model")
     add_report(parser)
     add_rewriting(parser).add_argument("--list-passes", action=ListPasses, help="list the passes and stop")
     add_checking(parser).add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
@@ -38,7 +36,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    output = _output(args)
+    output = output_of(args)
     check_readable(args.model)
     if args.inputs is not None:
         check_npz(args.inputs)
@@ -47,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     check_report(args.report, args.model, output)
 
     from ortscan import api
-    from ortscan.cli.show import Outcome, Sizes, show_outcome
+    from ortscan.cli.show import Outcome, show_outcome
+    from ortscan.cli.written import Sizes
     from ortscan.modelio import save
 
     with working(f"rewriting {args.model}", args.quiet) as step:
@@ -73,12 +72,3 @@ def run(args: argparse.Namespace) -> int:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)
         return ExitCode.UNCHANGED
     return ExitCode.OK
-
-
-def _output(args: argparse.Namespace) -> str | None:
-    if args.output is not None and args.output_option is not None:
-        raise OptionError("The output is given twice: as OUT and with -o.")
-    output: str | None = args.output if args.output is not None else args.output_option
-    if output is None and not args.dry_run:
-        raise OptionError("There is nowhere to write to: give OUT, or --dry-run to write nothing.")
-    return None if args.dry_run else output

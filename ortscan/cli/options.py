@@ -19,9 +19,9 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     group.add_argument(
         "--opset",
-        choices=("auto", "keep"),
         default="auto",
-        help="keep: the result has the opset of IN; auto (default): it may have a later one",
+        metavar="auto|keep|N",
+        help="auto (default): take a model older than opset 18 there first; keep: stay in its opset; or an opset",
     )
     add_shape(group)
     group.add_argument(

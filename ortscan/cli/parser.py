@@ -2,7 +2,7 @@
 
 import argparse
 
-from ortscan.cli import explain, optimize, verify
+from ortscan.cli import explain, migrate, optimize, verify
 from ortscan.cli.version import VersionAction
 
 __all__ = ["build_parser"]
@@ -18,6 +18,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and what it runs on")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     optimize.add(verbs)
+    migrate.add(verbs)
     explain.add(verbs)
     verify.add(verbs)
     return parser

@@ -3,33 +3,23 @@
 import argparse
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ortscan import __version__
 from ortscan.cli.console import stdout_console
+from ortscan.cli.written import Sizes, print_json, verified, written
 from ortscan.report import html, text
-from ortscan.report.as_json import dump, report_dict
-from ortscan.report.plain import one_line
+from ortscan.report.as_json import report_dict
 from ortscan.report.tables import safe
 from ortscan.report.verification_text import verification_tables
-from ortscan.report.words import headline, size
+from ortscan.report.words import headline
 from rewrites.report import Report
 
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification
 
-__all__ = ["Outcome", "Sizes", "show_explanation", "show_outcome", "show_verification"]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """A written file, and the bytes of the model before and after, external data included."""
-
-    path: str
-    before: int
-    after: int
+__all__ = ["Outcome", "show_explanation", "show_outcome", "show_verification"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +34,10 @@ class Outcome:
 def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
     """Show the tables, a line on the verification and one on the file."""
     report = outcome.report
-    facts = [_verified(outcome.verification), _written(args, outcome)]
+    facts = [verified(outcome.verification), written(args, outcome.written)]
     _write_page(args.report, report, args.model, facts)
     if args.json:
-        _print_json(
+        print_json(
             input=args.model,
             output=asdict(outcome.written) if outcome.written else None,
             report=report_dict(report),
@@ -73,7 +63,7 @@ def show_explanation(args: argparse.Namespace, report: Report) -> None:
     """Show every loop in full."""
     _write_page(args.report, report, args.subject, [])
     if args.json:
-        _print_json(input=args.subject, report=report_dict(report))
+        print_json(input=args.subject, report=report_dict(report))
         return
     console = stdout_console(args.no_color)
     console.print(text.explanation(report))
@@ -84,28 +74,12 @@ def show_explanation(args: argparse.Namespace, report: Report) -> None:
 def show_verification(args: argparse.Namespace, verification: "Verification") -> None:
     """Show the outcome, and with ``-v`` every output and case."""
     if args.json:
-        _print_json(before=args.before, after=args.after, verification=verification.to_dict())
+        print_json(before=args.before, after=args.after, verification=verification.to_dict())
         return
     console = stdout_console(args.no_color)
-    console.print(safe(_verified(verification)))
+    console.print(safe(verified(verification)))
     if args.verbose:
         console.print(Text(), verification_tables(verification), sep="\n")
-
-
-def _verified(verification: "Verification | None") -> str:
-    if verification is None:
-        return "not verified (--no-verify)"
-    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
-
-
-def _written(args: argparse.Namespace, outcome: Outcome) -> str:
-    if outcome.written is None:
-        return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
-    return f"wrote {outcome.written.path}: {size(outcome.written.after)}, before {size(outcome.written.before)}"
-
-
-def _print_json(**document: Any) -> None:
-    print(dump({"ortscan": __version__, **document}))
 
 
 def _write_page(path: str | None, report: Report, title: str, facts: list[str]) -> None:

@@ -5,6 +5,7 @@ where it is the same in every step. Bodies nested in nodes have an emission of t
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -53,6 +54,9 @@ class Emission:
     def add(self, node: ir.Node) -> NotApplicable | None:
         """Emit ``node`` for all steps; gives the reason where it cannot be."""
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
+        if node.op_type == "Identity" and node.domain == "" and operands[0] is not None:
+            self.known[node.outputs[0]] = replace(operands[0], inner=node.outputs[0])
+            return None
         if not node_graphs(node) and not any(operand is not None and operand.batched for operand in operands):
             copies = self.build.like(node, [None if operand is None else operand.value for operand in operands])
             for value, copy in zip(node.outputs, copies, strict=True):

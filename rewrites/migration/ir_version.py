@@ -16,9 +16,7 @@ _UNLISTED_SINCE = 4
 
 def raise_ir_version(model: ir.Model) -> None:
     """Raise the IR version of ``model`` to the least its operator sets and its functions allow."""
-    least = onnx.helper.find_min_ir_version_for(
-        [onnx.helper.make_opsetid(domain, version) for domain, version in model.opset_imports.items()], ignore_unknown=True
-    )
+    least = max(_least(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
     if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
         least = max(least, _UNLISTED_SINCE)
     if model.ir_version >= least:
@@ -28,3 +26,11 @@ def raise_ir_version(model: ir.Model) -> None:
             for value in [value for value in graph.inputs if value.is_initializer()]:
                 graph.inputs.remove(value)
     model.ir_version = least
+
+
+def _least(domain: str, version: int) -> int:
+    """Give the IR version of the first release that had this operator set; the oldest where onnx does not know."""
+    try:
+        return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
+    except ValueError:
+        return 1

@@ -12,7 +12,7 @@ from rewrites.migration.lowering import LOWERING
 from rewrites.migration.plain_step import plain_step
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
-from rewrites.migration.versions import schema_of, since, versions_of
+from rewrites.migration.versions import schema_of, since, spelt_alike, versions_of
 from rewrites.names import Names
 from rewrites.replace import take_over
 
@@ -43,38 +43,37 @@ class NodeConversion:
             step = self._step(current, version)
             if step is None:
                 continue
-            at, replaced, results = step
-            if results is None:
+            at, written, results = step
+            if written is None or results is None:
                 pending.append((current, at))
                 continue
-            new = _splice(current, results, replaced.builder, self._names)
+            new = _splice(current, results, written.builder, self._names)
             final[final.index(current) : final.index(current) + 1] = new
-            pending += [(one, replaced.written.get(one, at)) for one in new]
+            pending += [(one, written.written.get(one, at)) for one in new]
         if self._target < self._source:
             for one in final:
                 if (schema := schema_of(one.op_type, self._target)) is not None:
                     check_types(one, schema)
         return () if final == [node] else tuple(one.op_type for one in final)
 
-    def _step(self, node: ir.Node, version: int) -> tuple[int, Step, Sequence[ir.Value] | None] | None:
-        """Do the next step of ``node`` and give the opset it leads to; None where it has arrived."""
-        at = _next_version(node.op_type, version, self._target)
+    def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Sequence[ir.Value] | None] | None:
+        """Do the next step of ``node`` and give the opset it leads to, and what was written; None where it has arrived."""
+        op_type = node.op_type
+        at = _next_version(op_type, version, self._target)
         if at is None:
             return None
-        old, new = schema_of(node.op_type, version), schema_of(node.op_type, at)
-        rule = LIFTING.get((node.op_type, at)) if at > version else LOWERING.get((node.op_type, since(node.op_type, version)))
+        rule = LIFTING.get((op_type, at)) if at > version else LOWERING.get((op_type, since(op_type, version)))
+        if rule is None and spelt_alike(op_type, version, at):
+            return at, None, None
         step = Step(node, self._constants, Builder(self._names, self._constants, {"": at}, self._ir_version), self._target)
         try:
-            if rule is not None:
-                results = rule(step)
-                if results is not None:
-                    return at, step, results
-            assert old is not None
-            assert new is not None
-            return at, step, plain_step(step, old, new)
+            results = None if rule is None else rule(step)
+            if results is None:
+                results = plain_step(step, schema_of(op_type, version), schema_of(op_type, at))
         except Unconvertible:
             step.builder.discard()
             raise
+        return at, step, results
 
 
 def _next_version(op_type: str, version: int, target: int) -> int | None:
@@ -86,7 +85,7 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
         here = since(op_type, version)
         if here <= target:
             return None
-        if here == known[0]:
+        if here == known[0] and (op_type, here) not in LOWERING:
             raise Unconvertible(f"it exists since opset {here} only")
         return here - 1
     if version < known[0]:

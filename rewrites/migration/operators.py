@@ -38,6 +38,8 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
     """
     if not 1 <= target <= NEWEST:
         raise MigrationError(f"opset {target} is not one of 1 to {NEWEST}, the opsets whose operators are known.")
+    for function in model.functions.values():
+        _check_compatible(model, function)
     counts: Counter[_Kind] = Counter()
     constants = ConstantPool(model.graph, names)
     if (source := model.opset_imports.get("")) is not None:
@@ -56,14 +58,8 @@ def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
     Its conversion needs the value of an attribute that is a parameter of the function, or a type or rank, which functions do not
     declare. A function that cannot be converted for any other reason is left for ``convert_operators`` to refuse.
     """
-    source = function.opset_imports.get("")
-    if source is None or source == target:
-        return False
-    function.sort()
-    copy = function.clone()
-    names = Names(ir.Model(ir.Graph([], [], nodes=[]), ir_version=model.ir_version, functions=[copy]))
     try:
-        _convert(copy, source, target, names, FunctionConstants(copy, names), model, Counter())
+        _try_out(model, function, target)
     except MigrationError as error:
         return isinstance(error.__cause__, NotKnownHere)
     return False
@@ -72,6 +68,39 @@ def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
 def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
     """Whether ``convert_operators`` leaves ``node`` in the spelling of ``source``: a batched Scan that has to be lifted."""
     return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
+
+
+def _check_compatible(model: ir.Model, function: ir.Function) -> None:
+    """Raise MigrationError where an operator of ``function`` reads otherwise in the model's opset than in its own.
+
+    ONNX does not allow that, and onnxruntime takes such a node as the model's opset has it.
+    """
+    ours, theirs = model.opset_imports.get(""), function.opset_imports.get("")
+    if ours is None or theirs is None or ours == theirs:
+        return
+    name = f"{function.domain}::{function.name}"
+    try:
+        tried = _try_out(model, function, ours)
+    except MigrationError as error:
+        raise MigrationError(f"The function '{name}' is of opset {theirs}, and does not fit the model's {ours}: {error}") from error
+    for op_type, _, _, written in tried:
+        if written:
+            raise MigrationError(
+                f"The function '{name}' is of opset {theirs}, and its {op_type} means something else in the model's {ours}."
+            )
+
+
+def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
+    """Convert a copy of ``function``, whose nodes get sorted, and give what was converted."""
+    counts: Counter[_Kind] = Counter()
+    source = function.opset_imports.get("")
+    if source is None or source == target:
+        return counts
+    function.sort()
+    copy = function.clone()
+    names = Names(ir.Model(ir.Graph([], [], nodes=[]), ir_version=model.ir_version, functions=[copy]))
+    _convert(copy, source, target, names, FunctionConstants(copy, names), model, counts)
+    return counts
 
 
 def _convert(

@@ -22,8 +22,10 @@ __all__ = ["plain_step"]
 _LEGACY = frozenset({"consumed_inputs"})
 
 
-def plain_step(step: Step, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> Sequence[ir.Value] | None:
+def plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Sequence[ir.Value] | None:
     """Write the node of schema ``old`` for schema ``new``, or give None where nothing needs to change."""
+    assert old is not None
+    assert new is not None
     if new.deprecated:
         raise Unconvertible(f"opset {new.since_version} does not have it any more")
     changed: dict[str, Any] = {}
@@ -50,15 +52,14 @@ def _says_default(step: Step, name: str, schema: onnx.defs.OpSchema) -> bool:
     if attribute.is_ref():
         return False
     default = _default(schema, name)
-    given = attribute.value
-    return default is not None and given == (default.decode() if isinstance(default, bytes) else default)
+    return default is not None and attribute.value == default
 
 
 def _default(schema: onnx.defs.OpSchema, name: str) -> object:
     if name not in schema.attributes or not schema.attributes[name].default_value.type:
         return None
     default: object = onnx.helper.get_attribute_value(schema.attributes[name].default_value)
-    return default
+    return default.decode() if isinstance(default, bytes) else default
 
 
 def _check_counts(node: ir.Node, schema: onnx.defs.OpSchema) -> None:

@@ -5,7 +5,7 @@ RoiAlign <coordinate_transformation_mode = output_half_pixel>  ->  RoiAlign
 Resize <asymmetric, linear> (x, [], scales)                ->  Resize <linear> (x, scales)
 ScatterElements                                            ->  Scatter
 Split <num_outputs = 2> (x)                                ->  Split (x)              (parts known to be equal)
-Reshape <allowzero = 1> (x, [2, 3])                        ->  Reshape (x, [2, 3])    (no 0 in the shape)
+Reshape <allowzero = 1> (x, [2, 3])                        ->  Reshape (x, [2, 3])    (no 0 in the result's shape)
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,10 @@ import onnx_ir as ir
 from rewrites.migration.lifting.grid_sample import NEW_MODES
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
-from rewrites.values import const_array, dim_of
+from rewrites.values import dim_of, static_dims
 
 __all__ = [
     "drop_allowzero",
-    "drop_coordinates_of_resize",
     "drop_coordinates_of_roi_align",
     "drop_number",
     "old_mode",
@@ -42,20 +41,6 @@ def drop_coordinates_of_roi_align(step: Step) -> Sequence[ir.Value] | None:
     return step.like(coordinate_transformation_mode=None)
 
 
-def drop_coordinates_of_resize(step: Step) -> Sequence[ir.Value] | None:
-    """Resize: 11 -> 10."""
-    mode = step.string("mode", "nearest")
-    scales = const_array(step.value(2))
-    nearest = step.string("nearest_mode", "round_prefer_floor")
-    asymmetric = step.string("coordinate_transformation_mode", "half_pixel") == "asymmetric"
-    enlarges = nearest == "floor" and scales is not None and (scales >= 1).all()
-    shrinks = nearest == "ceil" and scales is not None and (scales <= 1).all()
-    if not asymmetric or step.value(3) is not None or not (mode == "linear" or (mode == "nearest" and (enlarges or shrinks))):
-        raise Unconvertible("opset 10 has no other coordinates, rounding or modes than its own")
-    gone = dict.fromkeys(("coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "extrapolation_value"))
-    return step.like([step.required(0), step.required(2)], exclude_outside=None, **gone)
-
-
 def rename_scatter(step: Step) -> Sequence[ir.Value] | None:
     """ScatterElements: 11 -> 10."""
     return step.become("Scatter")
@@ -75,7 +60,7 @@ def drop_allowzero(step: Step) -> Sequence[ir.Value] | None:
     """Reshape: 14 -> 13."""
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None
-    shape = step.constant(1, "dimensions")
-    if shape is None or (shape == 0).any():
+    dims = static_dims(step.node.outputs[0]) or step.constant(1, "dimensions")
+    if dims is None or 0 in dims:
         raise Unconvertible("its shape holds a 0 that stands for itself")
     return step.like(allowzero=None)

@@ -1,7 +1,7 @@
 """Which operator changes in which version by more than its schema says, seen from above; ``plain_step`` does the rest."""
 
 from rewrites.migration.lifting import split as lifting_split
-from rewrites.migration.lowering import constant, inputs, modes, refused, softmax
+from rewrites.migration.lowering import axes, constant, inputs, modes, refused, resizing, softmax
 from rewrites.migration.step import Rule
 
 __all__ = ["LOWERING"]
@@ -21,7 +21,9 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("Pad", 11): inputs.pads_to_attributes,
     ("ReduceSum", 13): inputs.axes_to_attribute,
     ("Reshape", 14): modes.drop_allowzero,
-    ("Resize", 11): modes.drop_coordinates_of_resize,
+    ("Resize", 10): resizing.become_upsample,
+    ("Resize", 11): resizing.drop_coordinates,
+    ("Resize", 13): resizing.fill_in_empty,
     ("RoiAlign", 16): modes.drop_coordinates_of_roi_align,
     ("Scan", 9): refused.refuse,
     ("ScatterElements", 11): modes.rename_scatter,
@@ -32,6 +34,8 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("Squeeze", 13): inputs.axes_to_attribute,
     ("TopK", 10): inputs.k_to_attribute,
     ("Unsqueeze", 13): inputs.axes_to_attribute,
+    ("Upsample", 9): resizing.scales_to_attribute,
+    **{(name, 11): axes.count_from_the_front for name in axes.COUNTED_FROM_THE_FRONT},
     **{(f"Reduce{name}", 18): inputs.axes_to_attribute for name in _REDUCTIONS},
 }
 """(operator, version) -> the rule that takes it from there to the version before."""

@@ -26,7 +26,7 @@ def one_row(row: Row, build: Builder) -> list[ir.Value]:
     for i, stack in enumerate(row.stacks):
         row.node.replace_input_with(i, squeeze(build, stack, [0]))
     build.nodes.append(row.node)
-    return [unsqueeze(build, result, [0]) for _, result in row.results]
+    return [unsqueeze(build, result, [0]) for result in row.results]
 
 
 def batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
@@ -36,12 +36,12 @@ def batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApp
     if isinstance(results, NotApplicable):
         return results
     found = dict(zip(row.node.outputs, results, strict=True))
-    return [repeated(build, Operand(found[result].value, found[result].batched, result), rows) for _, result in row.results]
+    return [repeated(build, Operand(found[result].value, found[result].batched, result), rows) for result in row.results]
 
 
 def row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
     """Run one row after the other."""
-    outputs = [ScanOutput(result, None) for _, result in row.results]
+    outputs = [ScanOutput(result, None) for result in row.results]
     scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
     body = ir.Graph(_values(scans), [output.inner for output in outputs], nodes=[row.node], name=ctx.names.fresh("row"))
     node = make_scan(ctx.names, body, [], scans, outputs, hint)

@@ -1,7 +1,7 @@
 """The lengths of the rows of an opset-8 Scan: which steps of which row are real.
 
 onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, is let through here; other
-lengths fail in a Gather. Lengths that are known to be full are none.
+lengths fail in a Gather. Lengths that are known to be full are none. Steps past the longest row are not run at all.
 """
 
 from dataclasses import dataclass
@@ -11,33 +11,47 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.errors import MalformedLoop
-from rewrites.loops import ScanView
-from rewrites.spelling import count_up, gather, shape_of, unsqueeze, where
-from rewrites.values import const_array, dim_of
+from rewrites.loops import ScanView, State
+from rewrites.spelling import count_up, gather, reduce, shape_of, unsqueeze, where
+from rewrites.values import const_array, dim_of, rank_of, static_dims
 
-__all__ = ["Lengths", "lengths_of", "reversed_rows", "sizes_of"]
+__all__ = ["Lengths", "filled", "frozen", "lengths_of", "Sizes", "reversed_rows", "trimmed"]
 
 _REVERSE_SEQUENCE_SINCE = 10
+_SLICE_BY_INPUTS_SINCE = 10
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """``value``: the length of each row, int64 of shape [B]. ``live``: which steps are real, bool of shape [B, T]."""
+    """``value``: the length of each row, int64 of shape [B]. ``live``: which steps are real, bool of shape [B, T].
+
+    ``time``: 0, 1, … T - 1. ``most``: how many steps to run, at least 1, as a one-element int64 tensor; None for all T.
+    """
 
     value: ir.Value
     live: ir.Value
+    time: ir.Value
+    most: ir.Value | None
 
 
-def sizes_of(loop: ScanView, b: Builder) -> tuple[ir.Value, ir.Value]:
-    """Give the number of rows and the number of steps, as one-element int64 tensors, constant where some scan input tells."""
-    found = []
-    for axis in (0, 1):
-        tell = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
-        found.append(shape_of(b, tell or loop.scan_inputs[0].outer, axis))
-    return found[0], found[1]
+@dataclass(frozen=True)
+class Sizes:
+    """The number of rows and the number of steps, as one-element int64 tensors, constant where some scan input tells."""
+
+    rows: ir.Value
+    steps: ir.Value
+
+    @classmethod
+    def of(cls, loop: ScanView, b: Builder) -> "Sizes":
+        """Read the sizes of ``loop``."""
+        found = []
+        for axis in (0, 1):
+            tell = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
+            found.append(shape_of(b, tell or loop.scan_inputs[0].outer, axis))
+        return cls(*found)
 
 
-def lengths_of(loop: ScanView, b: Builder) -> Lengths | None:
+def lengths_of(loop: ScanView, sizes: Sizes, b: Builder) -> Lengths | None:
     """Read ``sequence_lens``; None where there are none or all rows are known to be full.
 
     Raises MalformedLoop for constant lengths with which the Scan fails whatever it is fed.
@@ -45,19 +59,56 @@ def lengths_of(loop: ScanView, b: Builder) -> Lengths | None:
     given = loop.sequence_lens
     if given is None:
         return None
-    rows, steps = sizes_of(loop, b)
-    known_rows, known_steps, known = const_array(rows), const_array(steps), const_array(given)
+    known_rows, known_steps, known = const_array(sizes.rows), const_array(sizes.steps), const_array(given)
     if known is not None:
         _check(loop, known, known_rows, known_steps)
         if known_steps is not None and (known == known_steps).all():
             return None
-    flat = given if dim_of(given, 0) is not None and dim_of(given, 0) == dim_of(loop.scan_inputs[0].outer, 0) else None
-    if flat is None or flat.shape is None or len(flat.shape) != 1:
-        flat = b.op("Reshape", given, rows)
+    plain = known_rows is not None and static_dims(given) == (known_rows.item(),)
+    flat = given if plain else b.op("Reshape", given, sizes.rows)
     if known is None or known_steps is None:
-        flat = _checked(b, flat, steps)
-    live = b.op("Less", unsqueeze(b, count_up(b, steps), [0]), unsqueeze(b, flat, [1]))
-    return Lengths(flat, live)
+        flat = _checked(b, flat, sizes.steps)
+    time = count_up(b, sizes.steps)
+    live = b.op("Less", unsqueeze(b, time, [0]), unsqueeze(b, flat, [1]))
+    return Lengths(flat, live, time, _most(loop, b, flat, known))
+
+
+def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | None) -> ir.Value | None:
+    values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
+    if any(value.dtype in (None, ir.DataType.STRING) for value in values):
+        return None
+    if known is not None:
+        return b.const([max(1, int(known.max(initial=1)))])
+    longest = reduce(b, "ReduceMax", lengths, [0], keepdims=True)
+    return where(b, b.op("Less", longest, b.const([1])), b.const([1]), longest)
+
+
+def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
+    """Give ``x`` of shape [B, T, ...] up to the end of the longest row."""
+    if lengths.most is None:
+        return x
+    if b.opset < _SLICE_BY_INPUTS_SINCE:
+        return gather(b, x, count_up(b, lengths.most), 1)
+    return b.op("Slice", x, b.const([0]), lengths.most, b.const([1]))
+
+
+def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
+    """Give the final state of the only row, the initial one where that row has no step."""
+    some = b.op("Less", b.const([0]), lengths.value)
+    return where(b, unsqueeze(b, some, range(1, 1 + (rank_of(state.inner) or 0))), final, state.initial)
+
+
+def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value) -> ir.Value:
+    """Give the stacked results ``y`` of the steps that were run, each like ``inner``, for all T steps; zero where none was real."""
+    if lengths.most is not None:
+        last = b.op("Sub", lengths.most, b.const([1]))
+        y = gather(b, y, where(b, b.op("Less", lengths.time, lengths.most), lengths.time, last), 1)
+    live = unsqueeze(b, lengths.live, range(2, 2 + (rank_of(inner) or 0)))
+    if inner.dtype == ir.DataType.BOOL:
+        return b.op("And", live, y)
+    text = inner.dtype == ir.DataType.STRING
+    kind = ir.DataType.FLOAT if inner.dtype is None else inner.dtype
+    return where(b, live, y, b.const(np.array("", object) if text else np.array(0, kind.numpy())))
 
 
 def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: np.ndarray | None) -> None:
@@ -76,16 +127,18 @@ def _checked(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
     return gather(b, count_up(b, after), where(b, below, after, lengths), 0)
 
 
-def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, rows: ir.Value, steps: ir.Value) -> ir.Value:
+def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir.Value:
     """Give ``x`` of shape [B, T, ...] with the real steps of each row in opposite order; the others stay."""
     if b.opset >= _REVERSE_SEQUENCE_SINCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
-    time = unsqueeze(b, count_up(b, steps), [0])
+    time = unsqueeze(b, lengths.time, [0])
     mirrored = b.op("Sub", b.op("Sub", unsqueeze(b, lengths.value, [1]), b.const([1])), time)
-    place = b.op("Add", where(b, lengths.live, mirrored, time), b.op("Mul", unsqueeze(b, count_up(b, rows), [1]), steps))
+    place = b.op(
+        "Add", where(b, lengths.live, mirrored, time), b.op("Mul", unsqueeze(b, count_up(b, sizes.rows), [1]), sizes.steps)
+    )
     if x.dtype != ir.DataType.STRING:
         tail = b.op("Slice", b.op("Shape", x), axes=[0], starts=[2], ends=[2**63 - 1])
-        table = b.op("Reshape", x, b.op("Concat", b.op("Mul", rows, steps), tail, axis=0))
+        table = b.op("Reshape", x, b.op("Concat", b.op("Mul", sizes.rows, sizes.steps), tail, axis=0))
         return gather(b, table, place, 0)
     shape = b.op("Shape", x)
     tail = b.op("Concat", b.const([1]), b.op("Slice", shape, axes=[0], starts=[2], ends=[2**63 - 1]), axis=0)

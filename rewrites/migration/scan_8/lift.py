@@ -12,7 +12,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.loops import ScanView
 from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
-from rewrites.migration.scan_8.lengths import lengths_of, sizes_of
+from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.row import make_row
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
@@ -46,26 +46,34 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """
     loop = ScanView.of(node, _SINCE)
     head = ctx.builder()
-    lengths = lengths_of(loop, head)
-    rows, _ = sizes_of(loop, head)
+    sizes = Sizes.of(loop, head)
+    lengths = lengths_of(loop, sizes, head)
+    single = const_scalar(sizes.rows) == 1
     give_own_nodes(loop.body, ctx.names)
-    row = make_row(ScanView.of(node, _SINCE), lengths, head, ctx)
+    loop = ScanView.of(node, _SINCE)
+    row = make_row(loop, sizes, lengths, head, ctx)
     reason = None
-    if const_scalar(rows) == 1:
+    if single:
         form, results = "one row", one_row(row, head)
     else:
-        answer = batched(row, rows, head)
+        answer = batched(row, sizes.rows, head)
         if isinstance(answer, NotApplicable):
             form, reason, results = "row by row", answer, row_by_row(row, head, ctx, node.name or "Scan")
         else:
             form, results = "batched", answer
             remove_nodes([row.node])
+    if lengths is not None:
+        finals, stacked = results[: len(loop.states)], results[len(loop.states) :]
+        if single:
+            finals = [frozen(head, final, state, lengths) for final, state in zip(finals, loop.states, strict=True)]
+        pairs = zip(stacked, loop.scan_outputs, strict=True)
+        results = [*finals, *(filled(head, y, lengths, output.inner) for y, output in pairs)]
     main = next(made for made in head.nodes if made.op_type == "Scan")
     name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
     main.doc_string = node.doc_string
     main.metadata_props.update(node.metadata_props)
     head.insert_before(node)
-    for (old, _), new in zip(row.results, results, strict=True):
+    for old, new in zip(node.outputs, results, strict=True):
         take_over(old, new, ctx.names)
     remove_nodes([node])
     main.name = name

@@ -17,11 +17,10 @@ def test_a_state_that_keeps_the_last_input_is_the_input_one_step_later():
         after,
         """main (float[3] d0, float[T, 3] xs, float[3] w) => (float[3] d_last, float[T, 3] ys)
         <int64[1] zero = {0}, int64[1] end = {-1}, int64[1] far = {9223372036854775807}> {
-            copy = Identity(xs)
-            row = Slice(copy, end, far, zero)
+            row = Slice(xs, end, far, zero)
             d_last = Squeeze(row, zero)
             first = Unsqueeze(d0, zero)
-            most = Slice(copy, zero, end, zero)
+            most = Slice(xs, zero, end, zero)
             late = Concat <axis: int = 0> (first, most)
             ys = Sub(xs, late)
         }""",

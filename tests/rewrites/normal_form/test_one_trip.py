@@ -4,7 +4,9 @@ import pytest
 from rewrites.normal_form import one_trip, own_outputs
 from rewrites.rules import RULES
 from tests.rewrites.apply import apply
+from tests.rewrites.fission.harness import data
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
+from tests.support.runtime import ort_run
 
 ONE = {"given": "float[2] s, float[1,2] xs", "results": "float[2] z, float[1,2] ys"}
 INSIDE = "h1 = Add (h, x) y = Tanh (h)"
@@ -84,17 +86,19 @@ def test_the_condition_before_it_does() -> None:
     becomes(one_trip, loop("h1 = Add (h, h) y = Gather (xs, i)", steps=1, condition="t", weights="bool t = {1}"))
 
 
-@pytest.mark.parametrize("number", ["int64 i", "int64[1] i"])
-def test_the_number_of_the_only_step_is_0(number: str) -> None:
+@pytest.mark.parametrize(("number", "stacked"), [("int64 i", "int64[1]"), ("int64[1] i", "int64[1,1]")])
+def test_the_number_of_the_only_step_is_0(number: str, stacked: str) -> None:
     text = loop(
         "h1 = Add (h, h) n = Identity (i) e = Identity (c)",
         steps=1,
         outputs=f"float[2] h1, {number.replace(' i', ' n')}, bool e",
         outer="z, n0, e0",
-        results="float[2] z, int64 n0, bool e0",
+        results=f"float[2] z, {stacked} n0, bool[1] e0",
     ).replace("int64 i,", f"{number},")
-    after, _ = apply(text.replace("int64 n0, bool e0", f"int64[1{',1' if '[' in number else ''}] n0, bool[1] e0"), [one_trip])
+    after, _ = apply(text, [one_trip])
     assert "Loop" not in [node.op_type for node in after.graph.node]
+    _, n, e = ort_run(after, data(after))
+    assert (n.ravel().tolist(), e.tolist()) == ([0], [True])
 
 
 def test_other_numbers_of_steps_stay() -> None:

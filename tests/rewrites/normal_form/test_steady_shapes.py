@@ -33,7 +33,7 @@ GROW = {
         results="float[M] z, float[N,2] ys",
     ),
     "in a branch of a state without a shape": loop(
-        f"h1 = {IF.format('float[2]', 'Concat <axis = 0>', 's')} y = Gather (xs, i)",
+        f"h1 = {IF.format('float[K]', 'Concat <axis = 0>', 's')} y = Gather (xs, i)",
         inputs="h",
         given="float[2] s, float[3,2] xs, bool t",
         results="float[M] z, float[N,2] ys",
@@ -58,9 +58,7 @@ def test_a_growing_state_is_seen(case: str) -> None:
 
 STEADY = {
     "undeclared": loop("x = Gather (xs, i) h1 = Add (h, x) y = Tanh (h)", inputs="h", outputs="h1, y"),
-    "declared wrongly": loop(
-        "x = Gather (xs, i) h1 = Add (h, x) y = Tanh (h)", inputs="float[9] h", outputs="float[9] h1, float[9] y"
-    ),
+    "declared wrongly": loop("h1 = Add (h, h) y = Tanh (h)", inputs="float[9] h", outputs="float[9] h1, float[9] y"),
     "by symbol": loop(
         "x = Gather (xs, i) h1 = Tanh (h) y = Tanh (x)",
         inputs="float[B,2] h",

@@ -1,0 +1,69 @@
+"""``ortscan migrate IN OUT --opset N``: the same model in another opset, compared on onnxruntime before it is written."""
+
+import argparse
+
+from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.files import check_npz, check_readable, check_writable, size_of_model, size_of_source
+from ortscan.cli.options import add_checking, add_display, add_shape, checking
+from ortscan.cli.output import add_output, output_of
+from ortscan.cli.progress import working
+from rewrites.errors import VerificationFailed
+
+__all__ = ["add", "run"]
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "migrate",
+        help="write a model in another opset",
+        description="Write a model in another opset, opset-8 Scans included, compare both on onnxruntime, and write the result if "
+        "they agree.",
+    )
+    parser.add_argument("model", metavar="IN", help="the model to migrate")
+    add_output(parser)
+    parser.add_argument(
+        "--opset",
+        default="auto",
+        metavar="N",
+        help="a number; latest: the newest the installed onnxruntime runs; auto (default): the newest the model can be taken to",
+    )
+    add_shape(add_checking(parser))
+    parser.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
+    add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    output = output_of(args)
+    check_readable(args.model)
+    if args.inputs is not None:
+        check_npz(args.inputs)
+    if output is not None:
+        check_writable(output)
+
+    from ortscan import api
+    from ortscan.cli.show_migration import show_migration
+    from ortscan.cli.written import Sizes
+    from ortscan.migration import migrated
+    from ortscan.modelio import save
+
+    with working(f"migrating {args.model}", args.quiet):
+        loaded, migration = migrated(args.model, args.opset)
+    verification = None
+    if not args.no_verify:
+        with working("comparing both models on onnxruntime", args.quiet):
+            verification = api.verify(args.model, loaded, **checking(args))
+    refuted = verification is not None and not verification.ok
+    sizes = None
+    if output is not None and not refuted:
+        before = size_of_source(args.model, loaded)
+        with working(f"writing {output}", args.quiet):
+            save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
+        sizes = Sizes(output, before, size_of_model(output))
+    show_migration(args, migration, verification, sizes)
+    if verification is not None and refuted:
+        found = verification.summary().splitlines()[0]
+        raise VerificationFailed(f"{args.model} and its migration were not found to agree, so nothing was written: {found}")
+    return ExitCode.OK

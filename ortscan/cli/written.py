@@ -1,0 +1,43 @@
+"""What several verbs say at the end: whether the models were compared, what was written, and the whole as JSON."""
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ortscan import __version__
+from ortscan.report.as_json import dump
+from ortscan.report.plain import one_line
+from ortscan.report.words import size
+
+if TYPE_CHECKING:
+    from ortscan.verification.result import Verification
+
+__all__ = ["Sizes", "print_json", "verified", "written"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A written file, and the bytes of the model before and after, external data included."""
+
+    path: str
+    before: int
+    after: int
+
+
+def verified(verification: "Verification | None") -> str:
+    """Say how a comparison ended."""
+    if verification is None:
+        return "not verified (--no-verify)"
+    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
+
+
+def written(args: argparse.Namespace, sizes: Sizes | None) -> str:
+    """Say what was written."""
+    if sizes is None:
+        return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
+    return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"
+
+
+def print_json(**document: Any) -> None:
+    """Print one JSON object."""
+    print(dump({"ortscan": __version__, **document}))

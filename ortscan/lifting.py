@@ -1,0 +1,60 @@
+"""Takes a model to the opset in which it is to be optimised."""
+
+from dataclasses import dataclass, field
+
+from ortscan.migration import migrated
+from ortscan.modelio import LoadedModel, ModelLike, load
+from ortscan.opsets import opset_number
+from rewrites.errors import MigrationError, OptionError
+from rewrites.migration import Migration
+from rewrites.prepare import has_loops
+
+__all__ = ["Lifted", "load_in_opset"]
+
+_MOST_REWRITES_SINCE = 18
+
+
+@dataclass
+class Lifted:
+    """A loaded model in the opset wanted. ``migration``: how it came there, None where it was there already.
+
+    ``needed``: whether it has to be in this opset, even if nothing else is done to it.
+    """
+
+    loaded: LoadedModel
+    migration: Migration | None = None
+    needed: bool = False
+    messages: list[str] = field(default_factory=list)
+
+
+def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
+    """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it holds a loop and is older.
+
+    Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
+    """
+    if opset == "keep":
+        return Lifted(load(model))
+    if opset != "auto":
+        if isinstance(opset, str) and not opset.isdecimal():
+            raise OptionError(f"opset must be 'auto', 'keep' or a number, not {opset!r}.")
+        loaded, migration = migrated(model, opset_number(opset))
+        return Lifted(loaded, migration, True, _said(migration))
+    loaded = load(model)
+    source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
+    if source >= _MOST_REWRITES_SINCE or not (has_loops(loaded.model) or loaded.model.functions):
+        return Lifted(loaded)
+    try:
+        taken, migration = migrated(model, _MOST_REWRITES_SINCE)
+    except MigrationError as error:
+        return Lifted(load(model), messages=[f"stays in opset {source}: {error}"])
+    return Lifted(taken, migration, bool(migration.scans), _said(migration))
+
+
+def _said(migration: Migration) -> list[str]:
+    if migration.source == migration.target:
+        return []
+    return [
+        f"taken from opset {migration.source} to {migration.target}",
+        *(f"Scan {scan.name} of opset 8 became a Scan of today, {scan.form}" for scan in migration.scans),
+        *migration.messages,
+    ]
