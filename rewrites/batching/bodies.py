@@ -35,7 +35,8 @@ def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> t
 def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
     """Make the graph of what was emitted; ``outputs`` are values of the old body, and whether each is to carry the steps.
 
-    Each output gets a node of its own, without which onnxruntime computes garbage.
+    Each output gets a node of its own, without which onnxruntime computes garbage, and the shape that is declared for it, which
+    onnxruntime asks for.
     """
     build = emission.build
     results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]
@@ -45,6 +46,10 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
             computed.remove(result)
         else:
             results[i] = build.op("Identity", result, hint=result.name)
+    for result, (value, varies) in zip(results, outputs, strict=True):
+        result.type = result.type or value.type
+        if result.shape is None and value.shape is not None:
+            result.shape = ir.Shape([None, *value.shape.dims] if varies else value.shape.dims)
     nodes, build.nodes = build.nodes, []
     return ir.Graph(inputs, results, nodes=nodes, name=build.names.fresh(emission.body.name or "body"))
 

@@ -35,12 +35,24 @@ class Step:
         return self.become(self.node.op_type, inputs, **changed)
 
     def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again as another operator that takes its remaining attributes."""
-        node = self.node
+        """Write the node again as another operator that takes its remaining attributes.
+
+        On the same data (first input) it gives what the node gives, whose types and shapes it gets; else they are inferred.
+        """
+        node, builder = self.node, self.builder
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         given = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
-        operands = node.inputs if inputs is None else inputs
-        return self.builder.node(op_type, operands, len(node.outputs), [*keep, *given], hint=node.outputs[0].name)
+        operands = list(node.inputs if inputs is None else inputs)
+        hint = node.outputs[0].name
+        if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in node.outputs):
+            return builder.node(op_type, operands, len(node.outputs), [*keep, *given], hint=hint)
+        while operands and operands[-1] is None:
+            operands.pop()
+        outputs = [
+            ir.Value(name=builder.names.fresh(hint or op_type), type=value.type, shape=value.shape) for value in node.outputs
+        ]
+        builder.nodes.append(ir.Node("", op_type, operands, [*keep, *given], outputs=outputs, name=builder.names.fresh(op_type)))
+        return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
         """Give ``x`` the dimensions that the tensor ``shape`` holds, where a 0 means 0 from opset 14 on."""

@@ -1,4 +1,4 @@
-"""Resize on its way down: its region and scales are there (before 13), its coordinates are not said (before 11), its name is Upsample.
+"""Resize on its way down: region and scales are always there, coordinates are not said, the name is Upsample.
 
     13 -> 12  Resize (x, , , sizes)                            ->  Resize (x, [], [], sizes)
     11 -> 10  Resize <asymmetric, floor> (x, [], [1, 1, 2, 2]) ->  Resize (x, [1, 1, 2, 2])

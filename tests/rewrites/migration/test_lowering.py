@@ -63,7 +63,7 @@ def test_what_an_older_opset_cannot_say_is_refused_by_name(node: str, opset: int
     model, _ = in_main(case)
     with pytest.raises(MigrationError, match=reason) as error:
         convert(model, target)
-    op = node.split("= ")[1].split()[0]
+    op = node.split("= ")[1].split(maxsplit=1)[0]
     assert str(error.value).startswith(f"{op} 'n_y' cannot be lowered from opset {opset} to {target}: ")
 
 

@@ -140,7 +140,7 @@ def test_a_function_needs_inlining_only_where_a_rule_reads_its_parameter():
     assert needs_inlining(read, function, 18)
     assert not needs_inlining(read, function, 12)
     with pytest.raises(
-        MigrationError, match="Softmax '.*' cannot be lifted from opset 11 to 18: its attribute 'axis' is that of the function"
+        MigrationError, match=r"Softmax '.*' cannot be lifted from opset 11 to 18: its attribute 'axis' is that of the function"
     ):
         convert_operators(read, 18, Names(read))
 
