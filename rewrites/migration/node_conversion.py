@@ -89,6 +89,8 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
             raise Unconvertible(f"it exists since opset {here} only")
         return here - 1
     if version < known[0]:
+        if (op_type, known[0]) in LIFTING:
+            return known[0] if known[0] <= target else None
         if op_type in _IN_ORT_BEFORE:
             return None
         raise Unconvertible(f"onnx defines it from opset {known[0]} on, and what it meant before is not known")

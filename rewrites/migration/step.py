@@ -43,7 +43,7 @@ class Step:
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         given = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
         operands = list(node.inputs if inputs is None else inputs)
-        hint = node.outputs[0].name
+        hint = node.outputs[0].name if node.outputs else None
         if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in node.outputs):
             return builder.node(op_type, operands, len(node.outputs), [*keep, *given], hint=hint)
         while operands and operands[-1] is None:
@@ -66,7 +66,8 @@ class Step:
 
     def scalar(self, number: float, dtype: ir.DataType) -> ir.Value:
         """Give a constant of rank 0 and of an element type."""
-        return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
+        with np.errstate(over="ignore"):
+            return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
 
     def value(self, index: int) -> ir.Value | None:
         """Give an input, or None where it is absent."""
@@ -113,33 +114,35 @@ class Step:
 
     def int_(self, name: str, default: int) -> int:
         """Give an int attribute."""
-        found = self._attribute(name)
+        found = self._attribute(name, ir.AttributeType.INT)
         return default if found is None else found.as_int()
 
     def float_(self, name: str) -> float | None:
         """Give a float attribute, or None where it is absent."""
-        found = self._attribute(name)
+        found = self._attribute(name, ir.AttributeType.FLOAT)
         return None if found is None else found.as_float()
 
     def string(self, name: str, default: str) -> str:
         """Give a string attribute."""
-        found = self._attribute(name)
+        found = self._attribute(name, ir.AttributeType.STRING)
         return default if found is None else found.as_string()
 
     def ints(self, name: str) -> list[int] | None:
         """Give an ints attribute, or None where it is absent."""
-        found = self._attribute(name)
+        found = self._attribute(name, ir.AttributeType.INTS)
         return None if found is None else list(found.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
         """Give a floats attribute, or None where it is absent."""
-        found = self._attribute(name)
+        found = self._attribute(name, ir.AttributeType.FLOATS)
         return None if found is None else list(found.as_floats())
 
-    def _attribute(self, name: str) -> ir.Attr | None:
+    def _attribute(self, name: str, kind: ir.AttributeType) -> ir.Attr | None:
         found = self.node.attributes.get(name)
         if found is not None and found.is_ref():
             raise NotKnownHere(f"its attribute '{name}' is that of the function it stands in")
+        if found is not None and found.type != kind:
+            raise Unconvertible(f"its attribute '{name}' is of type {found.type.name}, not {kind.name}")
         return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.migration.step import Step
+from rewrites.migration.unconvertible import Unconvertible
 from rewrites.spelling.emit import concat, reshape, shape_of
 from rewrites.values import dim_of
 
@@ -20,6 +21,8 @@ __all__ = ["parameters_for_each_channel"]
 def parameters_for_each_channel(step: Step) -> Sequence[ir.Value] | None:
     """Repeat each group's scale and bias for its channels."""
     b, x, groups, dtype = step.builder, step.required(0), step.int_("num_groups", 1), step.dtype()
+    if groups < 1:
+        raise Unconvertible(f"its attribute 'num_groups' is {groups}")
     channels = dim_of(x, 1)
     if isinstance(channels, int):
         each = b.const([1, channels // groups])

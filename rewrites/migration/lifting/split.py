@@ -25,7 +25,9 @@ def sizes_to_attribute(step: Step) -> Sequence[ir.Value] | None:
 def sizes_to_input(step: Step) -> Sequence[ir.Value] | None:
     """2 -> 13."""
     sizes = step.ints("split")
-    return step.like([step.required(0), step.builder.const(sizes)], split=None) if sizes else None
+    if sizes is None:
+        return None
+    return step.like([step.required(0), step.builder.const(sizes)] if sizes else None, split=None)
 
 
 def say_number(step: Step) -> Sequence[ir.Value] | None:

@@ -136,6 +136,10 @@ def _normalizations() -> Iterator[Case]:
         yield from _many(opset, ["y = BatchNormalization <epsilon = 0.01, momentum = 0.5> (x, s, b, m, v)"], _x(2, 3, 4), channel)
     yield from _many(8, ["y = BatchNormalization <spatial = 1> (x, s, b, m, v)"], _x(2, 3, 4), channel)
     yield from _many(8, ["y = BatchNormalization <spatial = 0> (x, s, b, m, v)"], _x(2, 3, 4), feature)
+    image = _x(2, 3, 2, 2)
+    yield from _many(
+        8, ["y = MeanVarianceNormalization (x)", "y = MeanVarianceNormalization <across_channels = 1> (x)"], image, scannable=False
+    )
     groups = {"s": _x(2, seed=1), "b": _x(2, seed=2)}
     yield from _many(
         18,

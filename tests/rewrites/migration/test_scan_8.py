@@ -186,14 +186,10 @@ def test_a_scan_of_opset_8_inside_another():
 
 
 def test_a_scan_of_opset_8_under_a_branch():
-    text = (
-        scan()
-        .replace("g (", "g (bool c, ")
-        .replace('["the scan"] hn, ys =', "hn, ys = If (c) <then_branch = t () => (float[B,2] p, float[B,T,2] q) { p, q =")
-    )
-    text = text.replace(
-        "(, h0, xs) }", "(, h0, xs) }, else_branch = e () => (float[B,2] r, float[B,T,2] s) { r = Neg (h0) s = Neg (xs) }> }"
-    )
+    text = f"""g (bool c, float[B,2] h0, float[B,T,2] xs) => (float[B,2] hn, float[B,T,2] ys) {{
+        hn, ys = If (c) <
+            then_branch = t () => (float[B,2] p, float[B,T,2] q) {{ p, q = Scan <num_scan_inputs = 1, body = {CELL}> (, h0, xs) }},
+            else_branch = e () => (float[B,2] r, float[B,T,2] s) {{ r = Neg (h0) s = Neg (xs) }}> }}"""
     for flag in (True, False):
         same(text, {**FEEDS, "c": np.array(flag)})
 
