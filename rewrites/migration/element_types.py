@@ -11,14 +11,17 @@ __all__ = ["check_types"]
 def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
     """Raise Unconvertible where ``schema`` does not take the type of an input or output of ``node``; unknown types pass."""
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+    version, bound = schema.since_version, dict[str, str]()
     for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):
         for i, value in enumerate(values):
             if value is None or value.type is None or not formals:
                 continue
             formal = formals[min(i, len(formals) - 1)]
-            mine = _type_text(value.type)
-            if mine not in allowed.get(formal.type_str, [formal.type_str]):
-                raise Unconvertible(f"version {schema.since_version} of it does not take '{formal.name}' of type {mine}")
+            mine, variable = _type_text(value.type), formal.type_str
+            if mine not in allowed.get(variable, [variable]):
+                raise Unconvertible(f"version {version} of it does not take '{formal.name}' of type {mine}")
+            if formal.is_homogeneous and bound.setdefault(variable, mine) != mine:
+                raise Unconvertible(f"version {version} of it takes one type for '{variable}', not {bound[variable]} and {mine}")
 
 
 def _type_text(kind: ir.TypeProtocol) -> str:

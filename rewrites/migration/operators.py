@@ -28,6 +28,7 @@ __all__ = ["convert_operators", "is_left_standing", "needs_inlining"]
 
 _Kind = tuple[str, int, int, tuple[str, ...]]
 _SCAN_CHANGED = 9
+_LOWEST = 7
 
 
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
@@ -114,6 +115,10 @@ def _convert(
 ) -> None:
     if source == target:
         return
+    if target < min(source, _LOWEST):
+        raise MigrationError(
+            f"Nothing is lowered to opset {target}: operands are not broadcast as numpy does before opset {_LOWEST}."
+        )
     conversion = NodeConversion(source, target, names, constants, model.ir_version)
     for node in list(graph.all_nodes()):
         if node.domain != "" or node.op_identifier() in model.functions or is_left_standing(node, source, target):

@@ -69,6 +69,8 @@ def _check_counts(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
         given -= 1
     if given > schema.max_input:
         raise Unconvertible(f"version {version} of it takes {schema.max_input} inputs, and it has {given}")
+    if given < schema.min_input:
+        raise Unconvertible(f"version {version} of it requires {schema.min_input} inputs, and it has {given}")
     for i, formal in enumerate(schema.inputs):
         single = formal.option == onnx.defs.OpSchema.FormalParameterOption.Single
         if single and (i >= given or node.inputs[i] is None):

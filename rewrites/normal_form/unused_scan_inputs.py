@@ -3,7 +3,7 @@
     Scan(h0, xs, zs) body(h, x, z) => f(h, x)       ->    Scan(h0, xs) body(h, x) => f(h, x)
     Scan(h0, xs, xs) body(h, x, x2) => f(h, x, x2)  ->    Scan(h0, xs) body(h, x) => f(h, x, x)
 
-One scan input always stays: it tells the trip count.
+One scan input always stays: it tells the trip count (as a number, if any does).
 """
 
 import onnx_ir as ir
@@ -12,7 +12,7 @@ from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, ScanInput, rebuild
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import size_estimate
+from rewrites.values import dim_of, size_estimate
 
 __all__ = ["NAME", "check"]
 
@@ -31,7 +31,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             twins.append((scan, earlier))
     read = {id(twin) for pair in twins for twin in pair if twin.inner.uses() or twin.inner.is_graph_output()}
     kept = [scan for scan in first.values() if id(scan) in read or scan.inner.uses() or scan.inner.is_graph_output()] or [
-        min(first.values(), key=lambda scan: size_estimate(scan.outer, {}, 64))
+        min(
+            first.values(), key=lambda scan: (not isinstance(dim_of(scan.outer, scan.axis), int), size_estimate(scan.outer, {}, 64))
+        )
     ]
     for scan, earlier in twins:
         if (scan.inner.uses() or scan.inner.is_graph_output()) and earlier not in kept:

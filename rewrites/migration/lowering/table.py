@@ -1,7 +1,7 @@
 """Which operator changes in which version by more than its schema says, seen from above; ``plain_step`` does the rest."""
 
 from rewrites.migration.lifting import split as lifting_split
-from rewrites.migration.lowering import axes, constant, inputs, modes, refused, resizing, softmax
+from rewrites.migration.lowering import axes, constant, inputs, modes, refused, resizing, softmax, wider_meaning
 from rewrites.migration.step import Rule
 
 __all__ = ["LOWERING"]
@@ -13,20 +13,26 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("Clip", 11): inputs.bounds_to_attributes,
     ("Constant", 12): constant.value_as_tensor,
     ("DFT", 20): inputs.axis_of_dft_to_attribute,
+    ("DequantizeLinear", 13): wider_meaning.single_scale,
     ("Dropout", 12): inputs.ratio_to_attribute,
     ("GridSample", 20): modes.old_mode,
     ("GroupNormalization", 21): refused.refuse,
     ("Hardmax", 13): softmax.last_axis,
     ("LogSoftmax", 13): softmax.last_axis,
     ("Pad", 11): inputs.pads_to_attributes,
+    ("Pad", 19): wider_meaning.older_mode,
+    ("QuantizeLinear", 13): wider_meaning.single_scale,
     ("ReduceSum", 13): inputs.axes_to_attribute,
     ("Reshape", 14): modes.drop_allowzero,
     ("Resize", 10): resizing.become_upsample,
     ("Resize", 11): resizing.drop_coordinates,
     ("Resize", 13): resizing.fill_in_empty,
+    ("Resize", 19): wider_meaning.older_coordinates,
     ("RoiAlign", 16): modes.drop_coordinates_of_roi_align,
     ("Scan", 9): refused.refuse,
     ("ScatterElements", 11): modes.rename_scatter,
+    ("ScatterElements", 18): wider_meaning.older_reduction,
+    ("ScatterND", 18): wider_meaning.older_reduction,
     ("Slice", 10): inputs.operands_to_attributes,
     ("Softmax", 13): softmax.last_axis,
     ("Split", 13): lifting_split.sizes_to_attribute,
@@ -35,6 +41,7 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("TopK", 10): inputs.k_to_attribute,
     ("Unsqueeze", 13): inputs.axes_to_attribute,
     ("Upsample", 9): resizing.scales_to_attribute,
+    **{(name, 8): wider_meaning.equal_shapes for name in ("Max", "Mean", "Min", "Sum")},
     **{(name, 11): axes.count_from_the_front for name in axes.COUNTED_FROM_THE_FRONT},
     **{(f"Reduce{name}", 18): inputs.axes_to_attribute for name in _REDUCTIONS},
 }

@@ -30,7 +30,9 @@ def held(case: Case) -> list[tuple[Case, str]]:
     return [*places, (dataclasses.replace(case, opset=max(case.opset, 9)), "scan")] if alike and case.scannable else places
 
 
-@pytest.mark.parametrize(("case", "holder"), [pair for case in CASES for pair in held(case)])
+@pytest.mark.parametrize(
+    ("case", "holder"), [pytest.param(*pair, id=f"{pair[1]}: {pair[0]}") for case in CASES for pair in held(case)]
+)
 def test_the_migrated_model_computes_the_same(case: Case, holder: str):
     model, feeds = HOLDERS[holder](case)
     expected = ort_run(model, feeds)

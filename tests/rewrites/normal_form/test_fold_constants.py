@@ -123,3 +123,28 @@ def test_the_declared_size_of_a_growing_state_is_not_believed() -> None:
         results="float[M] z, int64[N] ys",
     )
     stays(fold_constants, text, check=False)
+
+
+def test_an_input_that_is_left_out_is_no_obstacle() -> None:
+    becomes(
+        fold_constants,
+        scan("k = Clip (w, , one) h1 = Add (h, k) y = Tanh (h)", weights="float[2] w = {0.5, 4}, float one = {1}"),
+        scan("h1 = Add (h, k) y = Tanh (h)", weights="float[2] k = {0.5, 1}"),
+    )
+
+
+def test_a_weight_of_the_body_hides_an_outer_one_of_its_name() -> None:
+    text = scan(
+        "k = Neg (w) h1 = Add (h, k) y = Tanh (h)", before="v = Add (s, w)", operands="v, xs", weights="float[2] w = {5, 6}"
+    )
+    becomes(
+        fold_constants,
+        text.replace("{ k = Neg", "<float[2] w = {1, 2}> { k = Neg"),
+        scan(
+            "h1 = Add (h, k) y = Tanh (h)",
+            before="v = Add (s, w)",
+            operands="v, xs",
+            weights="float[2] w = {5, 6}, float[2] k = {-1, -2}",
+        ),
+        check=False,
+    )

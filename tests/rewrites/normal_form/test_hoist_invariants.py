@@ -113,3 +113,12 @@ def test_a_sequence_returned_in_each_step_stays_where_no_identity_copies_it() ->
     stays(hoist_invariants, SEQUENCE.format(opset=13), check=False)
     apply(SEQUENCE.format(opset=13), RULES, feeds=FEEDS, check=False)
     becomes(hoist_invariants, SEQUENCE.format(opset=14), feeds=FEEDS, check=False)
+
+
+def test_an_input_that_is_left_out_stays_left_out() -> None:
+    weights = {"weights": "float one = {1}", **GIVEN}
+    becomes(
+        hoist_invariants,
+        scan("a = Clip (w, , one) h1 = Add (h, a) y = Neg (x)", **weights),
+        scan("h1 = Add (h, a) y = Neg (x)", before="a = Clip (w, , one)", **weights),
+    )

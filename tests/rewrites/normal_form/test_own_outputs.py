@@ -98,3 +98,10 @@ def test_a_body_within_a_body_is_mended_too() -> None:
     (node,) = after.graph.node
     assert "own-outputs" in patches(apply(scan(f"h1 = Add (h, x) {inner}"), [own_outputs, identities])[1])
     assert node.op_type == "Scan"
+
+
+def test_a_loop_in_a_branch_in_a_loop_is_mended() -> None:
+    inner = "p, u = Scan <num_scan_inputs = 1, body = d (float[2] g, float[2] e) => (float[2] e, float[2] g) {}> (h, xs)"
+    branches = f"then_branch = a () => (float[2] p) {{ {inner} }}, else_branch = o () => (float[2] v) {{ v = Neg (h) }}"
+    text = scan(f"h1 = Add (h, x) y = If (t) <{branches}>", given="float[2] s, float[3,2] xs, bool t")
+    becomes(own_outputs, text, on_ort=False, feeds={"t": np.array(True)})

@@ -73,6 +73,12 @@ def test_one_scan_input_stays_the_smallest() -> None:
     stays(unused_scan_inputs, scan("h1 = Add (h, h) y = Tanh (h)"))
 
 
+def test_one_that_tells_the_number_of_steps_stays_in_preference() -> None:
+    sizes = TWO | {"inputs": "float[2] h, float[9] x, float w", "given": "float[2] s, float[3,9] xs, float[T] ws"}
+    after, _ = becomes(unused_scan_inputs, scan("h1 = Add (h, h) y = Tanh (h)", **sizes), T=3)
+    assert list(after.graph.node[0].input) == ["s", "xs"]
+
+
 def test_a_scan_input_read_in_a_branch_or_returned_stays() -> None:
     branches = "then_branch = p () => (float[2] u) { u = Neg (x) }, else_branch = q () => (float[2] v) { v = Abs (h) }"
     given = TWO["given"] + ", bool t"
