@@ -69,12 +69,12 @@ def _check_counts(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
         given -= 1
     if given > schema.max_input:
         raise Unconvertible(f"version {version} of it takes {schema.max_input} inputs, and it has {given}")
-    if given < schema.min_input:
-        raise Unconvertible(f"version {version} of it requires {schema.min_input} inputs, and it has {given}")
     for i, formal in enumerate(schema.inputs):
         single = formal.option == onnx.defs.OpSchema.FormalParameterOption.Single
         if single and (i >= given or node.inputs[i] is None):
             raise Unconvertible(f"version {version} of it requires the input '{formal.name}'")
+    if given < schema.min_input:
+        raise Unconvertible(f"version {version} of it requires {schema.min_input} inputs, and it has {given}")
     results = len(node.outputs)
     while results and not node.outputs[results - 1].name:
         results -= 1

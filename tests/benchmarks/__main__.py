@@ -18,9 +18,9 @@ def main() -> None:
     print("| loop | original, ms | ortscan, ms | ratio |")
     print("|---|---|---|---|")
     for loop in timed_loops():
-        original = _session(loop.model)
-        result = _session(ortscan.optimize(loop.model, **loop.options))
-        before, after = _best_of_both(original, result, loop.feeds)
+        original = session(loop.model)
+        result = session(ortscan.optimize(loop.model, **loop.options))
+        before, after = best_of_both(original, result, loop.feeds)
         print(f"| {loop.name} | {before:.3f} | {after:.3f} | {before / after:.1f} |", flush=True)
     print("\n| `optimize` of | seconds |")
     print("|---|---|")
@@ -32,14 +32,14 @@ def main() -> None:
             print(f"| {size} {name} | {time.perf_counter() - start:.1f} |", flush=True)
 
 
-def _session(model: onnx.ModelProto) -> ort.InferenceSession:
+def session(model: onnx.ModelProto) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def _best_of_both(one: ort.InferenceSession, other: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> tuple[float, float]:
+def best_of_both(one: ort.InferenceSession, other: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> tuple[float, float]:
     """Time both in turn, so that both meet the same state of the machine; give the best of 30 in ms."""
     best = [float("inf"), float("inf")]
     for turn in range(33):

@@ -1,0 +1,200 @@
+"""`migrate` as a user meets it: what it takes and gives, where it refuses, and what it leaves alone."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import ortscan
+from ortscan.__main__ import main
+from ortscan.migration import migrated
+from tests.support.runtime import ort_run
+from tests.support.text import assert_same_numbers, model_from_text
+
+OLD = """
+<ir_version: 4, opset_import: ["": 8], producer_name: "someone", doc_string: "all of it", metadata_props: ["key": "value"]>
+g (float[B,2] h0, float[B,T,2] xs) => (float[B,2] hn, float[B,T,2] ys) <float[2] w = {0.5, 2}> {
+    hn, ys = Scan <num_scan_inputs = 1, body = cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {
+        p = Mul (a, w) q = Softmax <axis = 0> (p) h1 = Add (h, q) k = Clip <min = 0.25> (h1)
+    }> (, h0, xs)
+}"""
+GONE = """
+<ir_version: 6, opset_import: ["": 11]>
+g (float[1,1,2,2] x) => (float[1,1,4,4] y) <float[0] roi = {}, float[4] scales = {1, 1, 2, 2}> {
+    ["up"] y = Resize <mode = "linear", coordinate_transformation_mode = "tf_half_pixel_for_nn"> (x, roi, scales)
+}"""
+FEEDS = {"h0": np.ones((3, 2), np.float32), "xs": np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 4, 2)}
+
+
+@pytest.fixture
+def old() -> onnx.ModelProto:
+    return model_from_text(OLD, check=False)
+
+
+@pytest.fixture
+def path(old: onnx.ModelProto, tmp_path: Path) -> Path:
+    onnx.save(old, tmp_path / "old.onnx")
+    return tmp_path / "old.onnx"
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    return next(entry.version for entry in model.opset_import if entry.domain == "")
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18, 26])
+def test_the_numbers_stay_and_the_opset_is_the_one_asked_for(old, opset):
+    new = ortscan.migrate(old, opset)
+    assert opset_of(new) == opset
+    onnx.checker.check_model(new, full_check=True)
+    assert_same_numbers(ort_run(new, FEEDS), ort_run(old, FEEDS))
+
+
+def test_each_kind_of_model_comes_back_as_what_it_is_and_is_not_changed(old, path):
+    before = old.SerializeToString()
+    held = ir.from_proto(old)
+    assert isinstance(ortscan.migrate(held, 18), ir.Model)
+    assert held.opset_imports[""] == 8
+    for given in (old, before, path, str(path)):
+        assert isinstance(ortscan.migrate(given, 18), onnx.ModelProto)
+    assert old.SerializeToString() == before == path.read_bytes()
+
+
+def test_the_interface_and_the_header_stay_to_the_byte(old):
+    new = ortscan.migrate(old, 21)
+    for part in ("input", "output"):
+        assert [v.SerializeToString() for v in getattr(new.graph, part)] == [
+            v.SerializeToString() for v in getattr(old.graph, part)
+        ]
+    assert (new.producer_name, new.doc_string, new.metadata_props) == (old.producer_name, old.doc_string, old.metadata_props)
+    assert new.graph.node[-1].output == ["hn", "ys"]
+
+
+def test_the_version_of_the_format_rises_with_the_opset_and_never_falls(old):
+    assert [ortscan.migrate(old, opset).ir_version for opset in (9, 13, 21, 26)] == [4, 7, 10, 13]
+    old.ir_version = 9
+    assert ortscan.migrate(old, 13).ir_version == 9
+
+
+def test_the_output_may_be_the_input(path):
+    wanted = ort_run(onnx.load(path), FEEDS)
+    ortscan.migrate(path, 18, output=path)
+    assert opset_of(onnx.load(path)) == 18
+    assert_same_numbers(ort_run(onnx.load(path), FEEDS), wanted)
+
+
+def test_latest_is_the_newest_that_onnxruntime_runs(old):
+    newest = opset_of(ortscan.migrate(old, "latest"))
+    assert newest == opset_of(ortscan.migrate(old, "auto"))
+    with pytest.raises(ortscan.OrtscanError, match=rf"opset must be in 1\.\.{newest}, the newest"):
+        ortscan.migrate(old, newest + 1)
+
+
+def test_auto_goes_as_far_as_the_operators_do_and_says_what_stops_it():
+    model = model_from_text(GONE, check=False)
+    loaded, report = migrated(model, "auto")
+    assert loaded.model.opset_imports[""] == 12
+    assert "opset 13 is out of reach: Resize 'up' cannot be lifted from opset 11 to 13" in report.messages[0]
+
+
+@pytest.mark.parametrize("opset", ["", "new", "18.0", 0, -3, True, None, 2.0])
+def test_an_opset_that_is_none_is_refused(old, opset):
+    with pytest.raises(ortscan.OrtscanError, match="opset must be"):
+        ortscan.migrate(old, opset)
+
+
+def test_what_has_no_form_in_the_target_is_named_and_nothing_is_written(tmp_path):
+    model = model_from_text(GONE, check=False)
+    before = model.SerializeToString()
+    (tmp_path / "out.onnx").write_bytes(b"as it was")
+    with pytest.raises(ortscan.OrtscanError, match=r"^Resize 'up' cannot be lifted from opset 11 to 18: "):
+        ortscan.migrate(model, 18, output=tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == b"as it was"
+    assert model.SerializeToString() == before
+
+
+def test_the_same_opset_changes_nothing():
+    model = model_from_text("g (float[N] x) => (float[N] y) { y = Neg (x) }", 18)
+    assert onnx.printer.to_text(ortscan.migrate(model, 18)) == onnx.printer.to_text(model)
+
+
+FUNCTION = """
+<ir_version: 8, opset_import: ["": 8, "my": 1]> g (float[B,2] h0, float[B,T,2] xs) => (float[B,2] hn, float[B,T,2] ys) {
+    hn, zs = my.F (h0, xs)
+    ys = my.G (zs)
+}
+<domain: "my", opset_import: ["": 8]> F (h0, xs) => (hn, ys) {
+    hn, ys = Scan <num_scan_inputs = 1, body = cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {
+        h1 = Add (h, a) k = Neg (h1)
+    }> ("", h0, xs)
+}
+<domain: "my", opset_import: ["": 8]> G (x) => (y) { u = Unsqueeze <axes = [0]> (x) n = Neg (u) y = Squeeze <axes = [0]> (n) }"""
+
+
+def test_a_function_with_an_old_scan_is_inlined_and_others_are_kept():
+    model = onnx.parser.parse_model(FUNCTION)
+    _, report = migrated(model, 18)
+    new = ortscan.migrate(model, 18)
+    assert [function.name for function in new.functions] == ["G"]
+    assert [scan.form for scan in report.scans] == ["batched"]
+    assert report.messages == ["inlined the function my::F, which cannot be migrated where it stands"]
+    assert_same_numbers(ort_run(new, FEEDS), ort_run(model, FEEDS))
+
+
+def test_optimize_lifts_an_old_scan_and_goes_on_from_there(old):
+    new = ortscan.optimize(old)
+    assert opset_of(new) == 18
+    assert_same_numbers(ort_run(new, FEEDS), ort_run(old, FEEDS))
+    assert opset_of(ortscan.optimize(old, opset=21)) == 21
+    assert opset_of(ortscan.optimize(old, opset="keep")) == 8
+    with pytest.raises(ortscan.OrtscanError, match="opset must be 'auto', 'keep' or a number"):
+        ortscan.optimize(old, opset="older")
+
+
+def test_optimize_leaves_the_opset_where_nothing_comes_of_it():
+    text = """g (float[2] h0, float[T,2] xs) => (float[2] hn) {
+        hn = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1) { p = Mul (h, x) h1 = Tanh (p) }> (h0, xs)
+    }"""
+    assert opset_of(ortscan.optimize(model_from_text(text, 13))) == 13
+    assert opset_of(ortscan.optimize(model_from_text("g (float[N] x) => (float[N] y) { y = Neg (x) }", 13))) == 13
+
+
+def test_the_command_line_compares_writes_and_says_what_it_did(path, tmp_path, capsys):
+    assert main(["migrate", str(path), str(tmp_path / "new.onnx"), "--opset", "18"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "opset 8 -> 18, IR 4 -> 8: 2 nodes rewritten, 1 opset-8 Scan lifted." in said
+    assert "Scan hn one Scan, its body for all rows at once" in said
+    assert "verified on onnxruntime" in said
+    assert opset_of(onnx.load(tmp_path / "new.onnx")) == 18
+
+
+def test_the_command_line_gives_json(path, capsys):
+    import json
+
+    assert main(["migrate", str(path), "--dry-run", "--json", "--opset", "13"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["migration"]["source"], said["migration"]["target"], said["output"]) == (8, 13, None)
+    assert said["migration"]["scans"][0]["form"] == "batched"
+    assert said["verification"]["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["migrate", "nosuch.onnx", "out.onnx"], "nosuch.onnx: No such file"),
+        (["migrate", "cut.onnx", "out.onnx"], "cut.onnx"),
+        (["migrate", ".", "out.onnx"], "is a folder"),
+        (["migrate", "old.onnx", "no/out.onnx"], "no/out.onnx"),
+        (["migrate", "old.onnx", "out.onnx", "--opset", "99"], "opset must be in 1.."),
+        (["migrate", "old.onnx", "out.onnx", "--opset", "7"], "Scan 'hn' cannot be lowered from opset 8 to 7"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(path.parent)
+    Path("cut.onnx").write_bytes(path.read_bytes()[:-7])
+    assert main(words) in (1, 2)
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert said in captured.err
+    assert not Path("out.onnx").exists()
