@@ -1,10 +1,14 @@
 """Every form of an opset-8 Scan, in later opsets, against onnxruntime's own opset-8 Scan."""
 
+from pathlib import Path
+
+import numpy as np
 import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import ortscan
 from ortscan.migration import migrated
 from ortscan.modelio import give_back
 from tests.support.loop_oracle import run_model
@@ -51,3 +55,47 @@ def test_a_random_opset_8_scan(case: ScanCase, target: int):
 def test_an_opset_8_scan_that_onnxruntime_computes_wrongly_is_repaired(case: ScanCase, target: int):
     loaded, _ = migrated(case.model, target)
     assert_same_numbers(ort_run(give_back(loaded), case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
+
+
+SEEDS = Path(onnx.__file__).parent / "backend" / "test" / "data" / "node"
+
+
+@pytest.mark.parametrize(("name", "targets"), [("test_scan_sum", TARGETS), ("test_scan9_sum", (11, 16, 21, 26))])
+def test_the_examples_of_the_operators_text(name, targets):
+    model = onnx.load(SEEDS / name / "model.onnx")
+    feeds = {}
+    for position, value in enumerate(model.graph.input):
+        feeds[value.name] = onnx.numpy_helper.to_array(onnx.load_tensor(SEEDS / name / "test_data_set_0" / f"input_{position}.pb"))
+    wanted = [
+        onnx.numpy_helper.to_array(onnx.load_tensor(SEEDS / name / "test_data_set_0" / f"output_{position}.pb"))
+        for position in range(len(model.graph.output))
+    ]
+    for target in targets:
+        assert_same_numbers(ort_run(ortscan.migrate(model, target), feeds), wanted)
+
+
+LSTM = """g (int64[B] lens, float[B,3] h0, float[B,3] c0, float[B,T,2] xs) => (float[B,3] hn, float[B,3] cn, float[B,T,3] ys) {{
+    hn, cn, ys = Scan <num_scan_inputs = 1, directions = [{direction}],
+        body = cell (float[3] h, float[3] c, float[2] x) => (float[3] h1, float[3] c1, float[3] y) {{
+            x1 = Unsqueeze <axes = [0]> (x) h0r = Unsqueeze <axes = [0]> (h) xh = Concat <axis = 1> (x1, h0r)
+            z = Gemm <transB = 1> (xh, W, b) i0, o0, f0, g0 = Split <axis = 1> (z)
+            i = Sigmoid (i0) o = Sigmoid (o0) f = Sigmoid (f0) u = Tanh (g0)
+            iu = Mul (i, u) fc = Mul (f, c) cc = Add (iu, fc) tc = Tanh (cc) hh = Mul (o, tc)
+            c1 = Reshape (cc, three) h1 = Squeeze <axes = [0]> (hh) y = Identity (h1)
+        }}> (lens, h0, c0, xs) }}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("direction", [0, 1])
+def test_an_lstm_as_the_first_exporters_wrote_it(direction, target):
+    rng = np.random.default_rng(1)
+    model = onnx.parser.parse_model('<ir_version: 4, opset_import: ["": 8]>' + LSTM.format(direction=direction))
+    weights = {"W": rng.standard_normal((12, 5)).astype(np.float32), "b": rng.standard_normal(12).astype(np.float32)}
+    weights["three"] = np.array([3])
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    for lengths in ([5, 5, 5, 5], [1, 4, 5, 2]):
+        feeds = {"lens": np.array(lengths), "xs": rng.standard_normal((4, 5, 2)).astype(np.float32)}
+        feeds |= {name: rng.standard_normal((4, 3)).astype(np.float32) for name in ("h0", "c0")}
+        loaded, report = migrated(model, target)
+        assert [scan.form for scan in report.scans] == ["batched"]
+        assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))
