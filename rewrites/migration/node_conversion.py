@@ -40,16 +40,16 @@ class NodeConversion:
         pending, final = [(node, self._source)], [node]
         while pending:
             current, version = pending.pop()
-            step = self._step(current, version)
-            if step is None:
+            taken = self._step(current, version)
+            if taken is None:
                 continue
-            at, written, results = step
-            if written is None or results is None:
+            at, step, results = taken
+            if step is None or results is None:
                 pending.append((current, at))
                 continue
-            new = _splice(current, results, written.builder, self._names)
+            new = _splice(current, results, step.builder, self._names)
             final[final.index(current) : final.index(current) + 1] = new
-            pending += [(one, written.written.get(one, at)) for one in new]
+            pending += [(one, step.written.get(one, at)) for one in new]
         if self._target < self._source:
             for one in final:
                 if (schema := schema_of(one.op_type, self._target)) is not None:
