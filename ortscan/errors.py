@@ -3,6 +3,7 @@
 from rewrites.errors import (
     InvariantBroken,
     MalformedLoop,
+    MigrationError,
     ModelFileError,
     OptionError,
     OrtscanError,
@@ -13,6 +14,7 @@ from rewrites.errors import (
 __all__ = [
     "InvariantBroken",
     "MalformedLoop",
+    "MigrationError",
     "ModelFileError",
     "OptionError",
     "OrtscanError",

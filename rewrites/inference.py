@@ -31,8 +31,8 @@ def infer_model(model: ir.Model) -> None:
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
     infer = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)
-    forget_stale_shapes(model.graph, lambda: infer(model))
-    infer(model)
+    if forget_stale_shapes(model.graph, lambda: infer(model)):
+        infer(model)
     _forget_types_of_sequences(model.graph, set(untyped))
     _put_back_maps(model.graph, *mapped)
     _infer_by_captured_constants(model)

@@ -22,17 +22,18 @@ class _State:
     given: tuple[ir.Value | None, ir.Value]
 
 
-def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], object]) -> None:
+def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], object]) -> bool:
     """Take away the declared shapes of node results, bodies included, that ``infer`` contradicts where it is not told them.
 
     The same for the states of Loops, where a step would give another shape than it was declared to get; in such a Loop, what
-    ``infer`` does not confirm goes too. All other shapes are as they were declared afterwards; what ``infer`` found is forgotten.
+    ``infer`` does not confirm goes too. All other shapes are as they were declared afterwards. Gives whether there is something to
+    infer with what is declared; else ``infer`` has found all it can, and that is kept.
     """
     results = [value for node in graph.all_nodes() for value in node.outputs]
     states = [state for node in graph.all_nodes() for state in _states(node)]
     declared = {value: value.shape for value in results}
     if not states and not any(shape is not None for shape in declared.values()):
-        return
+        return True
     shapes = {state.inner: state.inner.shape for state in states}
     lying: set[ir.Node] = set()
     for _ in range(len(states) + 1):
@@ -48,8 +49,11 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], object]) -> None:
         if not wrong:
             break
     within = {value for loop in lying for body in _bodies(loop) for node in body.all_nodes() for value in node.outputs}
+    if not lying and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
+        return False
     for value, shape in declared.items():
         value.shape = None if value in within and not _confirms(value, shape) else shape
+    return True
 
 
 def _states(node: ir.Node) -> list[_State]:

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.errors import MigrationError
+from rewrites.inference import infer_model
 from rewrites.loops import is_loop
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
@@ -14,6 +15,9 @@ from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
 from rewrites.moving import node_graphs
 
 __all__ = ["Migration", "migrate"]
+
+_POOLS = ("AveragePool", "LpPool", "MaxPool")
+"""onnx infers other sizes for these in some opsets, where they round up."""
 
 
 @dataclass
@@ -44,6 +48,8 @@ def migrate(ctx: Context, target: int) -> Migration:
     _refuse_scans_in_functions(model, target)
     result.conversions = convert_operators(model, target, ctx.names)
     result.scans = [lift_scan_8(node, ctx) for node in scans]
+    if any(node.op_type in _POOLS and node.attributes.get_int("ceil_mode", 0) for node in model.graph.all_nodes()):
+        infer_model(model)
     raise_ir_version(model)
     result.ir_after = model.ir_version
     return result
