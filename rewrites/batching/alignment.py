@@ -7,9 +7,9 @@ import onnx_ir as ir
 
 from rewrites.batching.call import Call, Operand
 from rewrites.builder import Builder
-from rewrites.spelling import axis_of, gather, unsqueeze
+from rewrites.spelling import DYNAMIC, axis_of, gather, ints_operand, unsqueeze
 
-__all__ = ["after_steps", "aligned", "axis_after_steps", "expanded", "lifted", "repeated"]
+__all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "lifted", "repeated", "unit_axes"]
 
 _NO_EXPAND_KERNEL = frozenset(
     {
@@ -34,6 +34,34 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
     """
     operand = call.given(index)
     return after_steps(axis_of(call.node, default, None if operand is None else operand.rank))
+
+
+def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
+    """Give the axes that operand ``index`` holds, shifted behind the extra axis 0; they may be known at run time only.
+
+    They come out non-negative where ``rank``, that of what they belong to, is known.
+    """
+    operand, b = call.operand(index), call.build
+    dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
+    known = ints_operand(call.node, index)
+    if known is not DYNAMIC and known is not None:
+        axes = [axis if axis >= 0 or rank is None else axis + rank for axis in known]
+        shape = () if operand.rank == 0 else (len(axes),)
+        return b.const(np.array([after_steps(axis) for axis in axes], dtype=dtype).reshape(shape))
+    numbers = operand.value
+    zero, one = b.const(np.array(0, dtype)), b.const(np.array(1, dtype))
+    from_end = numbers if rank is None else b.op("Add", numbers, b.const(np.array(rank + 1, dtype)))
+    return b.op("Where", b.op("Less", numbers, zero), from_end, b.op("Add", numbers, one))
+
+
+def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
+    """Give ``operand``, whose axes belong to those of a value of ``rank`` axes from ``at`` on, such that it broadcasts with it."""
+    if operand.rank is None:
+        raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
+    after = at + operand.rank
+    if not operand.batched:
+        return unsqueeze(call.build, operand.value, range(operand.rank, operand.rank + rank - after))
+    return unsqueeze(call.build, operand.value, [*range(1, 1 + at), *range(1 + after, 1 + rank)])
 
 
 def lifted(call: Call, operand: Operand, rank: int) -> ir.Value:

@@ -6,12 +6,10 @@ together; the same shift is right for them, since the axes before, now with the 
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from rewrites.batching.alignment import after_steps, axis_after_steps
+from rewrites.batching.alignment import after_steps, axes_after_steps, axis_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import int_operand, softmax_spec
+from rewrites.spelling import softmax_spec
 
 __all__ = ["along_axis", "cumulative", "softmax", "transpose"]
 
@@ -33,14 +31,9 @@ def softmax(call: Call) -> Sequence[Result]:
 
 @rule("CumProd", "CumSum")
 def cumulative(call: Call) -> Sequence[Result]:
-    """The axis is an input."""
+    """The axis is an input; it need not be constant."""
     call.same_each_step(1)
-    axis = int_operand(call.node, 1)
-    if not isinstance(axis, int):
-        raise call.refuse("DYNAMIC-STRUCTURE", "the axis is not constant")
-    rank = call.operand(0).rank
-    shifted = after_steps(axis + rank if axis < 0 and rank is not None else axis)
-    return call.like([call.operand(0).value, call.build.const(np.array(shifted, dtype=np.int64))])
+    return call.like([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
 
 
 @rule("Transpose")

@@ -26,8 +26,12 @@ class Operand:
 
     @property
     def rank(self) -> int | None:
-        """The rank in one step, without the extra axis."""
-        return rank_of(self.inner)
+        """The rank in one step, without the extra axis, as far as the body or what was made outside tells it."""
+        rank = rank_of(self.inner)
+        if rank is not None:
+            return rank
+        outside = rank_of(self.value)
+        return None if outside is None else outside - self.batched
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,13 @@ class Call:
             operand = self.given(index)
             if operand is not None and operand.batched:
                 raise self.refuse("BATCHED-STRUCTURE", f"input {index}, {operand.inner.name!r}, differs between steps")
+
+    def same_weights(self, *indices: int) -> None:
+        """Refuse where one of these operands, which one operator can only have one of, differs between steps."""
+        for index in indices:
+            operand = self.given(index)
+            if operand is not None and operand.batched:
+                raise self.refuse("BATCHED-WEIGHTS", f"input {index}, {operand.inner.name!r}, differs between steps")
 
     def needs_steps(self, why: str) -> None:
         """Refuse where there may be no steps."""

@@ -9,7 +9,7 @@ from rewrites.builder import Builder
 from rewrites.spelling import concat, reshape, shape_of
 from rewrites.values import dim_of
 
-__all__ = ["Dim", "fold_steps", "product_of", "shape_tensor", "step_dims", "unfold_steps", "with_steps"]
+__all__ = ["Dim", "fold_steps", "product_of", "shape_tensor", "shaped", "step_dims", "unfold_steps", "with_steps"]
 
 Dim = int | ir.Value
 """A dimension: a number, or a one-element int64 tensor."""
@@ -54,6 +54,13 @@ def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
         if dim is not None:
             parts.append(dim)
     return concat(b, parts, axis=0)
+
+
+def shaped(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
+    """Reshape ``x`` to ``dims``; where one of them is computed and no other is 0, it is left to be inferred."""
+    if sum(isinstance(dim, ir.Value) for dim in dims) <= 1 and 0 not in dims:
+        return reshape(call.build, x, [dim if isinstance(dim, int) else -1 for dim in dims])
+    return _exact(call, x, dims)
 
 
 def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:

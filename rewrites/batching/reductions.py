@@ -5,10 +5,13 @@
 
 from collections.abc import Sequence
 
-from rewrites.batching.alignment import after_steps
+import onnx_ir as ir
+
+from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 from rewrites.spelling import DYNAMIC, axes_of, keepdims, reduce, unsqueeze
+from rewrites.values import dim_of
 
 __all__ = ["reduction"]
 
@@ -21,8 +24,10 @@ def reduction(call: Call) -> Sequence[Result]:
     """Reduce over the same axes of every step; of a scalar, over a new axis of size 1, since no axes would mean all of them."""
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, call.operand(0).rank)
+    if axes is DYNAMIC and dim_of(call.operand(1).inner, 0) == 0:
+        axes = () if call.node.attributes.get_int("noop_with_empty_axes", 0) else None
     if axes is DYNAMIC:
-        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
+        return _over_computed_axes(call)
     x, b = call.operand(0).value, call.build
     if axes == () and call.node.attributes.get_int("noop_with_empty_axes", 0) != 0:
         return call.like([x])
@@ -31,3 +36,14 @@ def reduction(call: Call) -> Sequence[Result]:
     if not axes:
         return [Result(reduce(b, call.node.op_type, unsqueeze(b, x, [1]), [1], keepdims=False))]
     return [Result(reduce(b, call.node.op_type, x, [after_steps(axis) for axis in axes], keepdims(call.node)))]
+
+
+def _over_computed_axes(call: Call) -> list[Result]:
+    """Shift the axes when the model runs: there must be some, since none would mean all of them, steps included."""
+    count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
+    if not isinstance(count, int):
+        raise call.refuse("DYNAMIC-STRUCTURE", "how many axes there are is not known")
+    (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, rank)])
+    if result.value.shape is None and rank is not None:
+        result.value.shape = ir.Shape([None] * (rank + 1 if keepdims(call.node) else rank + 1 - count))
+    return [result]

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from rewrites.batching.alignment import after_steps
+import onnx_ir as ir
+
+from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import product_of, step_dims, with_steps
 from rewrites.batching.table import rule
 from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze
 from rewrites.spelling import reshape as emit_reshape
-from rewrites.values import static_dims
+from rewrites.values import dim_of, static_dims
 
 __all__ = ["flatten", "insert_axes", "remove_axes", "reshape"]
 
@@ -18,8 +20,12 @@ def insert_axes(call: Call) -> Sequence[Result]:
     """``Unsqueeze(x, axes)`` -> ``Unsqueeze(x', axes + 1)``; negative axes count from the end of the result and stay."""
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
-    if axes is DYNAMIC or axes is None:
-        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
+    if axes is DYNAMIC:
+        count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
+        full = rank + count if rank is not None and isinstance(count, int) else None
+        return _on_computed_axes(call, full, full)
+    if axes is None:
+        raise call.refuse("MALFORMED", "the axes are missing")
     return [Result(unsqueeze(call.build, call.operand(0).value, [after_steps(axis) for axis in axes]))]
 
 
@@ -29,7 +35,10 @@ def remove_axes(call: Call) -> Sequence[Result]:
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
-        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
+        count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
+        if not isinstance(count, int) or count == 0:
+            raise call.refuse("DYNAMIC-STRUCTURE", "how many axes are removed is not known")
+        return _on_computed_axes(call, rank, None if rank is None else rank - count)
     x = call.operand(0)
     if axes is None:
         dims = static_dims(x.inner)
@@ -37,6 +46,14 @@ def remove_axes(call: Call) -> Sequence[Result]:
             raise call.refuse("SHAPE-UNKNOWN", f"{x.inner.name!r} has shape {x.inner.shape}: which axes have size 1 is not known")
         axes = tuple(axis for axis, dim in enumerate(dims) if dim == 1)
     return [Result(squeeze(call.build, x.value, [after_steps(axis) for axis in axes]))]
+
+
+def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Result]:
+    """Shift the axes, of a value of ``full`` axes, when the model runs; the result has ``rank`` axes in one step."""
+    (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, full)])
+    if result.value.shape is None and rank is not None:
+        result.value.shape = ir.Shape([None] * (rank + 1))
+    return [result]
 
 
 @rule("Flatten")

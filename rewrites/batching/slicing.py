@@ -1,14 +1,16 @@
 """Slice and Pad: the axes they name move one place up, or the steps get an entry that changes nothing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import after_steps
+from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
+from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.table import rule
-from rewrites.spelling import DYNAMIC, ints_operand, slice_axis, slice_spec
+from rewrites.spelling import DYNAMIC, ints_operand, slice_axis, slice_spec, squeeze, unsqueeze, where
 from rewrites.values import dim_of
 
 __all__ = ["pad", "pad_by_attributes", "slice_", "slice_by_attributes"]
@@ -25,18 +27,15 @@ def slice_by_attributes(call: Call) -> Sequence[Result]:
 
 @rule("Slice", since=10)
 def slice_(call: Call) -> Sequence[Result]:
-    """``Slice(x, starts, ends, axes)`` -> ``Slice(x', starts, ends, axes + 1)``; bounds need not be constant, axes must be."""
+    """``Slice(x, starts, ends, axes)`` -> ``Slice(x', starts, ends, axes + 1)``; neither bounds nor axes need be constant."""
     call.same_each_step(1, 2, 3, 4)
-    axes = ints_operand(call.node, 3)
-    if axes is DYNAMIC:
-        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
-    if axes is None:
-        count = dim_of(call.operand(1).inner, 0)
-        if not isinstance(count, int):
-            raise call.refuse("DYNAMIC-STRUCTURE", "how many axes are sliced is not known")
-        axes = tuple(range(count))
     values = call.values
-    return call.like([*values[:3], _like_indices(call, 1, [after_steps(axis) for axis in axes]), *values[4:]])
+    if call.given(3) is not None:
+        return call.like([*values[:3], axes_after_steps(call, 3, call.operand(0).rank), *values[4:]])
+    count = dim_of(call.operand(1).inner, 0)
+    if not isinstance(count, int):
+        raise call.refuse("DYNAMIC-STRUCTURE", "how many axes are sliced is not known")
+    return call.like([*values[:3], _like_indices(call, 1, range(1, count + 1)), *values[4:]])
 
 
 @rule("Pad", until=11)
@@ -48,15 +47,14 @@ def pad_by_attributes(call: Call) -> Sequence[Result]:
 @rule("Pad", since=11)
 def pad(call: Call) -> Sequence[Result]:
     """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``, or the same pads on axes one place up."""
-    call.same_each_step(1, 2, 3)
+    call.same_each_step(1, 3)
+    if call.batched(2):
+        return [Result(_filled_by_step(call))]
     if call.node.attributes.get_string("mode", "constant") == "wrap":
         call.needs_steps("ORT does not wrap empty tensors")
     x, pads, fill = call.operand(0).value, call.operand(1).value, call.value(2)
-    axes = ints_operand(call.node, 3)
-    if axes is DYNAMIC:
-        raise call.refuse("DYNAMIC-STRUCTURE", "the axes are not constant")
-    if axes is not None:
-        return call.like([x, pads, fill, _like_indices(call, 3, [after_steps(axis) for axis in axes])])
+    if call.given(3) is not None:
+        return call.like([x, pads, fill, axes_after_steps(call, 3, call.operand(0).rank)])
     known = ints_operand(call.node, 1)
     if known is not DYNAMIC and known is not None:
         return call.like([x, call.build.const(_with_steps(known)), fill])
@@ -64,6 +62,19 @@ def pad(call: Call) -> Sequence[Result]:
     zero = b.const([0])
     begins, ends = slice_axis(b, pads, 0, 0, rank), slice_axis(b, pads, 0, rank, 2 * rank)
     return call.like([x, b.op("Concat", zero, begins, zero, ends, axis=0), fill])
+
+
+def _filled_by_step(call: Call) -> ir.Value:
+    """``Pad(x, pads, v)`` with another ``v`` in each step -> zeros, and ``Where`` to tell what is padding."""
+    b, rank = call.build, call.rank(0)
+    x, fill = call.operand(0), call.operand(2)
+    plain = replace(call, operands=(*call.operands[:2], None, *call.operands[3:]))
+    shape = shape_tensor(b, step_dims(call, x)) if rank else b.const(np.zeros(0, np.int64))
+    inside = b.op("Expand", b.const(np.ones((), np.float32)), shape)
+    (kept,) = b.like(call.node, [inside, call.value(1), None, call.value(3)])
+    padded = pad(plain)[0].value if x.batched else b.like(call.node, plain.values)[0]
+    value = squeeze(b, fill.value, range(1, 1 + call.rank(2)))
+    return where(b, b.op("Cast", kept, to=int(ir.DataType.BOOL)), padded, unsqueeze(b, value, range(1, 1 + rank)))
 
 
 def _with_steps(pads: Sequence[int]) -> list[int]:

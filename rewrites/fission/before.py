@@ -3,6 +3,7 @@
 States whose next value is such work leave with it: their values at the start of each step are the same stack, one step later.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -19,27 +20,36 @@ __all__ = ["Before", "find_before"]
 
 @dataclass
 class Before:
-    """What leaves at the start: ``nodes``, and ``states`` that are no recurrences; ``refused`` says why a node had to stay."""
+    """What leaves at the start: ``nodes``, and ``states`` that need no loop; ``refused`` says why a node had to stay.
+
+    ``finals``: final values that are not the last of a stack.
+    """
 
     stacks: Stacks
     nodes: list[ir.Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
+    finals: dict[State, ir.Value] = field(default_factory=dict)
+
+    def final(self, state: State) -> ir.Value:
+        """Give the final value of one of ``states``."""
+        return self.finals[state] if state in self.finals else self.stacks.last(state.next)
 
 
-def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
+def find_before(loop: ScanView, ctx: Context, sizes: StepSizes, seed: Callable[[Before], None] | None = None) -> Before:
     """Build the stacks of everything that can leave at the start; the caller inserts or discards them.
 
-    Where everything can leave, blocks of steps bound the memory; else no stack may break the budget.
+    Where everything can leave, blocks of steps bound the memory; else no stack may break the budget. ``seed`` puts into an empty
+    Before what is known already.
     """
     if not loop.states:
-        whole = _attempt(loop, ctx, None, {})
+        whole = _attempt(loop, ctx, None, {}, None)
         if not whole.refused:
             return whole
         whole.stacks.build.discard()
     blocked: dict[ir.Node, NotApplicable] = {}
     while True:
-        found = _attempt(loop, ctx, sizes, blocked)
+        found = _attempt(loop, ctx, sizes, blocked, seed)
         too_wide = _not_worth_moving(loop, found, sizes)
         if not too_wide:
             return found
@@ -48,8 +58,16 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
         blocked.update(too_wide)
 
 
-def _attempt(loop: ScanView, ctx: Context, sizes: StepSizes | None, blocked: dict[ir.Node, NotApplicable]) -> Before:
+def _attempt(
+    loop: ScanView,
+    ctx: Context,
+    sizes: StepSizes | None,
+    blocked: dict[ir.Node, NotApplicable],
+    seed: Callable[[Before], None] | None,
+) -> Before:
     found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked))
+    if seed is not None:
+        seed(found)
     waiting = [node for node in loop.body if node not in blocked]
     while True:
         rest = []

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from tests.rewrites.batching.harness import F32, F64, I32, I64, Case, case, check, const, refusal, same, steps
+from tests.rewrites.batching.harness import F32, F64, I32, I64, Case, case, check, const, given, refusal, same, steps
 
 OPERATORS = [
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
@@ -53,8 +53,21 @@ def test_axes_from_the_end_need_no_rank() -> None:
     assert refusal(case("y = ReduceSum (x)", x=steps(F32, 2, 3), unknown_rank=True)) == "RANK-UNKNOWN"
 
 
-def test_axes_that_are_not_constant_are_refused() -> None:
-    assert refusal(case("y = ReduceSum (x, a)", x=steps(F32, 2, 3), a=same(I64, 1))) == "DYNAMIC-STRUCTURE"
+@pytest.mark.parametrize("noop", [0, 1])
+def test_axes_may_be_computed(noop: int) -> None:
+    check(
+        [
+            case(f"y = {op} <keepdims={keep}, noop_with_empty_axes={noop}> (x, a)", x=steps(F32, 2, 4, 3), a=given(axes, I64))
+            for op in ("ReduceSum", "ReduceMax", "ReduceL2")
+            for keep in (0, 1)
+            for axes in ([], [0], [-1], [1, -3], [0, 1, 2])
+        ]
+    )
+
+
+def test_how_many_axes_are_reduced_must_be_known_and_the_same_in_every_step() -> None:
+    unknown = same(I64, 1, dims=["N"])
+    assert refusal(case("y = ReduceSum (x, a)", x=steps(F32, 2, 3), a=unknown)) == "DYNAMIC-STRUCTURE"
     assert refusal(case("y = ReduceSum (x, a)", x=same(F32, 2, 3), a=steps(I64, 1))) == "BATCHED-STRUCTURE"
 
 

@@ -19,9 +19,17 @@ def test_unsqueeze_and_squeeze_in_both_spellings(opset: int) -> None:
 
 def test_squeeze_without_axes_needs_sizes() -> None:
     assert refusal(case("y = Squeeze (x)", x=steps(F32, 1, 3, dims=["A", 3]))) == "SHAPE-UNKNOWN"
-    assert refusal(case("y = Squeeze (x, a)", x=steps(F32, 1, 3), a=same(I64, 1))) == "DYNAMIC-STRUCTURE"
-    assert refusal(case("y = Unsqueeze (x, a)", x=steps(F32, 1, 3), a=same(I64, 1))) == "DYNAMIC-STRUCTURE"
     assert refusal(case("y = Unsqueeze (x, a)", x=same(F32, 1, 3), a=steps(I64, 1))) == "BATCHED-STRUCTURE"
+
+
+def test_axes_may_be_computed() -> None:
+    cases = [case("y = Squeeze (x, a)", x=steps(F32, 1, 3, 1), a=given(axes, I64)) for axes in ([0], [-1], [2, -3])]
+    cases += [case("y = Unsqueeze (x, a)", x=steps(F32, 2, 3), a=given(axes, I64)) for axes in ([0], [-1], [3, 1], [-4, -1], [])]
+    check(cases)
+    free = [case("y = Unsqueeze (x, a)", x=steps(F32, 3), a=given([-1], I64), unknown_rank=True)]
+    check(free)
+    unknown = case("y = Squeeze (x, a)", x=steps(F32, 1, 3), a=same(I64, 1, dims=["N"], low=0, high=1))
+    assert refusal(unknown) == "DYNAMIC-STRUCTURE"
 
 
 @pytest.mark.parametrize("dims", [None, ["A", "B", "C"]], ids=["known", "symbolic"])

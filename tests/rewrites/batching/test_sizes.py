@@ -33,10 +33,17 @@ def test_slices_that_differ_between_steps_are_refused() -> None:
     bounds = {"b": steps(I64, 1), "e": const([3])}
     assert refusal(case("y = Slice (x, b, e)", x=steps(F32, 4), **bounds)) == "BATCHED-STRUCTURE"
     assert refusal(case("y = Slice (x, b, e)", x=same(F32, 4), **bounds)) == "BATCHED-STRUCTURE"
-    some = {"b": const([1]), "e": const([3]), "a": same(I64, 1)}
-    assert refusal(case("y = Slice (x, b, e, a)", x=steps(F32, 4), **some)) == "DYNAMIC-STRUCTURE"
+    some = {"b": const([1]), "e": const([3]), "a": steps(I64, 1)}
+    assert refusal(case("y = Slice (x, b, e, a)", x=steps(F32, 4), **some)) == "BATCHED-STRUCTURE"
     unknown = {"b": same(I64, 1, dims=["N"]), "e": same(I64, 1, dims=["N"])}
     assert refusal(case("y = Slice (x, b, e)", x=steps(F32, 4), **unknown)) == "DYNAMIC-STRUCTURE"
+
+
+def test_axes_of_slices_may_be_computed() -> None:
+    bounds = {"b": const([1]), "e": const([3])}
+    cases = [case("y = Slice (x, b, e, a)", x=steps(F32, 4, 3), a=given([axis], I64), **bounds) for axis in (0, 1, -1, -2)]
+    bounds = {name: const([number], I32) for name, number in (("b", -1), ("e", -9), ("s", -2))}
+    check([*cases, case("y = Slice (x, b, e, a, s)", x=steps(F32, 4, 3), a=given([-2], I32), **bounds)])
 
 
 def test_pad_by_attributes() -> None:
@@ -53,12 +60,24 @@ def test_pad_by_inputs(opset: int) -> None:
     if opset >= 18:
         cases.append(case("y = Pad (x, p, , a)", x=steps(F32, 2, 3), p=given([1, 2], I64), a=const([1])))
         cases.append(case("y = Pad (x, p, , a)", x=steps(F32, 2, 3), p=const([1, 2]), a=const([-2])))
-        assert (
-            refusal(case("y = Pad (x, p, , a)", x=steps(F32, 2, 3), p=const([1, 2]), a=same(I64, 1)), opset) == "DYNAMIC-STRUCTURE"
-        )
+        cases += [case("y = Pad (x, p, , a)", x=steps(F32, 2, 3), p=const([1, 2]), a=given([axis], I64)) for axis in (1, -2)]
     check(cases, opset)
     assert refusal(case("y = Pad (x, p)", x=steps(F32, 2), p=steps(I64, 2)), opset) == "BATCHED-STRUCTURE"
-    assert refusal(case("y = Pad (x, p, v)", x=steps(F32, 2), p=const([1, 1]), v=steps(F32)), opset) == "BATCHED-STRUCTURE"
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+def test_what_is_padded_with_may_differ_between_steps(opset: int) -> None:
+    check(
+        [
+            case("y = Pad (x, p, v)", x=one(dtype, *shape), p=const(pads), v=steps(dtype))
+            for one in (steps, same)
+            for dtype in (F32, I64)
+            for shape, pads in (((2, 3), [0, -1, 1, 2]), ((3,), [2, 0]))
+        ],
+        opset,
+    )
+    computed = case("y = Pad (x, p, v)", x=steps(F32, 2, 3, dims=["A", "B"]), p=given([0, 1, 1, 0], I64), v=steps(F32))
+    check([computed], opset)
 
 
 def test_pad_by_wrapping() -> None:

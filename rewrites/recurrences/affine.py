@@ -1,0 +1,78 @@
+"""Affine maps of a step's sources: what MatMul, Gemm and Add by constants, and all movement of features, are closed in.
+
+    value[..., j] = sum over sources s and their features i of s[..., i] * terms[s][i, j]  +  bias[j]
+
+A source is anything that varies from step to step: a scan input, a state, or a product that a matrix is applied to.
+"""
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["Affine"]
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """``terms``: for each source its matrix of shape [features of the source, width]; ``bias`` of shape [width]. All float64."""
+
+    bias: np.ndarray
+    terms: Mapping[Hashable, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def source(cls, key: Hashable, width: int) -> "Affine":
+        """The source itself."""
+        return cls(np.zeros(width), {key: np.eye(width)})
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.bias)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same in every step."""
+        return not self.terms
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is 0 in all features."""
+        return not self.terms and not self.bias.any()
+
+    @cached_property
+    def key(self) -> Hashable:
+        """Equal for equal maps (adding 0 makes one zero of the two)."""
+        digest = hashlib.blake2b((self.bias + 0.0).tobytes(), digest_size=16)
+        for source in sorted(self.terms, key=repr):
+            digest.update(repr(source).encode())
+            digest.update((self.terms[source] + 0.0).tobytes())
+        return ("affine", self.width, digest.hexdigest())
+
+    def plus(self, other: "Affine") -> "Affine":
+        """Add."""
+        terms = dict(self.terms)
+        for source, matrix in other.terms.items():
+            total = terms[source] + matrix if source in terms else matrix
+            if total.any():
+                terms[source] = total
+            else:
+                terms.pop(source, None)
+        return Affine(self.bias + other.bias, terms)
+
+    def scaled(self, factor: np.ndarray) -> "Affine":
+        """Multiply each feature by a number."""
+        terms = {source: matrix * factor for source, matrix in self.terms.items()}
+        return Affine(self.bias * factor, {source: matrix for source, matrix in terms.items() if matrix.any()})
+
+    def taken(self, index: np.ndarray) -> "Affine":
+        """Give the features at ``index``."""
+        terms = {source: np.ascontiguousarray(matrix[:, index]) for source, matrix in self.terms.items()}
+        return Affine(self.bias[index], {source: matrix for source, matrix in terms.items() if matrix.any()})
+
+    def times(self, matrix: np.ndarray) -> "Affine":
+        """Apply a matrix of shape [width, new width]."""
+        terms = {source: own @ matrix for source, own in self.terms.items()}
+        return Affine(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})

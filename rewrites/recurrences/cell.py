@@ -1,0 +1,53 @@
+"""What a recurrent operator computes, as arrays: what the families recognise, what is probed, and what is written as a native node."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rewrites.loops import State
+from rewrites.recurrences.polynomial import Activation
+
+__all__ = ["Cell", "Function"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """An activation as the recurrent operators name it, with its parameters."""
+
+    name: str
+    alpha: float = 0.0
+    beta: float = 0.0
+
+    @classmethod
+    def of(cls, activation: Activation) -> "Function":
+        """Read it off."""
+        return cls(activation.name, activation.alpha, activation.beta)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One recurrent cell. Gates are stacked along axis 0 in the operator's own order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
+
+    ``sources``: the scanned values that make up the input, with their widths. ``w``: [gates * hidden, input width]; ``r``:
+    [gates * hidden, hidden]; ``wb``, ``rb``: [gates * hidden]; ``peepholes``: [3 * hidden] (i, o, f) or None. All float64.
+    ``functions``: the activations in the operator's order. ``cell``: the second state of an LSTM.
+    """
+
+    op_type: str
+    hidden: State
+    cell: State | None
+    sources: tuple[tuple[Hashable, int], ...]
+    w: np.ndarray
+    r: np.ndarray
+    wb: np.ndarray
+    rb: np.ndarray
+    functions: tuple[Function, ...]
+    peepholes: np.ndarray | None = None
+    linear_before_reset: bool = False
+    input_forget: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of hidden features."""
+        return self.r.shape[1]

@@ -1,0 +1,72 @@
+"""What a family is shown: the states' next values, and which sources may feed a cell."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rewrites.loops import State
+from rewrites.recurrences.affine import Affine
+from rewrites.recurrences.gates import split_affine
+from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.polynomial import Activation, Polynomial
+
+__all__ = ["Candidate", "Weights"]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The argument of one gate: ``w`` [hidden, input width], ``r`` [hidden, hidden], ``bias`` [hidden]."""
+
+    w: np.ndarray
+    r: np.ndarray
+    bias: np.ndarray
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One state, seen as the hidden state of a cell.
+
+    ``inputs``: the scanned sources with their widths, in a fixed order.
+    """
+
+    reading: Interpretation
+    hidden: State
+    next: Polynomial
+    inputs: tuple[tuple[Hashable, int], ...]
+
+    @property
+    def key(self) -> Hashable:
+        """The source of the hidden state."""
+        return ("input", self.hidden.inner.name)
+
+    @property
+    def size(self) -> int:
+        """The number of hidden features."""
+        return self.next.width
+
+    @property
+    def itself(self) -> Polynomial:
+        """The hidden state as it was."""
+        return Polynomial(Affine.source(self.key, self.size))
+
+    def weights(self, argument: Polynomial) -> Weights | None:
+        """Read the argument of a gate; None where it is not affine in the inputs and the hidden state."""
+        return self.affine_weights(argument.affine) if argument.is_affine else None
+
+    def affine_weights(self, affine: Affine) -> Weights | None:
+        """Read an affine map in the same way."""
+        parts = split_affine(affine, self.inputs, self.key)
+        if parts is None:
+            return None
+        w, r = parts
+        return Weights(w, r if r.shape[1] else np.zeros((affine.width, self.size)), affine.bias)
+
+    def activations(self) -> list[Activation]:
+        """Give the activations in the products of the next value, each once."""
+        found: dict[Hashable, Activation] = {}
+        for product in self.next.products.values():
+            for atom in product.atoms:
+                if isinstance(atom, Activation):
+                    found.setdefault(atom.key, atom)
+        return list(found.values())

@@ -1,0 +1,35 @@
+"""Tries all families on all states of a loop."""
+
+from collections.abc import Iterator
+
+from rewrites.loops import State
+from rewrites.recurrences.cell import Cell
+from rewrites.recurrences.families.candidate import Candidate
+from rewrites.recurrences.families.elman import elman
+from rewrites.recurrences.families.gru import gru
+from rewrites.recurrences.families.lstm import lstm
+from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.polynomial import Polynomial, TooComplex
+
+__all__ = ["find_cells"]
+
+
+def find_cells(reading: Interpretation) -> Iterator[Cell]:
+    """Give every cell that some states of the loop are; one state may be in several."""
+    nexts: dict[State, Polynomial] = {}
+    for state in reading.loop.states:
+        features = reading.features(state.next)
+        inner = reading.features(state.inner)
+        whole = None if features is None or inner is None or features.shape != inner.shape else features.whole()
+        if whole is not None:
+            nexts[state] = whole
+    for state, polynomial in nexts.items():
+        one = Candidate(reading, state, polynomial, reading.scanned)
+        try:
+            yield from filter(None, (elman(one), gru(one)))
+            for other, next_cell in nexts.items():
+                cell = None if other is state else lstm(one, other, next_cell)
+                if cell is not None:
+                    yield cell
+        except TooComplex:
+            continue

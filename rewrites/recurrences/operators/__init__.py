@@ -1,0 +1,20 @@
+"""How each operator of a body is read: (operator type) to a function that gives the meanings of its outputs, or None."""
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.recurrences.operators.activations import ACTIVATIONS
+from rewrites.recurrences.operators.arithmetic import ARITHMETIC
+from rewrites.recurrences.operators.movement import MOVEMENT
+from rewrites.recurrences.operators.products import PRODUCTS
+
+__all__ = ["OPERATORS"]
+
+OPERATORS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {
+    **ACTIVATIONS,
+    **ARITHMETIC,
+    **MOVEMENT,
+    **PRODUCTS,
+}

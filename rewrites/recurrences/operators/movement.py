@@ -1,0 +1,164 @@
+"""What moves features about, or only changes how they are shaped: each is one ``taken``."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.recurrences.features import Features
+from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec, split_spec
+
+__all__ = ["MOVEMENT"]
+
+_Read = Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]
+
+
+def _identity(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    return [reading.meaning(node.inputs[0])]
+
+
+def _cast(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    source = node.inputs[0]
+    same = source is not None and source.dtype is not None and node.attributes.get_int("to", 0) == int(source.dtype)
+    return _identity(reading, node) if same else None
+
+
+def _axis(features: Features, axis: int) -> int | None:
+    """Give the place among the feature axes of an axis, or None for a leading one."""
+    rank = features.lead + len(features.shape)
+    place = (axis + rank if axis < 0 else axis) - features.lead
+    return place if place >= 0 else None
+
+
+def _split(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    if x is None:
+        return None
+    spec = split_spec(node, reading.opset, x.lead + len(x.shape))
+    axis = _axis(x, spec.axis)
+    if axis is None or spec.sizes is DYNAMIC:
+        return None
+    length = x.shape[axis]
+    each = -(-length // spec.outputs)
+    sizes = spec.sizes if spec.sizes is not None else [min(each, length - i * each) for i in range(spec.outputs)]
+    ends = np.cumsum(sizes)
+    return [x.taken(part) for part in np.split(x.indexed(), ends[:-1], axis=axis)]
+
+
+def _slice(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    if x is None:
+        return None
+    spec = slice_spec(node, reading.opset, x.lead + len(x.shape))
+    if spec is DYNAMIC:
+        return None
+    index = x.indexed()
+    for start, end, place, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
+        axis = _axis(x, place)
+        if axis is None or step < 1:
+            return None
+        index = index[(slice(None),) * axis + (slice(*slice(start, end, step).indices(index.shape[axis])),)]
+    return [x.taken(index)]
+
+
+def _gather(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x, places = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
+    axis = None if x is None else _axis(x, axis_of(node, 0))
+    if x is None or axis is None or not isinstance(places, np.ndarray):
+        return None
+    return [x.taken(np.take(x.indexed(), places, axis=axis))]
+
+
+def _concat(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    parts = [reading.meaning(value) for value in node.inputs]
+    first = next((part for part in parts if isinstance(part, Features)), None)
+    if first is None:
+        return None
+    axis = _axis(first, axis_of(node, 0))
+    if axis is None or not all(isinstance(part, Features) and part.lead == first.lead for part in parts):
+        return None
+    known = [part for part in parts if isinstance(part, Features)]
+    starts = np.cumsum([0, *(part.width for part in known)])
+    index = np.concatenate([part.indexed() + start for part, start in zip(known, starts, strict=False)], axis=axis)
+    runs = [run for part in known for run in part.runs]
+    return [Features(first.lead, (int(starts[-1]),), tuple(runs)).taken(index)]
+
+
+def _unsqueeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    axes = axes_of(node, reading.opset, None)
+    if x is None or axes is DYNAMIC or axes is None:
+        return None
+    rank = x.lead + len(x.shape) + len(axes)
+    marks = ["new" if i in {axis % rank for axis in axes} else "old" for i in range(rank)]
+    lead, left = 0, x.lead
+    for mark in marks:
+        if mark == "old" and left == 0:
+            break
+        left -= mark == "old"
+        lead += 1
+    old = iter(x.shape)
+    shape = tuple(1 if mark == "new" else next(old) for mark in marks[lead:])
+    return [Features(lead, shape, x.runs)]
+
+
+def _squeeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    if x is None:
+        return None
+    rank = x.lead + len(x.shape)
+    axes = axes_of(node, reading.opset, rank)
+    if axes is DYNAMIC or axes is None:
+        return None
+    gone = {axis % rank for axis in axes}
+    shape = tuple(size for i, size in enumerate(x.shape) if i + x.lead not in gone)
+    return [Features(x.lead - sum(axis < x.lead for axis in gone), shape, x.runs)] if shape else None
+
+
+def _reshape(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    """The leading axes stay, or are split and merged among themselves; the features are cut anew."""
+    x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
+    result = node.outputs[0].shape
+    if x is None or result is None:
+        return None
+    dims = [dim if isinstance(dim, int) else None for dim in result.dims]
+    if sizes is not DYNAMIC and sizes is not None and node.attributes.get_int("allowzero", 0) == 0:
+        dims = [size if dim is None and size > 0 else dim for dim, size in zip(dims, sizes, strict=True)]
+    for cut in reversed(range(len(dims))):
+        tail = [dim for dim in dims[cut:] if dim is not None]
+        if len(tail) == len(dims) - cut and np.prod(tail, dtype=np.int64) == x.width:
+            return [Features(cut, tuple(tail), x.runs)]
+    return None
+
+
+def _transpose(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    if x is None:
+        return None
+    perm = perm_of(node, x.lead + len(x.shape))
+    if list(perm[: x.lead]) != list(range(x.lead)):
+        return None
+    return [x.taken(np.transpose(x.indexed(), [axis - x.lead for axis in perm[x.lead :]]))]
+
+
+def _expand(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    source, result = node.inputs[0], node.outputs[0]
+    same = source is not None and source.shape is not None and result.shape is not None and source.shape.dims == result.shape.dims
+    return [x] if x is not None and same else None
+
+
+MOVEMENT: dict[str, _Read] = {
+    "Cast": _cast,
+    "Concat": _concat,
+    "Expand": _expand,
+    "Gather": _gather,
+    "Identity": _identity,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}

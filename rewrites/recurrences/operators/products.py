@@ -1,0 +1,61 @@
+"""MatMul and Gemm by constant matrices: affine maps of affine maps, or of products that become sources of their own."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.recurrences.features import Features
+from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.recurrences.polynomial import Polynomial
+
+__all__ = ["PRODUCTS"]
+
+
+def _matmul(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    left, right = (reading.meaning(value) for value in node.inputs)
+    if isinstance(left, Features) and isinstance(right, np.ndarray):
+        return _applied(reading, left, right)
+    if isinstance(left, np.ndarray) and isinstance(right, Features) and left.ndim == 2 and right.lead == 0:
+        return _applied(reading, right, left.T)
+    return None
+
+
+def _applied(reading: Interpretation, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None) -> Sequence[Meaning] | None:
+    if matrix.dtype.kind != "f" or len(x.shape) != 1 or matrix.ndim < 2 or any(size != 1 for size in matrix.shape[:-2]):
+        return None
+    if matrix.shape[-2] != x.width or matrix.ndim - 1 > max(x.lead, 1) + 1 or (matrix.ndim > 2 and matrix.ndim - 2 > x.lead - 1):
+        return None
+    affine = reading.as_source(x).times(matrix.reshape(matrix.shape[-2:]).astype(np.float64))
+    polynomial = Polynomial(affine)
+    if bias is not None:
+        polynomial = polynomial.plus(Polynomial.constant(bias))
+    return [Features(x.lead, (affine.width,), (polynomial,))]
+
+
+def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    x, matrix = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
+    if x is None or not isinstance(matrix, np.ndarray) or node.attributes.get_int("transA", 0) != 0 or x.lead != 1:
+        return None
+    matrix = matrix.T if node.attributes.get_int("transB", 0) else matrix
+    matrix = matrix * node.attributes.get_float("alpha", 1.0)
+    added, beta = node.inputs[2] if len(node.inputs) > 2 else None, node.attributes.get_float("beta", 1.0)
+    if added is None or beta == 0:
+        return _applied(reading, x, matrix)
+    result = _applied(reading, x, matrix)
+    extra = reading.meaning(added)
+    if result is None or not isinstance(result[0], Features):
+        return None
+    if isinstance(extra, np.ndarray):
+        if extra.ndim > 1 and extra.shape[0] != 1:
+            return None
+        numbers = np.broadcast_to(extra.reshape(-1).astype(np.float64) * beta, (result[0].width,))
+        return [result[0].mapped(lambda run: run.plus(Polynomial.constant(numbers)))]
+    same = added.shape is not None and node.outputs[0].shape is not None and added.shape.dims == node.outputs[0].shape.dims
+    if isinstance(extra, Features) and same and extra.shape == result[0].shape and extra.lead == result[0].lead:
+        scaled = extra.mapped(lambda run: run.scaled(beta))
+        return [result[0].combined(scaled, Polynomial.plus)]
+    return None
+
+
+PRODUCTS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {"Gemm": _gemm, "MatMul": _matmul}
