@@ -137,7 +137,7 @@ def rewritten(
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
         hints = size_hints(model, shapes)
-        options = Options(memory_budget, hints, fast_math=fast_math, domains=chosen.domains)
+        options = Options(memory_budget, hints, fast_math=fast_math, native_always=chosen.native, domains=chosen.domains)
         ctx = Context.of(model, options, evaluate)
         prepare(ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)

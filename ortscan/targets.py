@@ -17,18 +17,20 @@ class Target:
     """One place to run a model.
 
     ``domains``: operator domains a rewrite may use beside the standard one. ``loops``: whether Scan and Loop run there natively.
+    ``native``: whether recurrent nodes are taken even where onnxruntime on a CPU would run the loop faster.
     """
 
     name: str
     domains: frozenset[str] = frozenset()
     loops: bool = False
+    native: bool = True
 
 
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
         Target("onnx", loops=True),
-        Target("cpu", _MICROSOFT, loops=True),
+        Target("cpu", _MICROSOFT, loops=True, native=False),
         Target("cuda", loops=True),
         Target("tensorrt", loops=True),
         Target("directml"),

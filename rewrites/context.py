@@ -24,6 +24,7 @@ class Options:
     ``memory_budget``: bytes that the temporaries of one vectorised part may take at a time.
     ``sizes``: typical value of each symbolic dimension, for cost decisions only.
     ``assumed_dim``: what an unknown dimension is taken as where no hint is given.
+    ``native_always``: whether recurrent nodes are taken wherever there is one, since the target runs no loops or any.
     ``domains``: operator domains the target runs beside the standard one.
     """
 
@@ -32,6 +33,7 @@ class Options:
     assumed_dim: int = 64
     fast_math: bool = False
     custom_ops: bool = False
+    native_always: bool = False
     domains: frozenset[str] = frozenset({"com.microsoft"})
 
 

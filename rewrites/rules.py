@@ -4,6 +4,7 @@ from types import ModuleType
 
 from rewrites import pairwise_distance
 from rewrites.fission import split_loop
+from rewrites.loop_idioms import counter_states, trip_count
 from rewrites.normal_form import (
     common_subexpressions,
     dead_code,
@@ -18,6 +19,7 @@ from rewrites.normal_form import (
     unused_results,
     unused_scan_inputs,
 )
+from rewrites.recurrences import recurrent_cell
 
 __all__ = ["ALWAYS", "RULES"]
 
@@ -36,7 +38,10 @@ RULES: tuple[ModuleType, ...] = (
     common_subexpressions,
     hoist_invariants,
     scan_axes,
+    trip_count,
+    counter_states,
     loop_to_scan,
     pairwise_distance,
+    recurrent_cell,
     split_loop,
 )

@@ -6,13 +6,13 @@ A source is anything that varies from step to step: a scan input, a state, or a 
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Affine"]
+__all__ = ["Affine", "joined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,3 +76,12 @@ class Affine:
         """Apply a matrix of shape [width, new width]."""
         terms = {source: own @ matrix for source, own in self.terms.items()}
         return Affine(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
+
+
+def joined(parts: Sequence[Affine]) -> Affine:
+    """Put maps side by side."""
+    sources = {source: len(matrix) for part in parts for source, matrix in part.terms.items()}
+    terms = {}
+    for source, rows in sources.items():
+        terms[source] = np.concatenate([part.terms.get(source, np.zeros((rows, part.width))) for part in parts], axis=1)
+    return Affine(np.concatenate([part.bias for part in parts]), terms)

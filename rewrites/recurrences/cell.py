@@ -1,4 +1,4 @@
-"""What a recurrent operator computes, as arrays: what the families recognise, what is probed, and what is written as a native node."""
+"""What a recurrent operator computes, as arrays: recognised by the families, then probed, then written as a native node."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -50,4 +50,4 @@ class Cell:
     @property
     def size(self) -> int:
         """The number of hidden features."""
-        return self.r.shape[1]
+        return int(self.r.shape[1])

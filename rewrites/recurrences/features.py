@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewrites.recurrences.affine import Affine
+from rewrites.recurrences.affine import joined
 from rewrites.recurrences.polynomial import Polynomial
 
 __all__ = ["Features"]
@@ -69,21 +69,11 @@ class Features:
         part = self.taken(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
             return part.runs[0]
-        return _joined(part.runs)
+        if not all(run.is_affine for run in part.runs):
+            return None
+        return Polynomial(joined([run.affine for run in part.runs]))
 
     def _cut(self, bounds: Sequence[tuple[int, int]]) -> list[Polynomial]:
         if len(bounds) == len(self.runs):
             return list(self.runs)
         return [run for begin, end in bounds for run in self.taken(np.arange(begin, end)).runs]
-
-
-def _joined(runs: Sequence[Polynomial]) -> Polynomial | None:
-    """Join runs that are all affine maps."""
-    if not all(run.is_affine for run in runs):
-        return None
-    bias = np.concatenate([run.affine.bias for run in runs])
-    sources = {source: len(matrix) for run in runs for source, matrix in run.affine.terms.items()}
-    terms = {}
-    for source, rows in sources.items():
-        terms[source] = np.concatenate([run.affine.terms.get(source, np.zeros((rows, run.width))) for run in runs], axis=1)
-    return Polynomial(Affine(bias, terms))

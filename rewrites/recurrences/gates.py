@@ -44,7 +44,10 @@ def complement(activation: Activation) -> Activation | None:
 
 
 def split_affine(affine: Affine, inputs: Sequence[tuple[Hashable, int]], hidden: Hashable) -> tuple[np.ndarray, np.ndarray] | None:
-    """Give the weights of ``affine`` on ``inputs`` [width, input width] and on ``hidden`` [width, hidden]; None where it has others."""
+    """Give the weights of ``affine`` on ``inputs`` [width, input width] and on ``hidden`` [width, hidden].
+
+    None where it has other sources; no columns for ``hidden`` where that is none of them.
+    """
     known = {key for key, _ in inputs}
     if not affine.terms.keys() <= known | {hidden}:
         return None

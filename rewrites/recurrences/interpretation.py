@@ -1,7 +1,8 @@
 """Reads a loop's body as polynomials of its sources.
 
-A value is a constant (an array), or ``Features``, or not understood. Sources are the scan inputs and states, and products to which
-a matrix is applied. Only values of floating point type are read as features.
+A value is a constant (an array), or ``Features``, or not understood. Sources are states, tensors that are scanned, and products to
+which a matrix is applied. A scanned tensor that is an affine map of another one, such as an input projection done before the loop,
+is read through to that. Only values of floating point type are read as features.
 """
 
 from collections.abc import Hashable
@@ -10,46 +11,54 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.loops import ScanView
-from rewrites.recurrences.affine import Affine
+from rewrites.loops import ScanInput, ScanView, State
+from rewrites.recurrences.affine import Affine, joined
 from rewrites.recurrences.constants import Constants
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.polynomial import Polynomial, TooComplex
 from rewrites.values import rank_of
 
-__all__ = ["Interpretation", "Meaning"]
+__all__ = ["Interpretation", "Meaning", "Scanned"]
 
 Meaning = Features | np.ndarray | None
+
+_DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A source that is scanned: ``outer`` [steps, ..., width], from the end where ``reverse``."""
+
+    outer: ir.Value
+    reverse: bool
+    width: int
 
 
 @dataclass
 class Interpretation:
     """What the values of one Scan's body mean.
 
-    ``inputs``: scan inputs and states by their source keys. ``derived``: the polynomials behind other sources.
+    ``scanned``: the scanned sources; ``derived``: the products behind sources of that kind.
+    ``dims``: the leading axes of each source in one step.
     """
 
     loop: ScanView
     constants: Constants
-    inputs: dict[Hashable, ir.Value] = field(default_factory=dict)
-    derived: dict[Hashable, Features] = field(default_factory=dict)
+    scanned: dict[Hashable, Scanned] = field(default_factory=dict)
+    derived: dict[Hashable, Polynomial] = field(default_factory=dict)
+    dims: dict[Hashable, tuple[int | str | None, ...]] = field(default_factory=dict)
     _known: dict[ir.Value, Meaning] = field(default_factory=dict)
 
     @classmethod
     def of_body(cls, loop: ScanView, opset: int) -> "Interpretation":
-        """Read the whole body of ``loop``."""
-        from rewrites.recurrences.operators import OPERATORS
-
+        """Read the whole body of ``loop``, whose scanned axes are 0."""
         found = cls(loop, Constants(opset))
-        for value in loop.body.inputs:
-            found._known[value] = found._source(value)
+        for state in loop.states:
+            found._known[state.inner] = found._state(state)
+        for scan in loop.scan_inputs:
+            found._known[scan.inner] = found._slices(scan)
         for node in loop.body:
-            read = OPERATORS.get(node.op_type) if node.domain == "" else None
-            try:
-                meanings = None if read is None else read(found, node)
-            except TooComplex:
-                meanings = None
-            found._known.update(zip(node.outputs, meanings or [None] * len(node.outputs), strict=True))
+            found._read(node, found._known)
         return found
 
     @property
@@ -61,9 +70,7 @@ class Interpretation:
         """Give what ``value``, of the body or captured, means."""
         if value is None:
             return None
-        if value in self._known:
-            return self._known[value]
-        return self.constants.of(value)
+        return self._known[value] if value in self._known else self.constants.of(value)
 
     def features(self, value: ir.Value | None) -> Features | None:
         """Give ``value`` as features where it varies from step to step, else None."""
@@ -71,22 +78,86 @@ class Interpretation:
         return meaning if isinstance(meaning, Features) else None
 
     def as_source(self, features: Features) -> Affine:
-        """Give an affine map of ``features``, which becomes a source of its own where it is none."""
-        joined = features.whole()
-        if joined is not None and joined.is_affine:
-            return joined.affine
-        key = ("product", tuple(run.key for run in features.runs))
-        self.derived[key] = features
-        return Affine.source(key, features.width)
+        """Give an affine map of ``features``, whose runs become sources of their own where they are none."""
+        return joined([run.affine if run.is_affine else self._derived(run) for run in features.runs])
 
-    def _source(self, value: ir.Value) -> Meaning:
+    def _derived(self, polynomial: Polynomial) -> Affine:
+        key = ("product", polynomial.key)
+        self.derived[key] = polynomial
+        return Affine.source(key, polynomial.width)
+
+    def _read(self, node: ir.Node, known: dict[ir.Value, Meaning]) -> None:
+        from rewrites.recurrences.operators import OPERATORS
+
+        read = OPERATORS.get(node.op_type) if node.domain == "" else None
+        try:
+            meanings = None if read is None else read(self, node)
+        except TooComplex:
+            meanings = None
+        known.update(zip(node.outputs, meanings or [None] * len(node.outputs), strict=True))
+
+    @property
+    def inputs(self) -> list[tuple[Hashable, Scanned]]:
+        """The scanned sources that the body's scan inputs are made of."""
+        found = [self.features(scan.inner) for scan in self.loop.scan_inputs]
+        used = {key for features in found if features is not None for run in features.runs for key in run.affine.terms}
+        return [(key, scanned) for key, scanned in self.scanned.items() if key in used]
+
+    def _state(self, state: State) -> Features | None:
+        value = state.inner
+        shape, after = value.shape, state.next.shape
+        if shape is not None and after is not None and len(shape) == len(after) > 0 and isinstance(after[-1], int):
+            value = ir.Value(name=value.name, type=value.type, shape=ir.Shape([*shape.dims[:-1], after[-1]]))
+        return self._source(("input", value.name), value, 0)
+
+    def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
+        """Make ``value`` a source; its first ``skipped`` axes are no axes of one step."""
         rank = rank_of(value)
-        if rank is None or rank == 0 or value.dtype is None or not value.dtype.is_floating_point():
+        if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
             return None
         assert value.shape is not None
-        width = value.shape[-1]
+        *lead, width = [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
         if not isinstance(width, int) or width == 0:
             return None
-        key = ("input", value.name)
-        self.inputs[key] = value
+        self.dims[key] = tuple(lead[skipped:])
         return Features(rank - 1, (width,), (Polynomial(Affine.source(key, width)),))
+
+    def _slices(self, scan: ScanInput) -> Features | None:
+        whole = self._outside(scan.outer, scan, 0)
+        if whole is None or rank_of(scan.inner) is None:
+            return None
+        return Features(whole.lead - 1, whole.shape, whole.runs)
+
+    def _outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
+        """Read a scanned tensor, the steps as one more leading axis."""
+        node = value.producer()
+        if node is not None and depth < _DEEPEST and node.graph is self.loop.node.graph:
+            inside: dict[ir.Value, Features] = {}
+            for operand in node.inputs:
+                if operand is not None and operand not in self._known and self.constants.of(operand) is None:
+                    features = self._outside(operand, scan, depth + 1)
+                    if features is None:
+                        break
+                    inside[operand] = features
+            else:
+                self._known.update(inside)
+                self._read(node, self._known)
+                for operand in inside:
+                    del self._known[operand]
+                results = {output: self._known.pop(output) for output in node.outputs}
+                found = results[value]
+                if isinstance(found, Features) and self._is_affine_here(found, scan):
+                    return found
+        key = ("scanned", value.name, scan.reverse)
+        features = self._source(key, value, 1)
+        if features is not None:
+            self.scanned[key] = Scanned(value, scan.reverse, features.width)
+        return features
+
+    def _is_affine_here(self, features: Features, scan: ScanInput) -> bool:
+        """Whether it is an affine map of sources with the leading axes that the steps have."""
+        whole = features.whole()
+        if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):
+            return False
+        lead = [dim if isinstance(dim, int) else dim.value for dim in scan.inner.shape.dims[:-1]]
+        return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)

@@ -6,9 +6,21 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "BATCHED-CONDITION",
+        "A condition differs between steps, and a branch may fail where it is not wanted.",
+        "Both branches would have to run in every step. That is done only where no operator in them can fail, whatever it is "
+        "given: no look-ups, no division of integers, no sizes that are not known.",
+    ),
+    Code(
         "BATCHED-STRUCTURE",
         "Something that decides the shape of a result differs between steps.",
         "Shapes, axes, repeats and the like must be the same in every step for the steps to be done together.",
+    ),
+    Code(
+        "BATCHED-WEIGHTS",
+        "The operator is given weights that differ between steps.",
+        "One operator has one set of weights (or windows, or scales), so steps with weights of their own cannot be done together, "
+        "or only where the number of steps is known.",
     ),
     Code(
         "CONTROL-FLOW",
@@ -45,6 +57,12 @@ TABLE = (
         "RANDOM",
         "The operator gives something else each time.",
         "Random numbers are drawn in every step; drawing them at another time or in another order would give other results.",
+    ),
+    Code(
+        "SEQUENCE",
+        "The operator makes or reads a sequence or an optional.",
+        "Only tensors can hold all steps at once, along one more axis. Where the sequence is a fixed list of tensors, exporting it "
+        "as separate values helps.",
     ),
     Code(
         "STRING-GATHER",

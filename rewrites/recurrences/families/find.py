@@ -23,8 +23,9 @@ def find_cells(reading: Interpretation) -> Iterator[Cell]:
         whole = None if features is None or inner is None or features.shape != inner.shape else features.whole()
         if whole is not None:
             nexts[state] = whole
+    inputs = tuple((key, scanned.width) for key, scanned in reading.inputs)
     for state, polynomial in nexts.items():
-        one = Candidate(reading, state, polynomial, reading.scanned)
+        one = Candidate(reading, state, polynomial, inputs)
         try:
             yield from filter(None, (elman(one), gru(one)))
             for other, next_cell in nexts.items():

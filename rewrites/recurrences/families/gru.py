@@ -88,10 +88,10 @@ def _before_matrix(one: Candidate, argument: Polynomial) -> tuple[Activation, We
     derived = [key for key in argument.affine.terms if key in one.reading.derived]
     if len(derived) != 1:
         return None
-    product = one.reading.derived[derived[0]].whole()
+    product = one.reading.derived[derived[0]]
     rest = {key: matrix for key, matrix in argument.affine.terms.items() if key != derived[0]}
     outside = one.affine_weights(Affine(argument.affine.bias, rest))
-    if product is None or outside is None or outside.r.any():
+    if outside is None or outside.r.any():
         return None
     for atom in (atom for part in product.products.values() for atom in part.atoms):
         if isinstance(atom, Activation) and _alone(atom).times(one.itself).key == product.key:

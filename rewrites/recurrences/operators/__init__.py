@@ -7,6 +7,7 @@ import onnx_ir as ir
 from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.activations import ACTIVATIONS
 from rewrites.recurrences.operators.arithmetic import ARITHMETIC
+from rewrites.recurrences.operators.einsum import EINSUM
 from rewrites.recurrences.operators.movement import MOVEMENT
 from rewrites.recurrences.operators.products import PRODUCTS
 
@@ -15,6 +16,7 @@ __all__ = ["OPERATORS"]
 OPERATORS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {
     **ACTIVATIONS,
     **ARITHMETIC,
+    **EINSUM,
     **MOVEMENT,
     **PRODUCTS,
 }

@@ -1,0 +1,36 @@
+"""Why a recurrent cell was not made a native RNN, GRU or LSTM node."""
+
+from ortscan.report.codes.code import Code
+
+__all__ = ["TABLE"]
+
+TABLE = (
+    Code(
+        "CELL-PROBE",
+        "A recognised cell could not be confirmed.",
+        "Before a native node takes the place of a loop, the body is run once at random points and compared with the cell. It "
+        "could not be run by itself, or differed; the latter would be a defect of ortscan worth a report.",
+    ),
+    Code(
+        "CELL-ROWS",
+        "The inputs and states of a recognised cell are not rows of one batch.",
+        "A native node wants inputs of shape [steps, batch, features] and states of shape [batch, features] with the same batch, "
+        "and at least one input. Declaring the shapes of the model's inputs, with one name for the batch, may help.",
+    ),
+    Code(
+        "CELL-SEQUENCE",
+        "The cell state of every step is needed.",
+        "A native LSTM gives the hidden state of every step but the cell state of the last one only.",
+    ),
+    Code(
+        "CELL-TYPE",
+        "onnxruntime has no native node for this element type.",
+        "RNN, GRU and LSTM run on float32; a node on double loads and then fails.",
+    ),
+    Code(
+        "COST-NATIVE",
+        "The native node would be slower than the loop.",
+        "On a CPU, onnxruntime's RNN node is two to three times slower than a Scan from a batch of 4 on, and a GRU loses a little "
+        "on large batches. Typical shapes (shapes=) settle what is not known; targets other than cpu take native nodes always.",
+    ),
+)
