@@ -19,14 +19,19 @@ __all__ = ["Features"]
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """``lead``: how many leading axes there are, over which every step's work is the same. ``shape``: the feature axes.
+    """``dims``: the leading axes, over which the work is the same, as far as they are known. ``shape``: the feature axes.
 
     ``runs``: polynomials whose widths add up to the number of features.
     """
 
-    lead: int
+    dims: tuple[int | str | None, ...]
     shape: tuple[int, ...]
     runs: tuple[Polynomial, ...]
+
+    @property
+    def lead(self) -> int:
+        """The number of leading axes."""
+        return len(self.dims)
 
     @property
     def width(self) -> int:
@@ -51,18 +56,18 @@ class Features:
             places = flat[begin:end] - starts[which]
             whole = len(places) == self.runs[which].width and (places == np.arange(len(places))).all()
             runs.append(self.runs[which] if whole else self.runs[which].taken(places))
-        return Features(self.lead, tuple(index.shape), tuple(runs))
+        return Features(self.dims, tuple(index.shape), tuple(runs))
 
     def mapped(self, function: Callable[[Polynomial], Polynomial]) -> "Features":
         """Apply ``function`` to each run."""
-        return Features(self.lead, self.shape, tuple(function(run) for run in self.runs))
+        return Features(self.dims, self.shape, tuple(function(run) for run in self.runs))
 
     def combined(self, other: "Features", function: Callable[[Polynomial, Polynomial], Polynomial]) -> "Features":
         """Apply ``function`` to the runs of both, cut where either is; the shapes are the same."""
         ends = sorted({*np.cumsum([run.width for run in self.runs]), *np.cumsum([run.width for run in other.runs])})
         bounds = list(zip([0, *ends], ends, strict=False))
         pairs = zip(self._cut(bounds), other._cut(bounds), strict=True)
-        return Features(max(self.lead, other.lead), self.shape, tuple(function(one, another) for one, another in pairs))
+        return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(one, another) for one, another in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
         """Give features ``begin`` to ``end`` as one polynomial, or None where they are of different kinds."""

@@ -16,7 +16,7 @@ NATIVE = frozenset({"Sigmoid", "Tanh", "Relu", "LeakyRelu", "ThresholdedRelu", "
 def gate(polynomial: Polynomial) -> Activation | None:
     """Give ``polynomial`` as one activation the recurrent operators have.
 
-    ``(1 + tanh(a / 2)) / 2`` is ``sigmoid(a)``, ``2 * sigmoid(2 * a) - 1`` is ``tanh(a)``, ``1 - sigmoid(a)`` is ``sigmoid(-a)``.
+    ``1 - sigmoid(a)`` is ``sigmoid(-a)``.
     """
     if len(polynomial.products) != 1 or not polynomial.affine.is_constant:
         return None
@@ -27,10 +27,6 @@ def gate(polynomial: Polynomial) -> Activation | None:
     factor, added = product.coefficient, polynomial.affine.bias
     if (factor == 1).all() and not added.any():
         return atom
-    if atom.name == "Tanh" and (factor == 0.5).all() and (added == 0.5).all():
-        return Activation("Sigmoid", 0.0, 0.0, atom.of.scaled(2.0))
-    if atom.name == "Sigmoid" and (factor == 2).all() and (added == -1).all():
-        return Activation("Tanh", 0.0, 0.0, atom.of.scaled(0.5))
     if (factor == -1).all() and (added == 1).all():
         return complement(atom)
     return None

@@ -120,13 +120,13 @@ class Interpretation:
         if not isinstance(width, int) or width == 0:
             return None
         self.dims[key] = tuple(lead[skipped:])
-        return Features(rank - 1, (width,), (Polynomial(Affine.source(key, width)),))
+        return Features(tuple(lead), (width,), (Polynomial(Affine.source(key, width)),))
 
     def _slices(self, scan: ScanInput) -> Features | None:
         whole = self._outside(scan.outer, scan, 0)
         if whole is None or rank_of(scan.inner) is None:
             return None
-        return Features(whole.lead - 1, whole.shape, whole.runs)
+        return Features(whole.dims[1:], whole.shape, whole.runs)
 
     def _outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
         """Read a scanned tensor, the steps as one more leading axis."""

@@ -153,13 +153,21 @@ class Polynomial:
 
 def _parts(polynomial: Polynomial) -> list[Product]:
     """Give the summands as products: the constant, the varying affine part, and the products."""
-    affine, width = polynomial.affine, polynomial.width
+    affine = polynomial.affine
     parts = list(polynomial.products.values())
     if affine.terms:
-        parts.append(Product(np.ones(width), (affine,)))
+        sign = _sign(affine)
+        parts.append(Product(sign, (affine.scaled(sign),)))
     elif affine.bias.any():
         parts.append(Product(affine.bias, ()))
     return parts
+
+
+def _sign(affine: Affine) -> np.ndarray:
+    """Give the sign of each feature's first weight, so that an affine map and its negative are the same atom."""
+    weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
+    first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
+    return np.where(first < 0, -1.0, 1.0)
 
 
 def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
@@ -175,4 +183,20 @@ def _sum(affine: Affine, products: Iterable[Product]) -> Polynomial:
     kept = {key: product for key, product in collected.items() if product.coefficient.any()}
     if len(kept) > _MOST_PRODUCTS:
         raise TooComplex
-    return Polynomial(affine, kept)
+    return _sigmoid_or_tanh(affine, kept) or Polynomial(affine, kept)
+
+
+def _sigmoid_or_tanh(affine: Affine, products: Mapping[Hashable, Product]) -> Polynomial | None:
+    """Give ``(1 + tanh(a / 2)) / 2`` as ``sigmoid(a)``, and ``2 * sigmoid(2 * a) - 1`` as ``tanh(a)``."""
+    if len(products) != 1 or not affine.is_constant:
+        return None
+    (product,) = products.values()
+    atom = product.atoms[0]
+    if len(product.atoms) != 1 or not isinstance(atom, Activation):
+        return None
+    factor, added = product.coefficient, affine.bias
+    if atom.name == "Tanh" and (factor == 0.5).all() and (added == 0.5).all():
+        return Polynomial.activation("Sigmoid", atom.of.scaled(2.0))
+    if atom.name == "Sigmoid" and (factor == 2).all() and (added == -1).all():
+        return Polynomial.activation("Tanh", atom.of.scaled(0.5))
+    return None

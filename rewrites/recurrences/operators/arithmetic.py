@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
-from rewrites.recurrences.operators.sides import both_sides
+from rewrites.recurrences.operators.sides import both_sides, same_lead
 from rewrites.recurrences.polynomial import Activation, Polynomial, TooComplex
 
 __all__ = ["ARITHMETIC"]
@@ -59,10 +59,7 @@ def _sum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     first = known[0] if known else None
     if first is None or len(known) != len(found):
         return None
-    if any(features.shape != first.shape or features.lead != first.lead for features in known):
-        return None
-    shapes = [value.shape for value in node.inputs if value is not None]
-    if any(shape is None or shape.dims != (shapes[0].dims if shapes[0] is not None else None) for shape in shapes):
+    if any(features.shape != first.shape or features.lead != first.lead or not same_lead(features, first) for features in known):
         return None
     total: Features = first
     for features in known[1:]:

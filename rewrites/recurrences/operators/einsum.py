@@ -39,7 +39,7 @@ def _einsum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     unit = np.eye(x.width).reshape(*x.shape, *x.shape)
     mapping = np.einsum(f"{taken}{own},{other}->{taken}{rest}", unit, matrix.astype(np.float64))
     affine = reading.as_source(x).times(mapping.reshape(x.width, -1))
-    return [Features(x.lead, tuple(mapping.shape[len(own) :]), (Polynomial(affine),))]
+    return [Features(x.dims, tuple(mapping.shape[len(own) :]), (Polynomial(affine),))]
 
 
 EINSUM: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {"Einsum": _einsum}

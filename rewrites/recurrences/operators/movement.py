@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.recurrences.operators.sides import same_lead
 from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec, split_spec
 
 __all__ = ["MOVEMENT"]
@@ -76,13 +77,13 @@ def _concat(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     if first is None:
         return None
     axis = _axis(first, axis_of(node, 0))
-    if axis is None or not all(isinstance(part, Features) and part.lead == first.lead for part in parts):
+    if axis is None or not all(isinstance(part, Features) and part.lead == first.lead and same_lead(part, first) for part in parts):
         return None
     known = [part for part in parts if isinstance(part, Features)]
     starts = np.cumsum([0, *(part.width for part in known)])
     index = np.concatenate([part.indexed() + start for part, start in zip(known, starts, strict=False)], axis=axis)
     runs = [run for part in known for run in part.runs]
-    return [Features(first.lead, (int(starts[-1]),), tuple(runs)).taken(index)]
+    return [Features(first.dims, (int(starts[-1]),), tuple(runs)).taken(index)]
 
 
 def _unsqueeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
@@ -92,15 +93,15 @@ def _unsqueeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | No
         return None
     rank = x.lead + len(x.shape) + len(axes)
     marks = ["new" if i in {axis % rank for axis in axes} else "old" for i in range(rank)]
-    lead, left = 0, x.lead
+    dims: list[int | str | None] = []
+    waiting = list(x.dims)
     for mark in marks:
-        if mark == "old" and left == 0:
+        if mark == "old" and not waiting:
             break
-        left -= mark == "old"
-        lead += 1
+        dims.append(waiting.pop(0) if mark == "old" else 1)
     old = iter(x.shape)
-    shape = tuple(1 if mark == "new" else next(old) for mark in marks[lead:])
-    return [Features(lead, shape, x.runs)]
+    shape = tuple(1 if mark == "new" else next(old) for mark in marks[len(dims) :])
+    return [Features(tuple(dims), shape, x.runs)]
 
 
 def _squeeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
@@ -113,23 +114,28 @@ def _squeeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None
         return None
     gone = {axis % rank for axis in axes}
     shape = tuple(size for i, size in enumerate(x.shape) if i + x.lead not in gone)
-    return [Features(x.lead - sum(axis < x.lead for axis in gone), shape, x.runs)] if shape else None
+    dims = tuple(dim for i, dim in enumerate(x.dims) if i not in gone)
+    return [Features(dims, shape, x.runs)] if shape else None
 
 
 def _reshape(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     """The leading axes stay, or are split and merged among themselves; the features are cut anew."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
-    result = node.outputs[0].shape
-    if x is None or result is None:
+    if x is None or sizes is DYNAMIC or sizes is None or node.attributes.get_int("allowzero", 0) != 0:
         return None
-    dims = [dim if isinstance(dim, int) else None for dim in result.dims]
-    if sizes is not DYNAMIC and sizes is not None and node.attributes.get_int("allowzero", 0) == 0:
-        dims = [size if dim is None and size > 0 else dim for dim, size in zip(dims, sizes, strict=True)]
-    for cut in reversed(range(len(dims))):
-        tail = [dim for dim in dims[cut:] if dim is not None]
+    old: list[int | str | None] = [*x.dims, *x.shape]
+    dims = [(old[i] if i < len(old) else None) if size == 0 else None if size < 0 else size for i, size in enumerate(sizes)]
+    for cut in sorted(range(len(dims)), key=lambda cut: (cut != x.lead, -cut)):
+        tail = [dim for dim in dims[cut:] if isinstance(dim, int)]
         if len(tail) == len(dims) - cut and np.prod(tail, dtype=np.int64) == x.width:
-            return [Features(cut, tuple(tail), x.runs)]
+            kept = x.dims if cut == x.lead and _may_be(dims[:cut], x.dims) else tuple(dims[:cut])
+            return [Features(kept, tuple(tail), x.runs)]
     return None
+
+
+def _may_be(found: Sequence[int | str | None], dims: Sequence[int | str | None]) -> bool:
+    """Whether ``found``, of which at most one is not known, holds as many rows as ``dims`` only if it is ``dims``."""
+    return sum(one != other for one, other in zip(found, dims, strict=True)) <= 1
 
 
 def _transpose(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:

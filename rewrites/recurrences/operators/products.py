@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
 
 __all__ = ["PRODUCTS"]
@@ -30,7 +31,7 @@ def _applied(reading: Interpretation, x: Features, matrix: np.ndarray, bias: np.
     polynomial = Polynomial(affine)
     if bias is not None:
         polynomial = polynomial.plus(Polynomial.constant(bias))
-    return [Features(x.lead, (affine.width,), (polynomial,))]
+    return [Features(x.dims, (affine.width,), (polynomial,))]
 
 
 def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
@@ -51,8 +52,7 @@ def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
             return None
         numbers = np.broadcast_to(extra.reshape(-1).astype(np.float64) * beta, (result[0].width,))
         return [result[0].mapped(lambda run: run.plus(Polynomial.constant(numbers)))]
-    same = added.shape is not None and node.outputs[0].shape is not None and added.shape.dims == node.outputs[0].shape.dims
-    if isinstance(extra, Features) and same and extra.shape == result[0].shape and extra.lead == result[0].lead:
+    if isinstance(extra, Features) and extra.shape == result[0].shape and extra.lead == 1 and same_lead(extra, result[0]):
         scaled = extra.mapped(lambda run: run.scaled(beta))
         return [result[0].combined(scaled, Polynomial.plus)]
     return None

@@ -7,14 +7,14 @@ from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.polynomial import Polynomial
 
-__all__ = ["both_sides"]
+__all__ = ["both_sides", "same_lead"]
 
 
 def both_sides(reading: Interpretation, node: ir.Node) -> tuple[Features, Features] | None:
     """Give the two inputs of ``node`` as features of one shape, at least one of which varies; None where that is not understood."""
     first, second = (reading.meaning(value) for value in node.inputs)
     if isinstance(first, Features) and isinstance(second, Features):
-        return _aligned(first, second) if _same_lead(node, first, second) else None
+        return _aligned(first, second) if same_lead(first, second) else None
     if isinstance(first, Features) and isinstance(second, np.ndarray):
         return _with_constant(first, second)
     if isinstance(first, np.ndarray) and isinstance(second, Features):
@@ -23,18 +23,12 @@ def both_sides(reading: Interpretation, node: ir.Node) -> tuple[Features, Featur
     return None
 
 
-def _same_lead(node: ir.Node, first: Features, second: Features) -> bool:
+def same_lead(one: Features, other: Features) -> bool:
     """Whether the leading axes are the same, but for axes of size 1 in front of the shorter."""
-    dims = []
-    for value, features in zip(node.inputs, (first, second), strict=True):
-        if value is None or value.shape is None or len(value.shape) != features.lead + len(features.shape):
-            return False
-        dims.append([dim if isinstance(dim, int) else dim.value for dim in value.shape.dims[: features.lead]])
-    short, long = sorted(dims, key=len)
+    short, long = sorted((one.dims, other.dims), key=len)
     extra = len(long) - len(short)
-    return all(dim == 1 for dim in long[:extra]) and all(
-        one is not None and one == other for one, other in zip(short, long[extra:], strict=True)
-    )
+    pairs = zip(short, long[extra:], strict=True)
+    return all(dim == 1 for dim in long[:extra]) and all(a is not None and a == b for a, b in pairs)
 
 
 def _aligned(first: Features, second: Features) -> tuple[Features, Features] | None:
@@ -56,10 +50,11 @@ def _with_constant(features: Features, array: np.ndarray) -> tuple[Features, Fea
         array = array.reshape((1,) * (axes - array.ndim) + array.shape)
     if any(size != 1 for size in array.shape[: array.ndim - axes]):
         return None
-    lead = max(features.lead, array.ndim - axes)
+    extra = max(0, array.ndim - axes - features.lead)
+    dims = (*(1,) * extra, *features.dims)
     array = array.reshape(array.shape[array.ndim - axes :])
     shape = np.broadcast_shapes(features.shape, array.shape)
     numbers = np.broadcast_to(array, shape).reshape(-1)
     wide = _broadcast(features, shape)
-    constant = Features(lead, shape, (Polynomial.constant(numbers),))
-    return Features(lead, shape, wide.runs), constant
+    constant = Features(dims, shape, (Polynomial.constant(numbers),))
+    return Features(dims, shape, wide.runs), constant

@@ -1,0 +1,125 @@
+"""Cells in every encoding become native nodes, and what is no cell does not."""
+
+import numpy as np
+import onnx
+import pytest
+
+from ortscan.api import rewritten
+from ortscan.modelio import give_back
+from tests.rewrites.recurrences.cells import ENCODINGS, Written, written, written_cells
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+
+CELLS = list(written_cells())
+NODES = {"RNN", "GRU", "LSTM"}
+
+
+def fused(cell: Written, *, feeds: dict[str, np.ndarray] | None = None, target: str = "onnx", **sizes) -> list[onnx.NodeProto]:
+    """Optimise, compare on onnxruntime, and give the native nodes and loops of the result."""
+    model = cell.model(**sizes)
+    loaded, _ = rewritten(model, target=target, debug=True)
+    result = give_back(loaded)
+    onnx.checker.check_model(result, full_check=True)
+    given = feeds or cell.feeds(**{key: size for key, size in sizes.items() if key in ("steps", "rows") and isinstance(size, int)})
+    assert_same_numbers(ort_run(result, given), ort_run(model, given), rtol=1e-4, atol=1e-5)
+    return [node for node in result.graph.node if node.op_type in {*NODES, "Scan", "Loop"}]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_a_cell_becomes_its_node_however_it_is_written(cell):
+    (node,) = fused(cell)
+    assert node.op_type == cell.name.split(",")[0].split(" ")[0]
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_direction_and_free_sizes_stay(kind, reverse):
+    cell = written(kind, "one product for all gates" if kind != "GRU" else "split by Slice")
+    for rows, steps in ((1, 1), (3, 4)):
+        (node,) = fused(cell, feeds=cell.feeds(steps=steps, rows=rows), steps="T", rows="B", reverse=reverse)
+        attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+        assert attributes.get("direction", b"forward") == (b"reverse" if reverse else b"forward")
+
+
+MUTATIONS = {
+    "another activation": ("g = Tanh (a_g)", "g = Sin (a_g)"),
+    "a gate used twice": ("fc = Mul (f, c)", "fc = Mul (i, c)"),
+    "a cell that is clipped": ("t = Tanh (c1)", "cc = Min (c1, one)  t = Tanh (cc)"),
+    "a skip connection": ("h1 = Mul (o, t)", "ot = Mul (o, t)  h1 = Add (ot, h)"),
+    "a gate that sees the square of the state": ("i = Sigmoid (a_i)", "hh = Mul (h, h)  ah = Add (a_i, hh)  i = Sigmoid (ah)"),
+    "a difference instead of a sum": ("c1 = Add (fc, ig)", "c1 = Sub (fc, ig)"),
+    "normalised gates": ("g = Tanh (a_g)", "m = ReduceMean <keepdims = 1> (a_g, last_axis)  gm = Sub (a_g, m)  g = Tanh (gm)"),
+    "an output of the cell before the step": ("t = Tanh (c1)", "t = Tanh (c)"),
+    "units of different activations": (
+        "g = Tanh (a_g)",
+        "g0, g2 = Split <axis = 1, num_outputs = 2> (a_g)  g1 = Tanh (g0)  g3 = Relu (g2)  g = Concat <axis = 1> (g1, g3)",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_near_miss_does_not_fuse(mutation):
+    old, new = MUTATIONS[mutation]
+    cell = written("LSTM", "one product for all gates", change=lambda text: text.replace(old, new))
+    assert new in cell.body
+    cell.weights["last_axis"] = np.array([1])
+    nodes = fused(cell)
+    assert [node.op_type for node in nodes if node.op_type != "RNN"] == ["Scan"]
+
+
+def test_what_else_the_body_computes_leaves_it():
+    cell = written(
+        "LSTM", "Gemm with transposed weights", change=lambda text: text.replace("h1 = Mul (o, t)", "h1 = Mul (o, t)  e = Exp (h1)")
+    )
+    (node,) = fused(cell)
+    assert node.op_type == "LSTM"
+
+
+def test_a_needed_cell_state_keeps_the_loop():
+    cell = written("LSTM", "one product for all gates")
+    model = cell.model()
+    body = next(node for node in model.graph.node if node.op_type == "Scan").attribute
+    graph = next(attribute.g for attribute in body if attribute.name == "body")
+    graph.node[-1].input[0] = "c1"
+    loaded, report = rewritten(model, target="onnx")
+    assert report.loops[0].reasons[0].code == "CELL-SEQUENCE"
+    assert_same_numbers(ort_run(give_back(loaded), cell.feeds()), ort_run(model, cell.feeds()), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "native"), [("RNN", 1, True), ("RNN", 8, False), ("GRU", 8, True), ("GRU", 64, False), ("LSTM", 8, True)]
+)
+def test_on_a_cpu_the_node_is_taken_where_it_is_faster(kind, rows, native):
+    cell = written(kind, "split by Slice")
+    (node,) = fused(cell, target="cpu", rows=rows)
+    assert node.op_type == (kind if native else "Scan")
+
+
+def test_two_layers_in_one_body_become_two_nodes():
+    layer = written("RNN", "Gemm with transposed weights").body.replace("h1", "q1")
+    second = written("LSTM", "input and state side by side")
+    text = f"""<ir_version: 8, opset_import: ["": 18]>
+    g (float[2,4] q0, float[2,4] h0, float[2,4] c0, float[6,2,3] xs) => (float[2,4] qn, float[2,4] hn, float[2,4] cn, float[6,2,4] ys) {{
+        qn, hn, cn, ys = Scan <num_scan_inputs = 1, body = step (float[2,4] q, float[2,4] h, float[2,4] c, float[2,3] x)
+            => (float[2,4] q1, float[2,4] h1, float[2,4] c1, float[2,4] y) {{
+            {layer.replace("(h, R", "(q, R").replace("xw", "lw").replace("hr", "lr").replace("a_i", "l_i").replace("u_i", "lu_i").replace("v_i", "lv_i")}
+            {second.body.replace("(x, h)", "(q1, h)").replace("WR", "WR2").replace("B)", "B2)")}
+            y = Identity (h1)
+        }}> (q0, h0, c0, xs) }}"""
+    model = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(3)
+    weights = {"W": (4, 3), "R": (4, 4), "B": (4,), "WR2": (8, 16), "B2": (16,)}
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in weights.items()}
+    arrays["one"] = np.ones(1, np.float32)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    feeds = {name: rng.standard_normal((2, 4)).astype(np.float32) for name in ("q0", "h0", "c0")}
+    feeds["xs"] = rng.standard_normal((6, 2, 3)).astype(np.float32)
+    loaded, _ = rewritten(model, target="onnx", debug=True)
+    result = give_back(loaded)
+    assert sorted(node.op_type for node in result.graph.node if node.op_type in {*NODES, "Scan"}) == ["LSTM", "RNN"]
+    assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
+
+
+def test_every_encoding_is_written_for_every_cell():
+    assert len(ENCODINGS) >= 12
+    assert len(CELLS) == 6 * len(ENCODINGS)
