@@ -21,6 +21,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.cost import too_slow
+from rewrites.recurrences.empty_batch import write_guarded
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.native import write_native
@@ -68,8 +69,11 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
         return NotApplicable("CELL-PROBE", detail)
     stacks = Stacks(loop, ctx.builder())
     inputs = [stacks.ordered(reading.scanned[key].outer, reading.scanned[key].reverse) for key, _ in cell.sources]
-    rank = 1 + len(reading.dims[_key(cell.hidden)])
-    native = write_native(stacks.build, cell, inputs, stacks.backwards, rank)
+    lead = reading.dims[_key(cell.hidden)]
+    if cell.op_type != "RNN" and not ctx.options.native_always and any(not isinstance(dim, int) for dim in lead):
+        native = write_guarded(stacks.build, cell, inputs, stacks.backwards)
+    else:
+        native = write_native(stacks.build, cell, inputs, stacks.backwards, 1 + len(lead))
     stacks.place(cell.hidden.next, native.sequence)
     results = [(cell.hidden.final, native.hidden)]
     if cell.cell is not None and native.cell is not None:

@@ -1,0 +1,43 @@
+"""Keeps a native node from a batch of no rows, on which onnxruntime 1.31 aborts the process for LSTM and GRU.
+
+    LSTM(xs, ...)    ->    If(rows of xs > 0) then LSTM(xs, ...) else a sequence of no rows, and the states as they were
+
+The loop that the node stands for runs on such a batch, so where the number of rows is free the node must not see it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.recurrences.cell import Cell
+from rewrites.recurrences.native import NativeResults, write_native
+from rewrites.spelling import concat, shape_of, squeeze
+
+__all__ = ["write_guarded"]
+
+
+def write_guarded(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool) -> NativeResults:
+    """Write ``cell`` as ``write_native`` does, for states of two axes and a number of rows that may be 0."""
+    kind = cell.hidden.inner.dtype
+    assert kind is not None
+    steps, rows = shape_of(b, inputs[0], 0), shape_of(b, inputs[0], 1)
+    some = squeeze(b, b.op("Less", b.const([0]), rows), [0])
+    states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
+    then_part, else_part = b.another(), b.another()
+    native = write_native(then_part, cell, inputs, reverse, 2)
+    found = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
+    shape = concat(else_part, [steps, rows, b.const([cell.size])], 0)
+    zero = ir.tensor(np.zeros(1, kind.numpy()))
+    nothing = [else_part.op("ConstantOfShape", shape, value=zero), *(else_part.op("Identity", state.initial) for state in states)]
+    branches = [_branch(b, then_part, "then_branch", found), _branch(b, else_part, "else_branch", nothing)]
+    made = b.node("If", [some], len(found), branches, hint=cell.hidden.next.name)
+    for value, inside in zip(made, found, strict=True):
+        value.type, value.shape = inside.type, inside.shape
+    return NativeResults(made[0], made[1], made[2] if cell.cell is not None else None)
+
+
+def _branch(b: Builder, part: Builder, name: str, outputs: Sequence[ir.Value]) -> ir.Attr:
+    nodes, part.nodes = part.nodes, []
+    return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
