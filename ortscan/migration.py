@@ -8,6 +8,7 @@ import onnx_ir as ir
 from ortscan.evaluate import evaluate
 from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions, load, restore_interface, save
 from ortscan.opsets import newest_opset, opset_number
+from ortscan.quiet import quietly
 from ortscan.soundness import new_fault
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
@@ -18,6 +19,7 @@ from rewrites.prepare import name_free_dims, prepare, tidy
 __all__ = ["migrate", "migrate_loaded", "migrated"]
 
 
+@quietly
 def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str] | None = None) -> onnx.ModelProto | ir.Model:
     """Give ``model`` in another opset, computing the same.
 
@@ -41,6 +43,7 @@ def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str
     return give_back(loaded)
 
 
+@quietly
 def migrated(model: ModelLike, opset: int | str) -> tuple[LoadedModel, Migration]:
     """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it."""
     if opset != "auto":

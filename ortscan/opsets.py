@@ -32,12 +32,10 @@ def _one() -> onnx.TensorProto:
 
 def opset_number(opset: int | str) -> int:
     """Read an opset given as a number; raises OptionError for what is none, or is newer than onnxruntime runs."""
-    try:
-        number = int(opset)
-    except (TypeError, ValueError):
-        raise OptionError(f"opset must be a number, 'auto' or 'latest', not {opset!r}.") from None
-    if isinstance(opset, bool | float):
+    digits = isinstance(opset, str) and opset.isascii() and opset.isdecimal()
+    if not digits and (not isinstance(opset, int) or isinstance(opset, bool)):
         raise OptionError(f"opset must be a number, 'auto' or 'latest', not {opset!r}.")
+    number = int(opset)
     if not 1 <= number <= newest_opset():
         raise OptionError(f"opset must be in 1..{newest_opset()}, the newest the installed onnxruntime runs, not {number}.")
     return number

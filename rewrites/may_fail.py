@@ -14,12 +14,12 @@ _PLAIN = frozenset(
         *("Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool"),
         *("BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Celu", "Clip", "Concat"),
         *("Constant", "Conv", "ConvTranspose", "Cos", "Cosh", "DepthToSpace", "DequantizeLinear", "DynamicQuantizeLinear"),
-        *("Einsum", "Elu", "Equal", "Erf", "Exp", "EyeLike", "Flatten", "Floor", "GRU", "Gelu", "Gemm", "GlobalAveragePool"),
+        *("Einsum", "Elu", "Equal", "Erf", "Exp", "EyeLike", "Flatten", "Floor", "Gelu", "Gemm", "GlobalAveragePool"),
         *("GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization", "HardSigmoid", "HardSwish"),
-        *("Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LSTM", "LayerNormalization", "LeakyRelu"),
+        *("Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu"),
         *("Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "MatMulInteger", "Max", "MaxPool"),
         *("Mean", "MeanVarianceNormalization", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QLinearConv"),
-        *("QLinearMatMul", "QuantizeLinear", "RMSNormalization", "RNN", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Shrink"),
+        *("QLinearMatMul", "QuantizeLinear", "RMSNormalization", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Shrink"),
         *("Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Sqrt", "Sub", "Sum"),
         *("Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor"),
     ]
@@ -32,6 +32,8 @@ _STRUCTURED = frozenset(
     ]
 )
 _INDEXED = frozenset({"Scatter", "ScatterElements", "ScatterND"})
+_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+_LENGTHS = 4
 
 
 def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
@@ -64,4 +66,6 @@ def _may_fail(node: ir.Node, varying: Set[ir.Value]) -> bool:
         return any(changed[1:])
     if node.op_type in _INDEXED:
         return changed[1]
+    if node.op_type in _RECURRENT:
+        return any(changed[_LENGTHS : _LENGTHS + 1])
     return node.op_type not in _PLAIN

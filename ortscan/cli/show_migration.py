@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ortscan.cli.console import stdout_console
+from ortscan.cli.streams import printing
 from ortscan.cli.written import Sizes, print_json, verified, written
 from ortscan.report.migration_text import conversion_table, migration_headline, scan_table
 from ortscan.report.tables import safe
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["show_migration"]
 
 
+@printing()
 def show_migration(
     args: argparse.Namespace, migration: Migration, verification: "Verification | None", sizes: Sizes | None
 ) -> None:
@@ -27,7 +29,7 @@ def show_migration(
             input=args.model,
             output=asdict(sizes) if sizes else None,
             migration=asdict(migration),
-            verification=verification.to_dict() if verification else None,
+            verification=verification.to_dict() if verification is not None else None,
         )
         return
     if args.quiet:

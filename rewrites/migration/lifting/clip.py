@@ -2,8 +2,10 @@
 
     Clip <min = 0, max = 6> (x)  ->  Clip (x, 0, 6)
 
-An absent bound is the least or greatest float32, so that a float64 needs it written out; for float32 and float16 it is what an
-absent input means.
+An absent bound is the least or greatest float32, so that a float64 needs it written out; for float32 it is what an absent input
+means. For float16 onnxruntime lets infinities pass up to version 11, and makes them the greatest float16 from 12 on:
+
+    11 -> 12  Clip (x, 0)  ->  Clip (x, 0, inf)        12 -> 11  Clip (x, 0)  ->  Clip (x, 0, 65504)
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ import onnx_ir as ir
 
 from rewrites.migration.step import Step
 
-__all__ = ["bounds_to_inputs"]
+__all__ = ["bounds_to_inputs", "close_float16", "open_float16"]
 
 _GREATEST = float(np.finfo(np.float32).max)
 
@@ -35,3 +37,20 @@ def _bound(step: Step, number: float, dtype: ir.DataType) -> ir.Value | None:
     if abs(number) >= _GREATEST and dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16) and not np.isinf(number):
         return None
     return step.scalar(number, dtype)
+
+
+def open_float16(step: Step) -> Sequence[ir.Value] | None:
+    """Write infinite bounds where a float16 has none."""
+    return _with_bounds(step, float("inf"))
+
+
+def close_float16(step: Step) -> Sequence[ir.Value] | None:
+    """Write the greatest and least float16 where a float16 has no bounds."""
+    return _with_bounds(step, float(np.finfo(np.float16).max))
+
+
+def _with_bounds(step: Step, number: float) -> Sequence[ir.Value] | None:
+    x, least, greatest = step.required(0), step.value(1), step.value(2)
+    if x.dtype != ir.DataType.FLOAT16 or (least is not None and greatest is not None):
+        return None
+    return step.like([x, least or step.scalar(-number, x.dtype), greatest or step.scalar(number, x.dtype)])

@@ -38,6 +38,7 @@ LIFTING: dict[tuple[str, int], Rule] = {
     ("BatchNormalization", 14): batch_normalization.only_inference,
     ("Cast", 6): cast.type_by_number,
     ("Clip", 11): clip.bounds_to_inputs,
+    ("Clip", 12): clip.open_float16,
     ("Concat", 4): concat.axis_in_full,
     ("DFT", 20): dft.axis_to_input,
     ("Dropout", 7): dropout.drop_is_test,

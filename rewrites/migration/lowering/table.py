@@ -1,5 +1,6 @@
 """Which operator changes in which version by more than its schema says, seen from above; ``plain_step`` does the rest."""
 
+from rewrites.migration.lifting import clip as lifting_clip
 from rewrites.migration.lifting import split as lifting_split
 from rewrites.migration.lowering import axes, constant, inputs, modes, refused, resizing, softmax, wider_meaning
 from rewrites.migration.step import Rule
@@ -11,6 +12,7 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 LOWERING: dict[tuple[str, int], Rule] = {
     ("BatchNormalization", 14): refused.not_in_training,
     ("Clip", 11): inputs.bounds_to_attributes,
+    ("Clip", 12): lifting_clip.close_float16,
     ("Constant", 12): constant.value_as_tensor,
     ("DFT", 20): inputs.axis_of_dft_to_attribute,
     ("DequantizeLinear", 13): wider_meaning.single_scale,

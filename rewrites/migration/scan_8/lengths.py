@@ -15,7 +15,7 @@ from rewrites.loops import ScanView, State
 from rewrites.spelling import count_up, gather, reduce, shape_of, unsqueeze, where
 from rewrites.values import const_array, dim_of, rank_of, static_dims
 
-__all__ = ["Lengths", "filled", "frozen", "lengths_of", "Sizes", "reversed_rows", "trimmed"]
+__all__ = ["Lengths", "filled", "frozen", "lengths_of", "Sizes", "reversed_rows", "spread", "trimmed"]
 
 _REVERSE_SEQUENCE_SINCE = 10
 _SLICE_BY_INPUTS_SINCE = 10
@@ -95,19 +95,30 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
     """Give the final state of the only row, the initial one where that row has no step."""
     some = b.op("Less", b.const([0]), lengths.value)
-    return where(b, unsqueeze(b, some, range(1, 1 + (rank_of(state.inner) or 0))), final, state.initial)
+    return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 
 
-def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value) -> ir.Value:
-    """Give the stacked results ``y`` of the steps that were run, each like ``inner``, for all T steps; zero where none was real."""
+def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
+    """Give ``flags`` axes of size 1 behind their ``own`` until they have as many as ``x``, whose inner axes may not be known."""
+    if inner_rank is not None:
+        return unsqueeze(b, flags, range(own, own + inner_rank))
+    more = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
+    ones = b.op("ConstantOfShape", more, value=ir.tensor(np.ones(1, np.int64)))
+    return b.op("Reshape", flags, b.op("Concat", b.op("Shape", flags), ones, axis=0))
+
+
+def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
+    """Give the stacked results ``y`` of the steps that were run, each like ``inner``, for all T steps; zero where none was real.
+
+    ``kind``: their element type.
+    """
     if lengths.most is not None:
         last = b.op("Sub", lengths.most, b.const([1]))
         y = gather(b, y, where(b, b.op("Less", lengths.time, lengths.most), lengths.time, last), 1)
-    live = unsqueeze(b, lengths.live, range(2, 2 + (rank_of(inner) or 0)))
-    if inner.dtype == ir.DataType.BOOL:
+    live = spread(b, lengths.live, 2, y, rank_of(inner))
+    if kind == ir.DataType.BOOL:
         return b.op("And", live, y)
-    text = inner.dtype == ir.DataType.STRING
-    kind = ir.DataType.FLOAT if inner.dtype is None else inner.dtype
+    text = kind == ir.DataType.STRING
     return where(b, live, y, b.const(np.array("", object) if text else np.array(0, kind.numpy())))
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.loops import ScanView
+from rewrites.dependence import is_deterministic
+from rewrites.errors import MigrationError
+from rewrites.loops import ScanOutput, ScanView
 from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
 from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.row import make_row
@@ -42,9 +44,12 @@ class LiftedScan:
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Lift ``node``, an opset-8 Scan whose body is already written in the opset of ``ctx``, 9 or later.
 
-    Raises MalformedLoop, with nothing changed, for a Scan that violates its definition or fails whatever it is fed.
+    Raises MalformedLoop, with nothing changed, for a Scan that violates its definition or fails whatever it is fed, and
+    MigrationError for one that cannot be lifted.
     """
     loop = ScanView.of(node, _SINCE)
+    if loop.sequence_lens is not None:
+        _refuse_what_lengths_change(loop)
     head = ctx.builder()
     sizes = Sizes.of(loop, head)
     lengths = lengths_of(loop, sizes, head)
@@ -67,7 +72,7 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
         if single:
             finals = [frozen(head, final, state, lengths) for final, state in zip(finals, loop.states, strict=True)]
         pairs = zip(stacked, loop.scan_outputs, strict=True)
-        results = [*finals, *(filled(head, y, lengths, output.inner) for y, output in pairs)]
+        results = [*finals, *(filled(head, y, lengths, output.inner, _kind(output, node)) for y, output in pairs)]
     main = next(made for made in head.nodes if made.op_type == "Scan")
     name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
     main.doc_string = node.doc_string
@@ -78,3 +83,23 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     remove_nodes([node])
     main.name = name
     return LiftedScan(name or (main.outputs[0].name or ""), form, lengths is not None, reason)
+
+
+def _refuse_what_lengths_change(loop: ScanView) -> None:
+    """Refuse operators that would notice steps past the end of a row, and outputs of which no zero can be made."""
+    label = loop.node.name or loop.node.outputs[0].name
+    for output in loop.scan_outputs:
+        _kind(output, loop.node)
+    for node in loop.body:
+        if node.domain == "" and not is_deterministic(node):
+            detail = f"its {node.op_type} '{node.name or node.outputs[0].name}' draws random numbers, and rows have lengths"
+            raise MigrationError(f"Scan '{label}' cannot be lifted from opset 8: {detail}.")
+
+
+def _kind(output: ScanOutput, node: ir.Node) -> ir.DataType:
+    kind = output.inner.dtype or (None if output.outer is None else output.outer.dtype)
+    if kind is None:
+        label = node.name or node.outputs[0].name
+        detail = f"the element type of its output '{output.inner.name}' is not known, which padding needs"
+        raise MigrationError(f"Scan '{label}' cannot be lifted from opset 8: {detail}.")
+    return kind

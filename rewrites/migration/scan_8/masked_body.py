@@ -24,7 +24,12 @@ __all__ = ["guard_states", "mask_states"]
 def mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
     """Freeze ``states`` where ``live``, for their rank, is False."""
     build = ctx.builder()
-    masked = [replace(state, next=where(build, live[rank_of(state.inner) or 0], state.next, state.inner)) for state in states]
+    masked = []
+    for state in states:
+        chosen = where(build, live[rank_of(state.inner) or 0], state.next, state.inner)
+        chosen.type = chosen.type or state.next.type or state.inner.type
+        chosen.shape = chosen.shape or state.next.shape or state.inner.shape
+        masked.append(replace(state, next=chosen))
     body.extend(build.nodes)
     return masked
 

@@ -16,7 +16,7 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.may_fail import may_fail_on_other_numbers
-from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, trimmed
+from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, spread, trimmed
 from rewrites.migration.scan_8.masked_body import guard_states, mask_states
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.spelling import slice_axis, unsqueeze, where
@@ -83,7 +83,5 @@ def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, guarded: bool, he
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)
     if guarded:
-        rank = rank_of(scan.inner)
-        inner_axes = range(2, 2 + (rank or 0))
-        x = where(head, unsqueeze(head, lengths.live, inner_axes), x, slice_axis(head, x, 1, 0, 1))
+        x = where(head, spread(head, lengths.live, 2, x, rank_of(scan.inner)), x, slice_axis(head, x, 1, 0, 1))
     return ScanInput(trimmed(head, x, lengths), scan.inner, 1, False)

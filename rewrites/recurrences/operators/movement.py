@@ -7,7 +7,6 @@ import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
-from rewrites.recurrences.operators.sides import same_lead
 from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec, split_spec
 
 __all__ = ["MOVEMENT"]
@@ -77,13 +76,31 @@ def _concat(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     if first is None:
         return None
     axis = _axis(first, axis_of(node, 0))
-    if axis is None or not all(isinstance(part, Features) and part.lead == first.lead and same_lead(part, first) for part in parts):
+    known = [part for part in parts if isinstance(part, Features) and part.lead == first.lead]
+    if axis is None or len(known) != len(parts):
         return None
-    known = [part for part in parts if isinstance(part, Features)]
+    dims = _settled(reading, known)
+    if dims is None:
+        return None
     starts = np.cumsum([0, *(part.width for part in known)])
     index = np.concatenate([part.indexed() + start for part, start in zip(known, starts, strict=False)], axis=axis)
     runs = [run for part in known for run in part.runs]
-    return [Features(first.dims, (int(starts[-1]),), tuple(runs)).taken(index)]
+    return [Features(dims, (int(starts[-1]),), tuple(runs)).taken(index)]
+
+
+def _settled(reading: Interpretation, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
+    """Give the leading axes that all ``parts`` of a Concat must have, and note them for sources of which they were not known."""
+    dims: list[int | str | None] = list(parts[0].dims)
+    for part in parts[1:]:
+        for i, dim in enumerate(part.dims):
+            if None not in (dim, dims[i]) and dim != dims[i]:
+                return None
+            dims[i] = dim if dims[i] is None else dims[i]
+    for part in parts:
+        if None in part.dims:
+            for key in {key for run in part.runs for key in run.affine.terms if reading.dims.get(key) == part.dims}:
+                reading.dims[key] = tuple(dims)
+    return tuple(dims)
 
 
 def _unsqueeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:

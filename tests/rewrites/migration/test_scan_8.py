@@ -9,6 +9,7 @@ import pytest
 
 from rewrites.errors import MalformedLoop, MigrationError
 from rewrites.migration import LiftedScan, migrate
+from rewrites.not_applicable import NotApplicable
 from rewrites.prepare import prepare, tidy
 from tests.rewrites.apply import context_of, read
 from tests.support.runtime import ort_run
@@ -87,14 +88,50 @@ def test_a_body_without_a_batching_rule_runs_row_by_row_and_says_why():
     assert (outer.op_type, inner.op_type) == ("Scan", "Scan")
 
 
-def test_rows_run_one_by_one_keep_their_numbers():
+def test_rows_run_one_by_one_keep_their_numbers(monkeypatch):
+    monkeypatch.setattr("rewrites.migration.scan_8.lift.batched", lambda *_: NotApplicable("NO-BATCHING-RULE", "none"))
+    for attributes in ("", ", directions = [1]"):
+        assert same(scan(attributes=attributes), FEEDS).form == "row by row"
+        assert same(scan("n", attributes=attributes), {**FEEDS, "n": np.array([2, 4, 1])}).form == "row by row"
+
+
+def test_a_branch_taken_row_by_row_keeps_its_numbers():
     body = """cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {
         zero = Constant <value = float {0}> () s = ReduceSum <keepdims = 0> (a) c = Less (s, zero)
         p = If (c) <then_branch = t () => (float[2] u) { u = Exp (h) }, else_branch = e () => (float[2] v) { v = Neg (a) }>
         h1 = Tanh (p) k = Add (h1, a) }"""
-    assert same(scan(body=body), FEEDS).form == "row by row"
-    assert same(scan("n", body=body), {**FEEDS, "n": np.array([2, 4, 1])}).form == "row by row"
-    assert same(scan("n", body=body, attributes=", directions = [1]"), {**FEEDS, "n": np.array([2, 4, 1])}).form == "row by row"
+    for attributes in ("", ", directions = [1]"):
+        same(scan(body=body, attributes=attributes), FEEDS)
+        same(scan("n", body=body, attributes=attributes), {**FEEDS, "n": np.array([2, 4, 1])})
+
+
+@pytest.mark.parametrize("declared", ["", "float[]"])
+def test_results_of_unknown_rank_end_with_their_row(declared: str):
+    """The sizes of the Reshape are computed, as they are in this opset, where constants hold floats only."""
+    body = f"""cell (float[2] h, float[2] a) => (float[2] h1, {declared} k) {{
+        two = Constant <value = float[1] {{2}}> () one = Constant <value = float[1] {{1}}> () f = Mul (two, one) size = Cast <to = 7> (f)
+        h1 = Add (h, a) k = Reshape (h1, size) }}"""
+    for lengths in ([3, 1, 2], [1, 2, 4]):
+        same(scan("n", body=body), {**FEEDS, "n": np.array(lengths)})
+
+
+def test_random_numbers_are_drawn_for_each_row():
+    body = """cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {
+        r = RandomUniform <shape = [2], seed = 3.0> () h1 = Add (h, a) k = Add (a, r) }"""
+    same(scan(body=body), FEEDS)
+    with pytest.raises(MigrationError, match=r"^Scan 'the scan' cannot be lifted from opset 8: its RandomUniform 'r' draws"):
+        lifted(scan("n", body=body))
+
+
+def test_steps_past_the_end_run_no_cell_on_lengths_that_cannot_be():
+    text = """g (int64[B] n, float[B,1] h0, float[B,T,3] xs) => (float[B,1] hn, float[B,T,1] ys)
+    <float[1,1,1] w = {0.5}, int64[3] cube = {3,1,1}, int64[1] flat = {1}> {
+        hn, ys = Scan <num_scan_inputs = 1, body = cell (float[1] h, float[3] a) => (float[1] h1, float[1] k) {
+            m = Cast <to = 6> (h) x = Reshape (a, cube) y, yh = RNN <hidden_size = 1> (x, w, w, , m) k = Reshape (yh, flat)
+            one = Constant <value = float[1] {1}> () h1 = Sub (h, one)
+        }> (n, h0, xs) }"""
+    feeds = {"h0": np.array([[2], [3]], np.float32), "xs": np.ones((2, 4, 3), np.float32), "n": np.array([2, 3])}
+    same(text, feeds)
 
 
 @pytest.mark.parametrize("attributes", ["", ", directions = [1]"])
