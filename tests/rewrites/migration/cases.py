@@ -167,7 +167,7 @@ def _clips() -> Iterator[Case]:
     more = ["y = Clip <min = 0.0, max = 3.4028234663852886e38> (x)"]
     yield from _many(8, [*texts, *more], x)
     yield from _many(10, texts, x)
-    yield from _many(8, texts, np.array([-np.inf, -1, 1, np.inf], np.float16), y=onnx.TensorProto.FLOAT16)
+    yield from _many(8, texts, np.array([-np.inf, -1, 1, np.inf], np.float16), y=TensorProto.FLOAT16)
     yield from _many(11, ["y = Clip (x, low, high)", "y = Clip (x, , high)"], x, {"low": np.float32(-1), "high": np.float32(1)})
     yield from _many(12, ["y = Clip (x, low)"], _ints(-3, 0, 5), {"low": np.array(-1)}, y=I64)
 
