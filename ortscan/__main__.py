@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Sequence
 
-from ortscan.cli.errors import guarded, tolerate_odd_names
+from ortscan.cli.errors import guarded
 from ortscan.cli.parser import build_parser
+from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
 
 __all__ = ["main"]
 
@@ -15,12 +16,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 done; 1 an error; 2 wrong usage; 3 the result computes something else (nothing written); 4 nothing changed under
     ``--strict`` (nothing written); 130 interrupted. Errors are one line on stderr.
     """
+    open_closed_streams()
     tolerate_odd_names()
-    try:
-        args = build_parser().parse_args(argv)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
-    return int(guarded(args.run, args))
+    return int(guarded(lambda: build_parser().parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ import onnx_ir as ir
 from ortscan.evaluate import evaluate
 from ortscan.lifting import Lifted, load_in_opset
 from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions_with_loops, restore_interface, save
-from ortscan.options import DEFAULT_MEMORY_BUDGET, rules_for, size_hints
+from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, rules_for, size_hints
+from ortscan.quiet import quietly
 from ortscan.targets import target_named
+from ortscan.verification.arguments import given_shapes
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
@@ -26,6 +28,7 @@ __all__ = ["explain", "optimize", "rewritten", "verify"]
 Shapes = Mapping[str, Sequence[int]]
 
 
+@quietly
 def optimize(
     model: ModelLike,
     *,
@@ -52,10 +55,14 @@ def optimize(
     ``passes``, ``skip``: rules to use, or not to use, by the names that reports show.
     ``verify``: compare both models on onnxruntime and raise VerificationFailed where they differ.
     ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
-    for a path then refers to the external data beside the output instead of holding it.
+    for a path then refers to the external data beside the output instead of holding it. Without ``output`` it holds all weights,
+    and over 2 GB cannot be serialised.
 
-    Raises OrtscanError: the model cannot be read, holds a malformed loop, or the result cannot be written.
+    Raises OptionError: an option is not of its kind. Raises OrtscanError: the model cannot be read, holds a malformed loop, or the
+    result cannot be written.
     """
+    check_path(output)
+    check_flags(verify=verify)
     loaded, _ = rewritten(
         model,
         target=target,
@@ -85,6 +92,7 @@ def explain(model: ModelLike, **options: Any) -> Report:
     return rewritten(model, **options)[1]
 
 
+@quietly
 def verify(
     before: ModelLike,
     after: "ModelLike | LoadedModel",
@@ -105,6 +113,7 @@ def verify(
     return compare(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes)
 
 
+@quietly
 def rewritten(
     model: ModelLike,
     *,
@@ -126,8 +135,10 @@ def rewritten(
     """
     chosen = target_named(target)
     rules = rules_for(passes, skip)
-    if stop_after is not None and stop_after < 0:
-        raise OptionError(f"stop_after must be 0 or more, not {stop_after}.")
+    budget, typical = memory_bytes(memory_budget), given_shapes(shapes)
+    check_flags(fast_math=fast_math, debug=debug)
+    if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
+        raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")
 
     def attempt(lifted: Lifted) -> Report:
         model = lifted.loaded.model
@@ -136,8 +147,8 @@ def rewritten(
             counted = count_operators(model.graph)
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
-        hints = size_hints(model, shapes)
-        options = Options(memory_budget, hints, fast_math=fast_math, native_always=chosen.native, domains=chosen.domains)
+        hints = size_hints(model, typical)
+        options = Options(budget, hints, fast_math=fast_math, native_always=chosen.native, domains=chosen.domains)
         ctx = Context.of(model, options, evaluate)
         prepare(ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)

@@ -1,14 +1,17 @@
 """Reads the options of ``optimize``: which rules, which sizes."""
 
+import numbers
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 import onnx_ir as ir
 
 from rewrites.errors import OptionError
 from rewrites.rules import ALWAYS, RULES
 
-__all__ = ["DEFAULT_MEMORY_BUDGET", "rule_names", "rules_for", "size_hints"]
+__all__ = ["DEFAULT_MEMORY_BUDGET", "check_flags", "check_path", "memory_bytes", "rule_names", "rules_for", "size_hints"]
 
 DEFAULT_MEMORY_BUDGET = 256 << 20
 
@@ -18,26 +21,51 @@ def rule_names() -> list[str]:
     return [rule.NAME for rule in RULES]
 
 
+def check_flags(**flags: Any) -> None:
+    """Raise OptionError for a flag that is neither True nor False."""
+    for name, value in flags.items():
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise OptionError(f"{name} must be True or False, not {value!r}.")
+
+
+def check_path(output: Any) -> None:
+    """Raise OptionError where ``output`` is neither None nor a path."""
+    if output is not None and not isinstance(output, str | os.PathLike):
+        raise OptionError(f"output must be a path, not {output!r}.")
+
+
+def memory_bytes(budget: Any) -> int:
+    """Read ``memory_budget``; raises OptionError for what is no number of bytes."""
+    if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or budget < 0:
+        raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {budget!r}.")
+    return int(budget)
+
+
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleType]:
-    """Give the rules to use; raises OptionError for a name there is no rule of."""
-    if isinstance(passes, str) or isinstance(skip, str):
-        raise OptionError("passes and skip are lists of names, not one string.")
-    wanted = set(rule_names()) if passes is None else set(passes)
-    unwanted = set(skip)
+    """Give the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
+    wanted = set(rule_names()) if passes is None else _names("passes", passes)
+    unwanted = _names("skip", skip)
     for name in sorted(wanted | unwanted):
         if name not in rule_names():
             raise OptionError(f"there is no pass '{name}'; the passes are {', '.join(rule_names())}.")
     return [rule for rule in RULES if rule in ALWAYS or (rule.NAME in wanted and rule.NAME not in unwanted)]
 
 
-def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int]] | None) -> dict[str, int]:
+def _names(option: str, given: Any) -> set[str]:
+    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"{option} must be a list of names of passes, not {given!r}.")
+    return set(names)
+
+
+def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
     """Give a typical size for each symbolic dimension, from typical shapes of inputs.
 
     Raises OptionError for an input the model does not have, and for a shape that cannot be its.
     """
     sizes: dict[str, int] = {}
     inputs = {value.name: value for value in model.graph.inputs}
-    for name, dims in (shapes or {}).items():
+    for name, dims in shapes.items():
         value = inputs.get(name)
         if value is None:
             known = ", ".join(f"'{known}'" for known in inputs)

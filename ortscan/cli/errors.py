@@ -1,41 +1,36 @@
 """Turns whatever a verb raises into one line on stderr and an exit code."""
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Callable
 
 from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.streams import leaving_stdout_clean
 from ortscan.report.plain import one_line
 from rewrites.errors import OptionError, OrtscanError, VerificationFailed
 
-__all__ = ["guarded", "tolerate_odd_names"]
+__all__ = ["guarded"]
 
 
-def guarded(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    """Run ``verb``; no traceback leaves here unless ``-vv`` was given."""
+def guarded(parse: Callable[[], argparse.Namespace]) -> int:
+    """Run the verb that ``parse`` finds; no traceback leaves here unless ``-vv`` was given."""
+    verbose = 0
     try:
-        code = verb(args)
-        sys.stdout.flush()
-        return code
+        with leaving_stdout_clean():
+            args = parse()
+            verbose = getattr(args, "verbose", 0)
+            return int(args.run(args))
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
         return _fail("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of a pipe has left (`| head`); the interpreter must not trip over the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of a pipe has left (`| head`)
         return ExitCode.ERROR
     except Exception as error:
-        if getattr(args, "verbose", 0) > 1:
+        if verbose > 1:
             traceback.print_exc()
         return _fail(_sentence(error), _code(error))
-
-
-def tolerate_odd_names() -> None:
-    """Make names that the terminal's encoding lacks print as escapes instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _code(error: Exception) -> ExitCode:

@@ -10,6 +10,7 @@ from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_readable, check_report
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.progress import working
+from ortscan.cli.streams import printing
 from rewrites.errors import OptionError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     return _explain_model(args)
 
 
+@printing()
 def _explain_code(args: argparse.Namespace, code: "Code") -> int:
     if args.json:
         from ortscan.report.as_json import dump

@@ -16,6 +16,8 @@ __all__ = ["check_npz", "check_readable", "check_report", "check_writable", "siz
 
 def check_readable(path: str) -> None:
     """Raise ModelFileError, or OSError, unless ``path`` is a regular file: it is read more than once, so a pipe will not do."""
+    if not path:
+        raise ModelFileError("The path of a file to read is empty.")
     if Path(path).is_dir():
         raise ModelFileError(f"{path} is a folder, not a file.")
     if not stat.S_ISREG(Path(path).stat().st_mode):

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ortscan import api
     from ortscan.cli.show_migration import show_migration
-    from ortscan.cli.written import Sizes
+    from ortscan.cli.written import Sizes, refutation
     from ortscan.migration import migrated
     from ortscan.modelio import save
 
@@ -64,6 +64,5 @@ def run(args: argparse.Namespace) -> int:
         sizes = Sizes(output, before, size_of_model(output))
     show_migration(args, migration, verification, sizes)
     if verification is not None and refuted:
-        found = verification.summary().splitlines()[0]
-        raise VerificationFailed(f"{args.model} and its migration were not found to agree, so nothing was written: {found}")
+        raise VerificationFailed(refutation(verification, f"{args.model} and its migration"))
     return ExitCode.OK

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
-    from ortscan.cli.written import Sizes
+    from ortscan.cli.written import Sizes, refutation
     from ortscan.modelio import save
 
     with working(f"rewriting {args.model}", args.quiet) as step:
@@ -66,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
         sizes = Sizes(output, before, size_of_model(output))
     show_outcome(args, Outcome(report, verification, sizes))
     if verification is not None and refuted:
-        found = verification.summary().splitlines()[0]
-        raise VerificationFailed(f"{args.model} and its rewrite were not found to agree, so nothing was written: {found}")
+        raise VerificationFailed(refutation(verification, f"{args.model} and its rewrite"))
     if unchanged:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)
         return ExitCode.UNCHANGED

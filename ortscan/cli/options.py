@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from ortscan.cli.values import byte_size, name_list, shape, shapes_by_name, tolerance
+from ortscan.cli.values import byte_size, name_list, seed, shape, shapes_by_name, tolerance
 
 __all__ = ["add_checking", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
 
@@ -15,13 +15,15 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--target",
         default="cpu",
         metavar="NAME",
-        help="where the model will run, such as cpu (default), cuda or directml; onnx: anywhere",
+        help="where the model will run: onnx (anywhere: standard operators only), cpu (default), cuda, tensorrt, directml, webgpu, "
+        "coreml, nnapi, qnn or openvino",
     )
     group.add_argument(
         "--opset",
         default="auto",
         metavar="auto|keep|N",
-        help="auto (default): take a model older than opset 18 there first; keep: stay in its opset; or an opset",
+        help="auto (default): a model that holds a loop and is older than opset 18 is taken there first where that is sound; keep: "
+        "stay in the opset of the model; N: take the model to opset N",
     )
     add_shape(group)
     group.add_argument(
@@ -51,10 +53,12 @@ def add_shape(group: argparse._ActionsContainer) -> None:
 def add_checking(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what steers the comparison on onnxruntime."""
     group = parser.add_argument_group("verification")
-    group.add_argument("--inputs", metavar="DATA.npz", help="compare on these inputs instead of random ones")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random inputs (default 0)")
-    group.add_argument("--rtol", type=tolerance, metavar="X", help="relative tolerance (default: by element type)")
-    group.add_argument("--atol", type=tolerance, metavar="X", help="absolute tolerance (default: by element type)")
+    group.add_argument("--inputs", metavar="DATA.npz", help="compare on these inputs, arrays by input name, instead of random ones")
+    group.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of the random inputs (default 0)")
+    group.add_argument(
+        "--rtol", type=tolerance, metavar="X", help="error allowed, relative to the largest value of an output (default: by type)"
+    )
+    group.add_argument("--atol", type=tolerance, metavar="X", help="error allowed besides (default: by element type)")
     return group
 
 

@@ -1,6 +1,8 @@
 """The words the command line understands."""
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 from ortscan.cli import explain, migrate, optimize, verify
 from ortscan.cli.version import VersionAction
@@ -8,15 +10,34 @@ from ortscan.cli.version import VersionAction
 __all__ = ["build_parser"]
 
 
+class _Verb(argparse.ArgumentParser):
+    """Takes options before, between and after the files, which argparse alone does not where a file may be left out."""
+
+    _within = False
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        """Parse; the intermixed parsing of argparse calls this again for its own steps."""
+        if self._within:
+            return super().parse_known_args(args, namespace)
+        self._within = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._within = False
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser; each verb's namespace holds the function to run as ``run``."""
     parser = argparse.ArgumentParser(
         prog="ortscan",
         description="Takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.",
-        epilog="exit codes: 0 done, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict",
+        epilog="exit codes: 0 done, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
+        "130 interrupted",
     )
     parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and what it runs on")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
+        title="verbs", metavar="VERB", required=True, parser_class=_Verb
+    )
     optimize.add(verbs)
     migrate.add(verbs)
     explain.add(verbs)

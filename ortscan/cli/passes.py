@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from ortscan.cli.streams import printing
+
 __all__ = ["ListPasses"]
 
 
@@ -17,6 +19,6 @@ class ListPasses(argparse.Action):
         """Print, and leave with 0."""
         from ortscan.options import rule_names
 
-        for name in rule_names():
-            print(name)
+        with printing():
+            print(*rule_names(), sep="\n")
         parser.exit()

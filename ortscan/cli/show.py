@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ortscan.cli.console import stdout_console
-from ortscan.cli.written import Sizes, print_json, verified, written
+from ortscan.cli.streams import printing
+from ortscan.cli.written import ADVICE, Sizes, print_json, verified, written
 from ortscan.report import html, text
 from ortscan.report.as_json import report_dict
 from ortscan.report.tables import safe
 from ortscan.report.verification_text import verification_tables
 from ortscan.report.words import headline
+from rewrites.errors import ModelFileError
 from rewrites.report import Report
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Outcome:
     written: Sizes | None
 
 
+@printing()
 def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
     """Show the tables, a line on the verification and one on the file."""
     report = outcome.report
@@ -41,7 +44,7 @@ def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
             input=args.model,
             output=asdict(outcome.written) if outcome.written else None,
             report=report_dict(report),
-            verification=outcome.verification.to_dict() if outcome.verification else None,
+            verification=outcome.verification.to_dict() if outcome.verification is not None else None,
         )
         return
     if args.quiet:
@@ -59,6 +62,7 @@ def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
         console.print(Text("ortscan explain says more on the loops that are left", style="dim"))
 
 
+@printing()
 def show_explanation(args: argparse.Namespace, report: Report) -> None:
     """Show every loop in full."""
     _write_page(args.report, report, args.subject, [])
@@ -71,6 +75,7 @@ def show_explanation(args: argparse.Namespace, report: Report) -> None:
         console.print(Text(), text.patch_list(report), sep="\n")
 
 
+@printing()
 def show_verification(args: argparse.Namespace, verification: "Verification") -> None:
     """Show the outcome, and with ``-v`` every output and case."""
     if args.json:
@@ -78,10 +83,15 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
         return
     console = stdout_console(args.no_color)
     console.print(safe(verified(verification)))
+    if verification.inconclusive:
+        console.print(safe(ADVICE))
     if args.verbose:
         console.print(Text(), verification_tables(verification), sep="\n")
 
 
 def _write_page(path: str | None, report: Report, title: str, facts: list[str]) -> None:
     if path is not None:
-        Path(path).write_text(html.page(report, title, facts), encoding="utf-8", errors="backslashreplace")
+        try:
+            Path(path).write_text(html.page(report, title, facts), encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None

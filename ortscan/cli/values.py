@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 
-__all__ = ["byte_size", "name_list", "shape", "shapes_by_name", "tolerance"]
+__all__ = ["byte_size", "name_list", "seed", "shape", "shapes_by_name", "tolerance"]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -37,6 +37,13 @@ def name_list(text: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of names such as a,b")
     return names
+
+
+def seed(text: str) -> int:
+    """Read a whole number that is zero or more."""
+    if re.fullmatch(r"[0-9]+", text.strip()) is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a seed: a whole number of 0 or more")
+    return int(text)
 
 
 def tolerance(text: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ortscan import __version__
+from ortscan.cli.streams import printing
 
 __all__ = ["VersionAction"]
 
@@ -23,5 +24,6 @@ class VersionAction(argparse.Action):
         import onnxruntime
 
         parts = ", ".join(f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir, onnxruntime))
-        print(f"ortscan {__version__} ({parts}, Python {platform.python_version()})")
+        with printing():
+            print(f"ortscan {__version__} ({parts}, Python {platform.python_version()})")
         parser.exit()

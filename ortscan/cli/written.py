@@ -12,7 +12,10 @@ from ortscan.report.words import size
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification
 
-__all__ = ["Sizes", "print_json", "verified", "written"]
+__all__ = ["ADVICE", "Sizes", "print_json", "refutation", "verified", "written"]
+
+
+ADVICE = "give inputs that the original runs on: --inputs DATA.npz"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,13 @@ def verified(verification: "Verification | None") -> str:
     if verification is None:
         return "not verified (--no-verify)"
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
+
+
+def refutation(verification: "Verification", what: str) -> str:
+    """Say why nothing was written: ``what`` was not found to agree."""
+    found = verification.summary().splitlines()[0]
+    advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
+    return f"{what} were not found to agree, so nothing was written: {found}{advice}"
 
 
 def written(args: argparse.Namespace, sizes: Sizes | None) -> str:

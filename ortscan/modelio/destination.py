@@ -6,13 +6,18 @@ from itertools import count
 from pathlib import Path
 
 from ortscan.modelio.data_files import DataFile
-from rewrites.errors import ModelFileError
+from rewrites.errors import ModelFileError, OptionError
 
 __all__ = ["data_path", "destination"]
 
 
 def destination(path: str | os.PathLike[str]) -> Path:
-    """Give the file to replace or create; a symbolic link is followed. Raises ModelFileError where that cannot be."""
+    """Give the file to replace or create; a symbolic link is followed. Raises ModelFileError where that cannot be,
+    and OptionError for what is no path."""
+    if not isinstance(path, str | os.PathLike):
+        raise OptionError(f"output must be a path, not {path!r}.")
+    if not os.fspath(path):
+        raise ModelFileError("The path to write to is empty.")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ModelFileError(f"{path} is a folder, not a file to write to.")

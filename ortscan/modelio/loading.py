@@ -19,6 +19,7 @@ from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_what_would_be_lost
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
+from ortscan.opsets import newest_opset
 from rewrites.errors import ModelFileError, OptionError, UnsupportedModel
 
 __all__ = ["ModelLike", "load"]
@@ -130,6 +131,9 @@ def _loaded(model: ir.Model, kind: _Kind, source: Path | None, files: DataFiles,
     for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
+    if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in model.graph.all_nodes()):
+        # A model that imports other sets only is one of the newest opset for onnxruntime.
+        model.opset_imports[""] = newest_opset()
     listed = unlist_weights(model)
     return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
 

@@ -7,6 +7,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.map_types import hide_map_types
+from ortscan.opsets import newest_opset
 from ortscan.verification.specs import Spec
 from rewrites.inference import infer_model
 
@@ -40,6 +41,8 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
     The proto is not changed, and weights are not read.
     """
     model = ir.from_proto(hide_map_types(proto, "the model"))
+    if "" not in model.opset_imports:
+        model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
     if len(model.functions):
         from onnx_ir.passes.common import InlinePass
 

@@ -1,14 +1,23 @@
-"""What makes onnxruntime kill its process instead of raising an error. None of it is ever run here."""
+"""What makes onnxruntime kill its process instead of raising an error, and what might.
+
+None of the first is ever run. What might kill it, or is not known not to, is run in a process of its own (``own_process``).
+"""
+
+from collections.abc import Container
 
 import onnx
 import onnx_ir as ir
 
-from ortscan.verification.subgraphs import all_nodes, bodies_of
+from ortscan.verification.analysis import Analysis
+from ortscan.verification.sturdy_operators import STURDY
+from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
 from rewrites.values import rank_of
 
-__all__ = ["crash_risks", "dies_of_nothing", "rank_conflicts"]
+__all__ = ["crash_risks", "dies_of_nothing", "may_die", "rank_conflicts"]
 
-_RECURRENT = ("RNN", "LSTM", "GRU")
+_FRAGILE = frozenset(["RNN", "LSTM", "GRU", "Einsum", "Attention"])
+_CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
+_HARMLESS = STURDY | _CONVOLUTIONS | {"Scan", "Unique"}
 
 
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
@@ -23,13 +32,34 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 
 
 def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
-    """Name an operator of the model that crashes or returns uninitialised memory on inputs of size zero, or None."""
-    for node, version in all_nodes(proto):
-        if node.op_type in _RECURRENT:
-            return node.op_type
-        if node.op_type == "Scan" and version < 9:
-            return "Scan of opset 8"
-    return None
+    """Name an operator of the model that crashes, hangs or returns uninitialised memory on inputs of size zero, or None."""
+    constants = _constants(proto)
+    return next((said for node, version in all_nodes(proto) if (said := _fragile(node, version, constants)) is not None), None)
+
+
+def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
+    """Whether a run of the model could kill the process even if no input has a size of zero.
+
+    That is so where an operator is not known to survive them, and where one is known not to and its operands may be empty all the
+    same: cut from something shorter, or of a size nobody knows.
+    """
+    own = {(function.domain, function.name) for function in proto.functions}
+    nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
+    constants = _constants(proto)
+    fragile = set()
+    for node, version in nodes:
+        if _fragile(node, version, constants) is not None:
+            fragile.add(node.op_type)
+        elif node.domain not in ("", "ai.onnx") or node.op_type not in _HARMLESS:
+            return True
+    if not fragile:
+        return False
+    return analysis is None or any(
+        _may_be_empty(value, analysis)
+        for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
+        if node.op_type in fragile
+        for value in (*node.inputs, *(node.outputs if node.op_type == "Scan" else ()))
+    )
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
@@ -49,6 +79,36 @@ def rank_conflicts(model: ir.Model) -> list[str]:
             if ranks is not None and None not in ranks and ranks[0] != (ranks[1] or 0) + lost:
                 found.append(f"Scan '{node.name}' gets rank {ranks[0]} where its body input '{formal.name}' has rank {ranks[1]}")
     return found
+
+
+def _constants(proto: onnx.ModelProto) -> set[str]:
+    names = {tensor.name for graph in all_graphs(proto) for tensor in graph.initializer}
+    return names | {node.output[0] for node, _ in all_nodes(proto) if node.op_type == "Constant"}
+
+
+def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
+    """Name what a size of zero is deadly to, or None."""
+    axes = any(axis for attribute in node.attribute if attribute.name.endswith("put_axes") for axis in attribute.ints)
+    if node.op_type in _FRAGILE:
+        return node.op_type
+    if node.op_type == "Scan" and (version < 9 or axes):
+        return "Scan of opset 8" if version < 9 else "Scan over an axis other than 0"
+    if node.op_type == "Unique" and any(attribute.name == "axis" for attribute in node.attribute):
+        return "Unique along an axis"
+    if node.op_type in _CONVOLUTIONS and node.input[_filter_position(node)] not in constants:
+        return f"{node.op_type} with a computed filter"
+    return None
+
+
+def _filter_position(node: onnx.NodeProto) -> int:
+    return 3 if node.op_type == "QLinearConv" else 1
+
+
+def _may_be_empty(value: ir.Value | None, analysis: Analysis) -> bool:
+    if value is None or isinstance(value.type, ir.SequenceType):
+        return False
+    dims = analysis.dims(value)
+    return dims is None or any(dim is None or dim == 0 for dim in dims)
 
 
 def _has_unnamed_output(node: onnx.NodeProto) -> bool:

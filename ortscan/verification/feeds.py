@@ -7,23 +7,19 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ortscan.verification.element_types import numpy_type
 from ortscan.verification.plan import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.specs import Spec
 from rewrites.errors import OptionError
 
-__all__ = ["ATTEMPTS", "is_integer", "make_value", "numpy_type", "shape_of", "unmakeable"]
+__all__ = ["ATTEMPTS", "is_integer", "make_value", "shape_of", "unmakeable"]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """How integers are drawn, in this order while the original refuses them."""
 
 _WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
 _MIXED = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
-
-
-def numpy_type(elem_type: int) -> np.dtype[Any]:
-    """The numpy type of an ONNX element type; strings are objects."""
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
 
 
 def is_integer(spec: Spec) -> bool:

@@ -1,14 +1,17 @@
 """Inputs and shapes as the caller gave them, checked against what the model declares."""
 
 import os
+import struct
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import onnx
 
-from ortscan.verification.feeds import numpy_type
+from ortscan.verification.element_types import numpy_type
 from ortscan.verification.specs import Spec
 from rewrites.errors import ModelFileError, OptionError
 
@@ -31,15 +34,23 @@ def read_inputs(inputs: Given, specs: Sequence[Spec], optional: Iterable[str]) -
     optional = set(optional)
     if isinstance(inputs, str | os.PathLike):
         sets: Sequence[Mapping[str, Any]] = [_read_npz(inputs, {*known, *optional})]
+    elif isinstance(inputs, Mapping):
+        sets = [inputs]
     else:
-        sets = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        sets = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, bytes) else [inputs]
     if not sets:
         raise OptionError("inputs is an empty list: there is nothing to compare")
+    for names in sets:
+        if not isinstance(names, Mapping):
+            raise OptionError(f"inputs must be a dict of arrays, a list of such dicts, or the path of an .npz, not {names!r:.40}")
+        if known and not names:
+            where = f"{os.fspath(inputs)} holds" if isinstance(inputs, str | os.PathLike) else "inputs has"
+            raise OptionError(f"{where} no array, but the model's inputs are {', '.join(map(repr, known))}")
     for names in sets:
         for name in names:
             if name not in known and name not in optional:
                 raise OptionError(f"inputs has '{name}', but the model's inputs are {', '.join(map(repr, known)) or 'none'}")
-    return [{name: _checked(known.get(name), value) for name, value in values.items()} for values in sets]
+    return [{name: _checked(name, known.get(name), value) for name, value in values.items()} for values in sets]
 
 
 def with_shapes(specs: Sequence[Spec], shapes: Mapping[str, Sequence[int | None]]) -> tuple[list[Spec], dict[str, int]]:
@@ -95,13 +106,13 @@ def _read_npz(path: str | os.PathLike[str], names: set[str]) -> dict[str, Any]:
                 raise ModelFileError(f"{os.fspath(path)} is not an .npz file")
             keys = {key.removeprefix("in:"): key for key in archive.files if key.startswith("in:") and key not in names}
             return {name: archive[key] for name, key in (keys or {key: key for key in archive.files}).items()}
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, NotImplementedError, struct.error, zlib.error) as error:
         raise ModelFileError(f"{os.fspath(path)} cannot be read as .npz: {error}") from error
 
 
-def _checked(spec: Spec | None, value: Any) -> Any:
+def _checked(name: str, spec: Spec | None, value: Any) -> Any:
     if spec is None:
-        return np.asarray(value)
+        return _array(name, value)
     if spec.kind == "other" or (spec.optional and value is None):
         return value
     if spec.kind == "sequence":
@@ -111,8 +122,15 @@ def _checked(spec: Spec | None, value: Any) -> Any:
     return _checked_array(spec, value)
 
 
+def _array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise OptionError(f"inputs['{name}'] is no array: {error}") from None
+
+
 def _checked_array(spec: Spec, value: Any) -> np.ndarray:
-    array = np.asarray(value)
+    array = _array(spec.name, value)
     wanted = numpy_type(spec.elem_type)
     if spec.elem_type == onnx.TensorProto.STRING:
         if array.dtype.kind not in "OSU":

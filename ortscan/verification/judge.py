@@ -8,7 +8,7 @@ import numpy as np
 
 from ortscan.verification.compare import Gap, Tolerances, compare_values
 from ortscan.verification.result import Case, CaseStatus, OutputError
-from ortscan.verification.runner import Runner
+from ortscan.verification.runner import Runs
 from ortscan.verification.trials import Inputs, Trial
 
 __all__ = ["Judge", "Judged"]
@@ -44,8 +44,8 @@ class Judge:
         notes: what a reader should know.
     """
 
-    before: Runner
-    after: Runner
+    before: Runs
+    after: Runs
     tolerances: Tolerances
     limits: tuple[float | None, float | None]
     shapes_vary: bool
@@ -68,7 +68,7 @@ class Judge:
                 return self._judge_run(trial, attempt, feed, outcome.values, outcome.seconds)
             timed_out = timed_out or outcome.timed_out
             first_error = first_error or outcome.error
-            if timed_out:
+            if timed_out or outcome.died:
                 break
         reason = f"the original fails: {first_error}"
         if not timed_out and self.after.run(feed, self.limits[1]).values is not None:

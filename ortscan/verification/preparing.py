@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from ortscan.verification.analysis import Analysis, analyse
-from ortscan.verification.crash_risks import dies_of_nothing, rank_conflicts
+from ortscan.verification.crash_risks import dies_of_nothing, may_die, rank_conflicts
 from ortscan.verification.feeds import unmakeable
 from ortscan.verification.given import with_arrays
 from ortscan.verification.roles import find_roles
@@ -24,12 +24,16 @@ _SMALL = 1 << 16
 
 @dataclass(frozen=True)
 class Prepared:
-    """Inputs to try with advice on sizes, or the ``problems`` that forbid trying."""
+    """Inputs to try with advice on sizes, or the ``problems`` that forbid trying.
+
+    ``perilous``: a run may kill the process it runs in.
+    """
 
     inputs: Inputs
     learned: Sizes | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
+    perilous: bool
 
 
 def prepare(
@@ -61,7 +65,9 @@ def prepare(
     )
     if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
-    return Prepared(inputs, None if analysis is None else learn_sizes(analysis), tuple(problems), tuple(notes))
+    learned = None if analysis is None else learn_sizes(analysis)
+    perilous = may_die(before, analysis) or may_die(after, _advice(after, specs)[0] if dies_of_nothing(after) else None)
+    return Prepared(inputs, learned, tuple(problems), tuple(notes), perilous)
 
 
 def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:

@@ -80,7 +80,8 @@ class Verification:
     """The outcome of `verify`. True in a condition exactly when ``ok``.
 
     ``problems`` says why it is not ok apart from differing numbers (interface, loading, nothing compared); ``notes`` holds what
-    a reader should know either way.
+    a reader should know either way. ``inconclusive``: nothing speaks against the second model, but the first could not be run on
+    anything there was, so nothing was compared.
     """
 
     ok: bool
@@ -89,6 +90,7 @@ class Verification:
     first_difference: FirstDifference | None = None
     problems: Sequence[str] = ()
     notes: Sequence[str] = ()
+    inconclusive: bool = False
 
     def __bool__(self) -> bool:
         return self.ok

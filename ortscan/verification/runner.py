@@ -6,19 +6,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import onnx
 
-from ortscan.verification.feeds import numpy_type
-from ortscan.verification.source import Source
+from ortscan.verification.element_types import numpy_type
 from rewrites.errors import OptionError
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["Outcome", "Runner", "one_line"]
+    from ortscan.verification.source import Source
+
+__all__ = ["Bare", "Outcome", "Runner", "Runs", "check_providers", "one_line"]
 
 _LONGEST_MESSAGE = 300
 _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
@@ -26,12 +27,34 @@ _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status co
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outputs of one run in the order asked for, or why there are none."""
+    """The outputs of one run in the order asked for, or why there are none.
+
+    ``timed_out``: it was stopped. ``died``: it ended the process it ran in.
+    """
 
     values: Sequence[Any] | None
     error: str | None
     seconds: float
     timed_out: bool = False
+    died: bool = False
+
+
+@dataclass(frozen=True)
+class Bare:
+    """What a session is made of, and no more: a path or bytes, and the folder of external data."""
+
+    target: str | bytes
+    folder: str | None
+
+
+class Runs(Protocol):
+    """What can run a model: a `Runner`, or one in a process of its own."""
+
+    outputs: list[str]
+    error: str | None
+
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+        """Run once."""
 
 
 class Runner:
@@ -43,14 +66,11 @@ class Runner:
         providers: execution providers; onnxruntime must have them.
         configure: called with the SessionOptions before the session is made.
         optimise: whether onnxruntime may optimise the graph (its default).
-
-    Raises:
-        OptionError: a provider onnxruntime does not have here.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: "Source | Bare",
         outputs: Sequence[str],
         providers: Sequence[Any],
         configure: "Callable[[ort.SessionOptions], object] | None" = None,
@@ -58,7 +78,6 @@ class Runner:
     ):
         import onnxruntime as ort
 
-        _check_providers(providers, ort.get_available_providers())
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.use_deterministic_compute = True
@@ -76,7 +95,6 @@ class Runner:
             self.error = one_line(error)
             return
         types = {value.name: value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())}
-        self.overridable = [value.name for value in self._session.get_overridable_initializers()]
         self._narrow = any(_is_narrow(declared) for declared in types.values())
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
@@ -112,7 +130,11 @@ def one_line(error: Exception) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
 
-def _check_providers(providers: Sequence[Any], available: Sequence[str]) -> None:
+def check_providers(providers: Sequence[Any]) -> None:
+    """Raise OptionError for a provider onnxruntime does not have here."""
+    import onnxruntime as ort
+
+    available = ort.get_available_providers()
     for provider in providers:
         name = provider if isinstance(provider, str) else provider[0]
         if name not in available:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
+from ortscan.opsets import newest_opset
+
 __all__ = ["all_graphs", "all_nodes", "bodies_of", "default_opset"]
 
 
@@ -21,11 +23,16 @@ def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
-    """Every node of the model with the version of the default operator set that applies to it."""
+    """Every node of the model with the version of the default operator set that applies to it.
+
+    Where a model imports only other sets, that is the newest for onnxruntime.
+    """
     version = default_opset(proto.opset_import)
+    if version is None:
+        version = newest_opset() if proto.opset_import else 1
     yield from ((node, version) for node in _nodes(proto.graph.node))
     for function in proto.functions:
-        version = default_opset(function.opset_import)
+        version = default_opset(function.opset_import) or version
         yield from ((node, version) for node in _nodes(function.node))
 
 
@@ -37,9 +44,9 @@ def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def default_opset(imports: Iterable[onnx.OperatorSetIdProto]) -> int:
-    """The version of the default domain among ``imports``."""
-    return max((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), default=1)
+def default_opset(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
+    """The version of the default domain among ``imports``, None where it is not there."""
+    return max((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), default=None)
 
 
 def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:

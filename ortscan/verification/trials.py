@@ -94,6 +94,8 @@ class Inputs:
         risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
         completed = [self._completed(point) for point in points if not (risky and point.kind == "zeros")]
+        if self.avoid_nothing:
+            completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
         most = max(_MOST_ELEMENTS, min(map(self._elements, completed), default=0))
         return [Trial(point, attempts) for point in completed if self._elements(point) <= most]
 

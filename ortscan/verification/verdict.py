@@ -9,10 +9,12 @@ from ortscan.verification.result import Case, FirstDifference, OutputError, Outp
 __all__ = ["conclude", "refuse"]
 
 
-def refuse(outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = ()) -> Verification:
+def refuse(
+    outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
+) -> Verification:
     """The outcome where nothing was run."""
     results = [OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0) for name in outputs]
-    return Verification(False, (), results, None, tuple(problems), tuple(notes))
+    return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
 
 
 def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str]) -> Verification:
@@ -33,6 +35,7 @@ def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str]) -> Ve
         first_difference=_first_difference(judged),
         problems=tuple(problems),
         notes=tuple(remarks),
+        inconclusive=all(case.status == "skipped" for case in cases),
     )
 
 

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from ortscan.verification.arguments import check_comparison, given_shapes
 from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.crash_risks import crash_risks
+from ortscan.verification.element_types import numpy_type
 from ortscan.verification.endless import may_run_for_ever
-from ortscan.verification.feeds import numpy_type
 from ortscan.verification.given import Given, read_inputs, with_shapes
 from ortscan.verification.interface import interface_differences
 from ortscan.verification.judge import Judge, Judged
+from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.precision import coarsest_float
 from ortscan.verification.preparing import Prepared, prepare
 from ortscan.verification.result import Verification
-from ortscan.verification.runner import Runner
+from ortscan.verification.runner import Runner, Runs, check_providers
 from ortscan.verification.series import run_series, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
-from ortscan.verification.source import AnyModel, changed_source, open_source
+from ortscan.verification.source import AnyModel, Source, changed_source, open_source
 from ortscan.verification.specs import input_specs, output_specs, overridable_names
 from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.verdict import conclude, refuse
@@ -50,7 +52,8 @@ def verify(
     """Run two models on the same inputs on onnxruntime and compare what they compute.
 
     ``before`` is right by definition. Both run with onnxruntime's default optimisation, as they would in use: switching it off
-    on one side would add its own roundings, on both it would check what nobody runs. Free dimensions, trip counts, lengths
+    on one side would add its own roundings, on both it would check what nobody runs. A model that may make onnxruntime kill the
+    process runs in one of its own, unless ``configure`` is given. Free dimensions, trip counts, lengths
     and indices take a range of values; all cases are in the outcome, those the original refuses too. A check that
     compared nothing is not ok.
 
@@ -72,12 +75,16 @@ def verify(
 
     Raises:
         ModelFileError: a model or an .npz cannot be read.
-        OptionError: ``inputs``, ``shapes`` or ``providers`` do not fit the model or this onnxruntime.
+        OptionError: an option is not of its kind; ``inputs``, ``shapes`` or ``providers`` do not fit the model or this
+            onnxruntime.
     """
+    check_comparison(seed, rtol, atol, providers)
+    fixed = given_shapes(shapes)
     with ExitStack() as stack:
         old, new = open_source(before, stack), open_source(after, stack)
+        check_providers(providers or _CPU)
         names = [spec.name for spec in output_specs(old.proto.graph)]
-        specs, sizes = with_shapes(input_specs(old.proto.graph), shapes or {})
+        specs, sizes = with_shapes(input_specs(old.proto.graph), fixed)
         sets = [{}] if inputs is None else read_inputs(inputs, specs, overridable_names(old.proto))
         problems = _problems_at_sight(old.proto, new.proto)
         if problems:
@@ -86,16 +93,24 @@ def verify(
         if unsound_scans(old.proto):
             notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
             old = changed_source(old, sound_oracle(old.proto), stack)
-        oracle = Runner(old, names, _CPU, configure)
-        runner = Runner(new, names, providers or _CPU, configure)
+        plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
+        perilous = configure is None and any(plan.perilous for plan in plans)
+
+        def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
+            if not perilous:
+                return Runner(source, names, providers, configure, optimise)
+            guarded = GuardedRunner(source, names, providers, optimise)
+            stack.callback(guarded.close)
+            return guarded
+
+        oracle, runner = runs(old, _CPU), runs(new, providers or _CPU)
         for label, side in (("original", oracle), ("result", runner)):
             if side.error is not None:
-                return refuse(names, [f"the {label} does not load: {side.error}"], notes)
-        plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
+                return refuse(names, [f"the {label} does not load: {side.error}"], notes, inconclusive=side is oracle)
         notes += dict.fromkeys(note for plan in plans for note in plan.notes)
         problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
         if problems:
-            return refuse(names, problems, notes)
+            return refuse(names, problems, notes, inconclusive=True)
         coarsest = coarsest_float(old.proto)
         judge = Judge(
             before=oracle,
@@ -106,7 +121,7 @@ def verify(
             draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
         )
         judged = _run(judge, plans, notes)
-        notes += _blame(judge, judged, lambda: Runner(old, names, _CPU, configure, optimise=False))
+        notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
         return conclude(judge, judged, notes)
 
 
@@ -138,7 +153,7 @@ def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str]) -> list[Judg
     return judged
 
 
-def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runner]) -> list[str]:
+def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runs]) -> list[str]:
     """Whether the first difference is of onnxruntime's own making."""
     first = next((one for one in judged if one.witness is not None), None)
     if first is None or first.witness is None:

@@ -16,9 +16,11 @@ import ortscan
 from ortscan import api
 from ortscan.__main__ import main
 from ortscan.cli import progress
-from ortscan.cli.values import byte_size, name_list, shape, tolerance
+from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.values import byte_size, name_list, seed, shape, tolerance
 from ortscan.modelio import load
 from ortscan.report.codes import CODES
+from ortscan.targets import TARGETS
 
 MAP = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -223,6 +225,43 @@ def test_odd_names_pass_through(tmp_path, capsys):
     assert (tmp_path / "[red]out.onnx").exists()
 
 
+def test_options_may_stand_between_the_files(save, out, tmp_path):
+    source = save(MAP)
+    assert main(["optimize", source, "--no-verify", str(out), "-q"]) == 0
+    assert out.exists()
+    assert main(["migrate", "-q", source, "--opset", "19", "--no-verify", str(tmp_path / "19.onnx")]) == 0
+    assert onnx.load(tmp_path / "19.onnx").opset_import[0].version == 19
+    assert main(["verify", source, "--seed", "3", str(out)]) == 0
+    assert main(["explain", "--json", source, "--skip", "dead-code"]) == 0
+
+
+def test_what_to_do_where_the_original_runs_on_nothing_is_said(save, out, capsys):
+    refuses = """
+    <ir_version: 8, opset_import: ["": 18]>
+    g (float[T, 4] x) => (float[T, 4] y) <int64 big = {1000}> {
+      row = Gather(x, big)
+      y = Scan <num_scan_inputs = 1, body = b (float[4] xi) => (float[4] yi) { yi = Add(xi, row) }> (x)
+    }
+    """
+    source = save(refuses)
+    assert main(["optimize", source, str(out), "-q"]) == 3
+    said = the_error(capsys)
+    assert "--inputs" in said
+    assert "--no-verify" in said
+    assert main(["migrate", source, str(out), "--opset", "19", "-q"]) == 3
+    assert "--no-verify" in the_error(capsys)
+    assert main(["verify", source, source]) == 3
+    assert "--inputs" in capsys.readouterr().out
+    assert not out.exists()
+
+
+def test_a_result_that_is_refuted_is_not_advised_to_be_written(save, out, capsys, monkeypatch):
+    source = save(MAP)
+    computes_something_else(monkeypatch)
+    assert main(["optimize", source, str(out), "-q"]) == 3
+    assert "--no-verify" not in the_error(capsys)
+
+
 # explain
 
 
@@ -331,6 +370,8 @@ def test_a_report_never_replaces_the_model(save, capsys, verb):
         ["optimize", "in.onnx", "--dry-run", "--passes", "nosuchpass"],
         ["optimize", "in.onnx", "--dry-run", "--target", "toaster"],
         ["optimize", "in.onnx", "--dry-run", "--opset", "99"],
+        ["optimize", "in.onnx", "--dry-run", "--seed", "-1"],
+        ["optimize", "in.onnx", "--no-verify", "a.onnx", "b.onnx"],
         ["verify", "in.onnx"],
     ],
 )
@@ -348,6 +389,20 @@ def test_inputs_that_are_no_npz_file_are_one_clear_line(save, out, tmp_path, cap
     for name in ("one.npy", "text.npz", "nosuch.npz"):
         assert main(["optimize", save(MAP), str(out), "--inputs", str(tmp_path / name)]) == 1
         assert name in the_error(capsys)
+
+
+def test_an_empty_path_is_said_to_be_empty(save, out, tmp_path, capsys):
+    source = save(MAP)
+    for words in (
+        ["optimize", source, ""],
+        ["optimize", "", str(out)],
+        ["verify", source, ""],
+        ["explain", ""],
+        ["optimize", source, str(out), "--inputs", ""],
+    ):
+        assert main(words) == 1
+        assert "empty" in the_error(capsys)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(("raised", "code", "said"), [(KeyboardInterrupt(), 130, "interrupted"), (ValueError("a\n b"), 1, "a b")])
@@ -385,6 +440,22 @@ def test_version_names_what_it_runs_on(capsys):
     assert capsys.readouterr().out.startswith(f"ortscan {ortscan.__version__} (onnx {onnx.__version__}, ")
 
 
+def test_the_help_and_the_readme_know_every_target_and_exit_code(capsys):
+    assert main(["optimize", "--help"]) == 0
+    shown = capsys.readouterr().out
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for target in TARGETS:
+        assert target in shown
+        assert f'"{target}"' in readme
+    assert all(word in shown for word in ("keep", "auto"))
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    codes = readme[readme.index("Exit codes:") :]
+    for code in ExitCode:
+        assert f"{int(code)} " in shown
+        assert f"{int(code)} " in codes[: codes.index("\n\n")]
+
+
 def test_the_exit_code_reaches_the_shell():
     done = subprocess.run([sys.executable, "-m", "ortscan", "explain", "nosuch.onnx"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
@@ -396,6 +467,23 @@ def test_a_reader_that_leaves_early_is_no_error_message():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def shell(line):
+    done = subprocess.run(["sh", "-c", f"exec {sys.executable} -m ortscan {line}"], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_closed_stdout_is_no_error(save, out):
+    assert shell(f"optimize {save(MAP)} {out} >&-") == (0, "", "")
+    onnx.checker.check_model(str(out), full_check=True)
+    assert shell(f"optimize nosuch.onnx {out} <&- >&- 2>&-") == (1, "", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_stdout_is_named(save):
+    for verb in ("explain RECURRENCE", f"explain {save(MAP)}", "optimize --list-passes"):
+        assert shell(f"{verb} >/dev/full") == (1, "", "ortscan: error: standard output: No space left on device\n")
 
 
 class Terminal(io.StringIO):
@@ -456,6 +544,7 @@ def test_shapes_are_read(text, read):
         *((byte_size, text) for text in ("", "M", "-1", "1X", "1 2")),
         *((tolerance, text) for text in ("-1", "nan", "inf", "much")),
         (name_list, "a,,b"),
+        *((seed, text) for text in ("-1", "", "1.5", "x")),
     ],
 )
 def test_values_that_make_no_sense_are_refused(reader, text):

@@ -8,8 +8,9 @@ TABLE = (
     Code(
         "LOOP-CONDITION",
         "The condition that ends the Loop is computed in its body.",
-        "How many steps it takes is known only while it runs, so the steps cannot be done together. If the condition can never "
-        "be false, export the model with a constant true condition.",
+        "How many steps it takes is known only while it runs, so the steps cannot be done together. A condition that only counts "
+        "steps, compared with what is known before the loop, would have become a trip count; this one depends on more, or counts "
+        "in numbers too coarse for it. If it can never be false, export the model with a constant true condition.",
     ),
     Code(
         "LOOP-EMPTY",
@@ -41,7 +42,8 @@ TABLE = (
     ),
     Code(
         "LOOP-TRIP-COUNT",
-        "The Loop's trip count is not a constant, and may be 0.",
-        "A Loop may have no step, a Scan on onnxruntime may not, so only a constant trip count of 1 or more makes a Loop a Scan.",
+        "The Loop has no trip count, and its condition never turns false.",
+        "It would run for ever, so the model is hardly meant as it stands. A trip count, or a condition that ends the loop, makes "
+        "it one that can be rewritten.",
     ),
 )

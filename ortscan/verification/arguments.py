@@ -1,0 +1,46 @@
+"""Checks what a caller passed as shapes, seed and tolerances; every refusal names the option."""
+
+import math
+import numbers
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewrites.errors import OptionError
+
+__all__ = ["check_comparison", "given_shapes"]
+
+
+def given_shapes(shapes: Any) -> dict[str, Sequence[int | None]]:
+    """Give ``shapes`` as a dict of lists, {} for None; whether they fit the model is not looked at.
+
+    Raises:
+        OptionError: it is no dict of input name to sizes.
+    """
+    if shapes is None:
+        return {}
+    if not isinstance(shapes, Mapping):
+        raise OptionError(f"shapes must be a dict such as {{'x': [64, 1, 128]}}, not {type(shapes).__name__}.")
+    return {name: _sizes(name, dims) for name, dims in shapes.items()}
+
+
+def _sizes(name: Any, dims: Any) -> list[int | None]:
+    try:
+        if isinstance(dims, str | bytes | Mapping):
+            raise TypeError
+        return [None if size is None else operator.index(size) for size in dims]
+    except TypeError:
+        raise OptionError(f"shapes: the shape of '{name}' must be a list of whole numbers, not {dims!r}.") from None
+
+
+def check_comparison(seed: Any, rtol: Any, atol: Any, providers: Any) -> None:
+    """Raise OptionError for a seed that is no whole number of 0 or more, or a tolerance that is no finite number of 0 or more."""
+    if not isinstance(seed, numbers.Integral) or seed < 0:
+        raise OptionError(f"seed must be a whole number of 0 or more, not {seed!r}.")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is None:
+            continue
+        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
+            raise OptionError(f"{name} must be a number of 0 or more, not {value!r}.")
+    if isinstance(providers, str):
+        raise OptionError("providers is a list of names, not one string.")

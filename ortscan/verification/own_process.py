@@ -1,0 +1,120 @@
+"""A `Runner` in a process of its own, for models that may make onnxruntime kill the process it runs in.
+
+Requests and replies are pickles on the standard input and output of ``python -c``, which needs no importable main module. The
+process imports little beside onnxruntime, so it starts fast.
+"""
+
+import contextlib
+import multiprocessing.spawn
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from ortscan.verification.runner import Bare, Outcome, Runner
+
+if TYPE_CHECKING:
+    from ortscan.verification.source import Source
+
+__all__ = ["GuardedRunner", "serve"]
+
+_CHILD = "from ortscan.verification.own_process import serve; serve()"
+
+
+class GuardedRunner:
+    """Does what a `Runner` does, and survives it: a run that kills the process has failed, and the next run gets a new one.
+
+    A frozen program has no interpreter to start; there the process is this one.
+    """
+
+    def __init__(self, source: "Source", outputs: Sequence[str], providers: Sequence[Any], optimise: bool = True):
+        self.outputs = list(outputs)
+        self._recipe = (Bare(source.target, source.folder), self.outputs, list(providers), None, optimise)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._here = Runner(*self._recipe) if getattr(sys, "frozen", False) else None
+        self.error = self._here.error if self._here is not None else self._start()
+
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+        """Run once, as `Runner.run` does."""
+        if self._here is not None:
+            return self._here.run(feed, seconds)
+        started = time.perf_counter()
+        error = self._start() if self._process is None else None
+        reply = None if error is not None else self._ask((feed, seconds))
+        if isinstance(reply, Outcome):
+            return reply
+        return Outcome(None, error or self._cause_of_death(), time.perf_counter() - started, died=True)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._cause_of_death()
+
+    def _start(self) -> str | None:
+        """Start the process and make the session there; give the reason where there can be none."""
+        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+        executable = os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable)
+        self._process = subprocess.Popen(
+            [executable, "-P", "-c", _CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        reply = self._ask(self._recipe)
+        return self._cause_of_death() if reply is _NOTHING else reply
+
+    def _ask(self, request: object) -> Any:
+        requests, replies = _pipes(self._process)
+        try:
+            pickle.dump(request, requests)
+            requests.flush()
+            return pickle.load(replies)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return _NOTHING
+
+    def _cause_of_death(self) -> str:
+        process, self._process = self._process, None
+        assert process is not None
+        requests, replies = _pipes(process)
+        with contextlib.suppress(OSError):
+            requests.close()
+        replies.close()
+        code = process.wait()
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
+        return f"onnxruntime kills its process ({name})"
+
+
+def _pipes(process: "subprocess.Popen[bytes] | None") -> tuple[IO[bytes], IO[bytes]]:
+    assert process is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+class _Nothing:
+    pass
+
+
+_NOTHING = _Nothing()
+
+
+def serve() -> None:
+    """Be the process: make the session that is asked for, say how that went, then run what comes until nothing more does."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    runner = Runner(*pickle.load(sys.stdin.buffer))
+    _reply(replies, runner.error)
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while True:
+            _reply(replies, runner.run(*pickle.load(sys.stdin.buffer)))
+
+
+def _reply(stream: IO[bytes], answer: object) -> None:
+    pickle.dump(answer, stream)
+    stream.flush()
