@@ -11,16 +11,17 @@ import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import reduce
+from rewrites.spelling import reduce, unsqueeze
 
 __all__ = ["dynamic_quantize"]
 
 _LEVELS = 255.0
+_AXIS_SINCE = 13
 
 
-@rule("DynamicQuantizeLinear", since=13)
+@rule("DynamicQuantizeLinear")
 def dynamic_quantize(call: Call) -> Sequence[Result]:
-    """Before opset 13 QuantizeLinear has no axis."""
+    """Before opset 13 QuantizeLinear has no axis, so it is written out."""
     b, x = call.build, call.operand(0).value
     axes = range(1, 1 + call.rank(0))
     zero, one, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
@@ -31,4 +32,8 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
     centre = b.op("Sub", zero, b.op("Div", low, scale))
     inside = b.op("Clip", centre, zero, levels)
     point = b.op("Cast", b.op("Round", inside), to=int(ir.DataType.UINT8))
-    return [Result(b.op("QuantizeLinear", x, scale, point, axis=0)), Result(scale), Result(point)]
+    if call.opset >= _AXIS_SINCE:
+        return [Result(b.op("QuantizeLinear", x, scale, point, axis=0)), Result(scale), Result(point)]
+    within = list(axes)
+    shifted = b.op("Add", b.op("Round", b.op("Div", x, unsqueeze(b, scale, within))), unsqueeze(b, b.op("Round", inside), within))
+    return [Result(b.op("Cast", b.op("Clip", shifted, zero, levels), to=int(ir.DataType.UINT8))), Result(scale), Result(point)]

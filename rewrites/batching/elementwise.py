@@ -13,9 +13,41 @@ __all__ = ["broadcasting", "fast_gelu", "parametric_relu", "unary"]
 
 
 @rule(
-    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp"),
+    *(
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "BitwiseNot",
+        "Ceil",
+        "Celu",
+        "Cos",
+        "Cosh",
+        "Det",
+        "Elu",
+        "Erf",
+        "Exp",
+    ),
     *("Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not"),
-    *("Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish"),
+    *(
+        "Reciprocal",
+        "RegexFullMatch",
+        "Relu",
+        "Round",
+        "Selu",
+        "Shrink",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Swish",
+    ),
     *("Tan", "Tanh", "ThresholdedRelu"),
 )
 @rule("BitCast", "Cast")

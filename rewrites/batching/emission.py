@@ -10,9 +10,10 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from rewrites.batching.alignment import repeated
-from rewrites.batching.call import Call, Operand
+from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import batch
 from rewrites.builder import Builder
+from rewrites.dependence import is_deterministic
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 
@@ -52,21 +53,28 @@ class Emission:
         return Operand(value, False, value) if self._around is None else self._around(value)
 
     def add(self, node: ir.Node) -> NotApplicable | None:
-        """Emit ``node`` for all steps; gives the reason where it cannot be."""
+        """Emit ``node`` for all steps; gives the reason where it cannot be.
+
+        What becomes known on the way of the shapes that its results have in one step is noted on them.
+        """
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
         if node.op_type == "Identity" and node.domain == "" and operands[0] is not None:
             self.known[node.outputs[0]] = replace(operands[0], inner=node.outputs[0])
             return None
         if not node_graphs(node) and not any(operand is not None and operand.batched for operand in operands):
+            if not is_deterministic(node):
+                return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' may give something else each time")
             copies = self.build.like(node, [None if operand is None else operand.value for operand in operands])
             for value, copy in zip(node.outputs, copies, strict=True):
                 self.known[value] = Operand(copy, False, value)
+                _learn_shape(value, Result(copy, batched=False))
             return None
         results = batch(Call(node, operands, self.build, self.steps, self.may_be_empty, self.get))
         if isinstance(results, NotApplicable):
             return results
         for value, result in zip(node.outputs, results, strict=True):
             self.known[value] = Operand(result.value, result.batched, value)
+            _learn_shape(value, result)
         return None
 
     def add_all(self, nodes: Iterable[ir.Node]) -> NotApplicable | None:
@@ -80,3 +88,15 @@ class Emission:
     def full(self, value: ir.Value) -> ir.Value:
         """Give ``value`` for all steps as a tensor, repeated where it is the same in every step."""
         return repeated(self.build, self.get(value), self.steps)
+
+
+def _learn_shape(value: ir.Value, result: Result) -> None:
+    """Note on ``value`` what was inferred outside, where constants from around the body are seen, of its shape in one step."""
+    if result.value.shape is None or result.value is value:
+        return
+    found = [dim if isinstance(dim, int) else None for dim in result.value.shape.dims][int(result.batched) :]
+    if value.shape is None:
+        value.shape = ir.Shape(found)
+    elif len(value.shape) == len(found):
+        pairs = zip(value.shape.dims, found, strict=True)
+        value.shape = ir.Shape([dim if isinstance(dim, int) or other is None else other for dim, other in pairs])

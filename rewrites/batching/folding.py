@@ -10,7 +10,7 @@ from rewrites.batching.dims import Dim, fold_steps, product_of, shaped, step_dim
 from rewrites.spelling import concat, shape_of, slice_axis, transpose
 from rewrites.values import rank_of
 
-__all__ = ["first_dim", "folded", "folded_at", "static_steps", "unfolded", "unfolded_at", "vector_of_all_steps"]
+__all__ = ["first_dim", "folded", "folded_at", "rows_first", "static_steps", "unfolded", "unfolded_at", "vector_of_all_steps"]
 
 _END = 2**63 - 1
 _ALLOWZERO_SINCE = 14
@@ -24,7 +24,7 @@ def first_dim(call: Call, index: int) -> Dim:
 
 
 def folded(call: Call, index: int) -> ir.Value | None:
-    """Give operand ``index`` (None where it is absent) with the steps merged into its axis 0, copied for each where it is the same."""
+    """Give operand ``index`` (None where it is absent) with the steps merged into its axis 0, copied for each if need be."""
     if call.given(index) is None:
         return None
     first_dim(call, index)
@@ -44,6 +44,12 @@ def _parted(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Val
     rest = slice_axis(b, b.op("Shape", value), 0, 1, _END)
     shape = concat(b, [call.steps, first if isinstance(first, ir.Value) else b.const([first]), rest], axis=0)
     return b.op("Reshape", value, shape, allowzero=1 if call.opset >= _ALLOWZERO_SINCE else None)
+
+
+def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
+    """Give ``sizes``, a shape of one step, with the rows of all steps in place of the ``first`` dimension."""
+    b, rows = call.build, product_of(call.build, [call.steps, first])
+    return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
 def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:

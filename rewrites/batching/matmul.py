@@ -1,7 +1,6 @@
 """MatMul, and FusedMatMul as ORT's optimiser writes it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -9,7 +8,7 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
 
-__all__ = ["fused_matmul", "matmul", "quantized_matmul"]
+__all__ = ["fused_matmul", "matmul"]
 
 
 @rule("MatMul")
@@ -36,15 +35,3 @@ def fused_matmul(call: Call) -> Sequence[Result]:
         return call.build.like(call.node, [left, right], **flags)[0]
 
     return [Result(product(call, emit, plain=False))]
-
-
-@rule("QLinearMatMul")
-def quantized_matmul(call: Call) -> Sequence[Result]:
-    """Scales and zero points must be the same in every step."""
-    call.same_each_step(1, 2, 4, 5, 6, 7)
-    matrices, rest = replace(call, operands=(call.operand(0), call.operand(3))), call.values
-
-    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
-        return call.build.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]
-
-    return [Result(product(matrices, emit, plain=False))]

@@ -1,8 +1,11 @@
-"""An If inside the body whose condition is the same in every step: both branches are batched, one of them runs.
+"""An If inside the body.
+
+The same condition in every step: both branches are batched, one of them runs.
 
     If(c) then () => (Neg(x)) else () => (k)    ->    If(c) then () => (Neg(x')) else () => (k repeated for all steps)
 
-A result carries the steps if it does in one of the branches. A condition that differs between steps is refused.
+Another condition in each step: both branches run, and ``Where`` takes what each step wants. Only where no branch can fail in a step
+that does not want it: all sizes are known, and no operator minds what numbers it is given.
 """
 
 from collections.abc import Sequence
@@ -11,7 +14,12 @@ import onnx_ir as ir
 
 from rewrites.batching.bodies import batched_body, body_for_all_steps
 from rewrites.batching.call import Call, Refused, Result
+from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
+from rewrites.dependence import cannot_fail
+from rewrites.may_fail import may_fail_on_other_numbers
+from rewrites.spelling import squeeze, unsqueeze, where
+from rewrites.values import const_array, static_dims
 
 __all__ = ["nested_if"]
 
@@ -20,11 +28,14 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @rule("If")
 def nested_if(call: Call) -> Sequence[Result]:
-    """Batch both branches."""
-    call.same_each_step(0)
+    """A result carries the steps if it does in one of the branches, or if the condition does."""
     graphs = [call.node.attributes[name].as_graph() for name in _BRANCHES]
     if any(not isinstance(value.type, ir.TensorType) for value in call.node.outputs):
         raise call.refuse("CONTROL-FLOW", "a result is no tensor")
+    return _both(call, graphs) if call.batched(0) else _one_of_them(call, graphs)
+
+
+def _one_of_them(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
     _, then_part = body_for_all_steps(call, graphs[0], [])
     try:
         _, else_part = body_for_all_steps(call, graphs[1], [])
@@ -42,3 +53,38 @@ def nested_if(call: Call) -> Sequence[Result]:
     ]
     values = call.build.node("If", [call.value(0)], len(varies), branches, hint=call.node.name)
     return [Result(value, flag) for value, flag in zip(values, varies, strict=True)]
+
+
+def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
+    for graph in graphs:
+        _check_harmless(call, graph)
+    parts = []
+    for graph in graphs:
+        emission = Emission(graph, call.build, call.steps, around=call.captured, may_be_empty=call.may_be_empty)
+        reason = emission.add_all(graph)
+        if reason is not None:
+            raise Refused(reason)
+        parts.append(emission)
+    b, results = call.build, []
+    condition = squeeze(b, call.operand(0).value, range(1, 1 + call.rank(0)))
+    for one, other in zip(*(graph.outputs for graph in graphs), strict=True):
+        dims = static_dims(one)
+        if dims is None or dims != static_dims(other):
+            raise call.refuse("BATCHED-STRUCTURE", f"{one.name!r} and {other.name!r} differ in shape, or their sizes are not known")
+        values = parts[0].full(one), parts[1].full(other)
+        results.append(Result(where(b, unsqueeze(b, condition, range(1, 1 + len(dims))), *values)))
+    return results
+
+
+def _check_harmless(call: Call, graph: ir.Graph) -> None:
+    """Refuse where a node might fail in a step that would not have run it."""
+    read = {value: None for node in graph for value in node.inputs if value is not None}
+    seeds = [value for value in read if value.producer() is None or value.graph is not graph]
+    culprit = may_fail_on_other_numbers(graph, [value for value in seeds if const_array(value) is None])
+    for node in graph:
+        sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
+        if culprit is None and not sized and not cannot_fail(node):
+            culprit = node
+    if culprit is not None:
+        detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not want it"
+        raise call.refuse("BATCHED-CONDITION", detail)

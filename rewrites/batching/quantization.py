@@ -5,17 +5,20 @@ A scalar scale that differs between steps is a scale along axis 0: ``QuantizeLin
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import axis_after_steps, expanded
+from rewrites.batching.alignment import axis_after_steps, expanded, unit_axes
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import squeeze
+from rewrites.spelling import axis_of, squeeze, unsqueeze
 from rewrites.values import static_dims
 
 __all__ = ["quantize"]
 
 _AXIS_SINCE = 13
+_ROUND_SINCE = 11
+_LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 
 
 @rule("DequantizeLinear", "QuantizeLinear")
@@ -33,14 +36,48 @@ def quantize(call: Call) -> Sequence[Result]:
 
 
 def _scale_of_step(call: Call) -> list[Result]:
-    if not call.node.domain and call.opset < _AXIS_SINCE:
-        raise call.refuse("NO-BATCHING-RULE", f"the scale differs between steps, and there is no axis before opset {_AXIS_SINCE}")
-    for index in range(1, 3):
-        operand = call.given(index)
-        if operand is not None and not _is_single(call, operand):
-            raise call.refuse("BATCHED-STRUCTURE", f"{operand.inner.name!r} has more than one element and differs between steps")
+    by_axis = not all(_is_single(call, operand) for index in (1, 2) if (operand := call.given(index)) is not None)
+    if by_axis or (not call.node.domain and call.opset < _AXIS_SINCE):
+        return [Result(_written_out(call))]
     zero = None if call.given(2) is None else _vector(call, 2)
     return call.like([expanded(call, 0), _vector(call, 1), zero], axis=0)
+
+
+def _written_out(call: Call) -> ir.Value:
+    """``Cast(Clip(Round(x / scale) + zero))``, or ``(x - zero) * scale``, for float32 and integers of 8 bits."""
+    b, rank, quantizes = call.build, call.rank(0), call.node.op_type == "QuantizeLinear"
+    zero, scale = call.given(2), _by_axis(call, 1, rank)
+    wide, narrow = (call.operand(0), zero) if quantizes else (call.operand(1), call.operand(0))
+    kind = call.node.outputs[0].dtype or ir.DataType.UINT8 if narrow is None else narrow.inner.dtype
+    if wide.inner.dtype != ir.DataType.FLOAT or kind not in _LIMITS:
+        raise call.refuse("NO-BATCHING-RULE", f"scales that differ between steps, of {wide.inner.dtype} and {kind}")
+    if quantizes and (zero is None or (not zero.batched and _is_single(call, zero))):
+        ratio = b.op("Div", call.operand(0).value, scale)
+        return b.like(call.node, [ratio, b.const(np.array(1, np.float32)), None if zero is None else zero.value])[0]
+    if quantizes and call.opset < _ROUND_SINCE:
+        raise call.refuse(
+            "NO-BATCHING-RULE", f"the zero point differs between steps, and there is no Round before opset {_ROUND_SINCE}"
+        )
+    offset = None if zero is None else b.op("Cast", _by_axis(call, 2, rank), to=int(ir.DataType.FLOAT))
+    if not quantizes:
+        x = b.op("Cast", call.operand(0).value, to=int(ir.DataType.FLOAT))
+        return b.op("Mul", x if offset is None else b.op("Sub", x, offset), scale)
+    steps = b.op("Round", b.op("Div", call.operand(0).value, scale))
+    shifted = steps if offset is None else b.op("Add", steps, offset)
+    low, high = (b.const(np.array(limit, np.float32)) for limit in _LIMITS[kind])
+    return b.op("Cast", b.op("Min", b.op("Max", shifted, low), high), to=int(kind))
+
+
+def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
+    """Give a scale or zero point such that it broadcasts with the data."""
+    operand = call.operand(index)
+    if _is_single(call, operand):
+        at = rank - call.rank(index)
+        if at < 0:
+            value = squeeze(call.build, operand.value, [int(operand.batched)])
+            return unsqueeze(call.build, value, range(1, 1 + rank)) if operand.batched else value
+        return unit_axes(call, operand, rank, at)
+    return unit_axes(call, operand, rank, axis_of(call.node, 1, rank))
 
 
 def _vector(call: Call, index: int) -> ir.Value:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 
-__all__ = ["control_flow", "data_dependent", "random"]
+__all__ = ["control_flow", "data_dependent", "random", "sequences", "weights_of_windows"]
 
 
-@rule("Compress", "ConstantOfShape", "NonMaxSuppression", "NonZero", "Range", "Unique", refuses=True)
+@rule("ConstantOfShape", "NonMaxSuppression", "NonZero", "Range", "Unique", refuses=True)
+@rule("BlackmanWindow", "HammingWindow", "HannWindow", "StringNormalizer", "StringSplit", refuses=True)
 def data_dependent(call: Call) -> Sequence[Result]:
     """The shape of the result depends on values that differ between steps."""
     raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
@@ -18,6 +19,19 @@ def data_dependent(call: Call) -> Sequence[Result]:
 def random(call: Call) -> Sequence[Result]:
     """Each step draws anew."""
     raise call.refuse("RANDOM", "the operator draws random numbers in each step")
+
+
+@rule("MelWeightMatrix", refuses=True)
+def weights_of_windows(call: Call) -> Sequence[Result]:
+    """One node makes one matrix."""
+    raise call.refuse("BATCHED-STRUCTURE", "the numbers that the matrix is made from differ between steps")
+
+
+@rule("ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceInsert", "SplitToSequence", refuses=True)
+@rule("Optional", "OptionalGetElement", "OptionalHasElement", "SequenceErase", "SequenceLength", refuses=True)
+def sequences(call: Call) -> Sequence[Result]:
+    """A sequence has no axis to put the steps on."""
+    raise call.refuse("SEQUENCE", "sequences and optionals cannot be stacked")
 
 
 @rule("SequenceMap", refuses=True)

@@ -17,15 +17,19 @@ BatchingRule = Callable[[Call], Sequence[Result]]
 """Emits a call for all steps and gives one result for each output of its node; raises ``Refused`` where it cannot."""
 
 _MODULES = (
+    "attention",
     "axis_carrying",
     "clip",
     "concatenation",
+    "contrib",
     "conversion",
+    "convolution",
     "dynamic_quantization",
     "einsum",
     "elementwise",
     "expansion",
     "fold_into_batch",
+    "function_body",
     "gather",
     "gemm",
     "matmul",
@@ -34,14 +38,20 @@ _MODULES = (
     "nested_loop",
     "nested_scan",
     "normalization",
+    "normalized_channels",
     "one_hot",
+    "pool_indices",
     "quantization",
+    "quantized_products",
+    "recurrent",
     "reductions",
     "refused",
     "reshaping",
+    "resizing",
     "scatter",
     "shape_queries",
     "slicing",
+    "spectral",
 )
 
 
@@ -98,8 +108,9 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
     A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
     operand's own value, or a constant (the Shape of a batched value is the same in every step). Where the answer is NotApplicable,
     nothing that this call built is left in its builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``,
-    ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``,
-    ``EMPTY-STEPS``, ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
+    ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``, ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``,
+    ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``, ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``,
+    ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
     """
     built = len(call.build.nodes)
     domain = _domain(call.node)

@@ -1,11 +1,14 @@
 """Tries out many wrapped tests in processes of their own, since some make onnxruntime end the process."""
 
+import faulthandler
 import multiprocessing
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
+
+import onnx_ir as ir
 
 from tests.conformance.node_tests import NodeTest
 from tests.conformance.trial import Outcome, Status, try_out
@@ -81,8 +84,20 @@ class _Worker:
         return Outcome(name, plan.test.op, status, detail=f"the process ended ({self._process.exitcode})"), self.part[self.at + 1 :]
 
 
+def import_rules() -> None:
+    """Import what is imported when first used, so that all tests run the same code whatever is edited meanwhile."""
+    import ortscan.api
+    import ortscan.modelio
+    from rewrites.batching.table import has_rule
+
+    assert ortscan.api is not None
+    assert has_rule(ir.Node("", "Add", []))
+
+
 def _work(part: Sequence[Plan], sender: Connection) -> None:
     warnings.simplefilter("ignore")
+    faulthandler.disable()
+    import_rules()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     for number, plan in enumerate(part):
         sender.send((number, "original"))

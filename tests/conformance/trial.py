@@ -84,7 +84,7 @@ def _checker_fault(model: onnx.ModelProto) -> str:
 
 
 def _only_the_counter(model: onnx.ModelProto) -> bool:
-    loops = [node for node in model.graph.node if node.op_type in ("Scan", "Loop")]
+    loops = [node for node in model.graph.node if node.op_type in ("Scan", "Loop") and node.name.startswith(WRAPPER)]
     bodies = [attribute.g for node in loops for attribute in node.attribute if attribute.name == "body"]
     inside = [node.op_type for body in bodies for node in body.node]
     return len(loops) <= 1 and set(inside) <= _COUNTER_BODY and inside.count("Add") <= 1

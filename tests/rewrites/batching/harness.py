@@ -79,16 +79,20 @@ def const(array: Any, dtype: str = I64) -> Arg:
     return Arg(np.array(array, dtype=dtype), constant=True)
 
 
-def check(cases: Sequence[Case], opset: int = 18, *, exact: bool = False, empty: bool = True) -> None:
-    """Compare all cases with their bodies run step by step; where ``empty``, also what is made for possibly no steps at all."""
+def check(cases: Sequence[Case], opset: int = 18, *, exact: bool = False, empty: bool = True, known_steps: bool = False) -> None:
+    """Compare all cases with their bodies run step by step; where ``empty``, also what is made for possibly no steps at all.
+
+    Where ``known_steps``, the number of steps is declared, and nothing is run with another.
+    """
     bodies = _bodies(cases, opset)
     step_session = _session(bodies)
     per_step = [step_session.run(None, _feeds(cases, step, step_session)) for step in range(STEPS)]
     for output, found in zip(bodies.graph.output, per_step[0], strict=True):
         if output.type.WhichOneof("value") is None:
             output.CopyFrom(_info(output.name, found, found.shape))
-    for lengths, may_be_empty in [((STEPS, 1), False), ((STEPS, 0), True)][: 1 + empty]:
-        outer, answers = _batched(cases, bodies, opset, may_be_empty)
+    ways = [((STEPS,), False)] if known_steps else [((STEPS, 1), False), ((STEPS, 0), True)][: 1 + empty]
+    for lengths, may_be_empty in ways:
+        outer, answers = _batched(cases, bodies, opset, may_be_empty, STEPS if known_steps else "T")
         session = _session(outer)
         for count in lengths:
             found = session.run(None, _all_feeds(cases, count))
@@ -157,14 +161,14 @@ def _imports(opset: int) -> list[onnx.OperatorSetIdProto]:
     return [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid("com.microsoft", 1)]
 
 
-def _outer(cases: Sequence[Case], bodies: onnx.ModelProto) -> tuple[ir.Model, ir.Model, Builder]:
+def _outer(cases: Sequence[Case], bodies: onnx.ModelProto, count: int | str = "T") -> tuple[ir.Model, ir.Model, Builder]:
     graph = onnx.GraphProto(name="outer")
     for number, name, arg in _args(cases):
         declared = _declared(cases[number], arg)
         if arg.constant:
             graph.initializer.append(onnx.numpy_helper.from_array(arg.data, f"{number}.{name}"))
         else:
-            shape = None if declared is None else ["T", *declared] if arg.batched else declared
+            shape = None if declared is None else [count, *declared] if arg.batched else declared
             graph.input.append(_info(f"{number}.{name}", arg.data, shape))
     model = ir.from_proto(onnx.helper.make_model(graph, ir_version=10, opset_imports=bodies.opset_import))
     names = Names(model)
@@ -186,9 +190,9 @@ def _call(number: int, one: Case, model: ir.Model, node: ir.Node, builder: Build
 
 
 def _batched(
-    cases: Sequence[Case], bodies: onnx.ModelProto, opset: int, may_be_empty: bool
+    cases: Sequence[Case], bodies: onnx.ModelProto, opset: int, may_be_empty: bool, count: int | str
 ) -> tuple[onnx.ModelProto, list[tuple[Case, Result]]]:
-    model, body, builder = _outer(cases, bodies)
+    model, body, builder = _outer(cases, bodies, count)
     answers: list[tuple[Case, Result]] = []
     for number, (one, node) in enumerate(zip(cases, body.graph, strict=True)):
         answer = batch(dataclasses.replace(_call(number, one, model, node, builder), may_be_empty=may_be_empty))

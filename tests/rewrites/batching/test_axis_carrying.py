@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.rewrites.batching.harness import F16, F32, F64, I32, I64, Case, case, check, const, given, refusal, same, steps
+from tests.rewrites.batching.harness import F16, F32, F64, I32, I64, Case, case, check, const, given, refusal, steps
 
 
 @pytest.mark.parametrize("opset", [9, 11, 12, 13, 18])

@@ -118,3 +118,12 @@ def test_triangles() -> None:
     cases = [case(f"y = Trilu <upper={upper}> (x, k)", x=steps(F32, 2, 3), k=const(1)) for upper in (0, 1)]
     check([*cases, case("y = Trilu (x)", x=steps(BOOL, 4, 2, 3)), case("y = com.microsoft.Trilu (x)", x=steps(F32, 3, 3))])
     assert refusal(case("y = Trilu (x, k)", x=steps(F32, 3, 3), k=steps(I64))) == "BATCHED-STRUCTURE"
+
+
+@pytest.mark.parametrize("opset", [9, 11])
+def test_compress_with_the_same_condition_in_every_step(opset: int) -> None:
+    keep = const([True, False, True], BOOL)
+    axes = (0, 1, *((-1,) if opset >= 11 else ()))
+    cases = [case(f"y = Compress <axis={axis}> (x, c)", x=steps(F32, 4, 3), c=keep) for axis in axes]
+    cases += [case("y = Compress (x, c)", x=steps(F32, *shape), c=keep) for shape in ((4,), (2, 3))]
+    check(cases, opset)

@@ -67,8 +67,9 @@ def test_a_scan_in_a_scan() -> None:
 
 
 def test_an_operator_without_a_rule_inside_refuses_the_scan() -> None:
-    body = "b (float[2,2] h, float[2,2] a) => (float[2,2] h1, float k) { h1 = Add (h, a) k = Det (h1) }"
-    assert refusal(scan(body=body, h0=steps(F32, 2, 2), xs=steps(F32, 4, 2, 2)), because_of="Det") == "NO-BATCHING-RULE"
+    body = "b (float[2,2] h, float[2,2] a) => (float[2,2] h1, int64[2,4] k) { h1 = Add (h, a) k = NonZero (h1) }"
+    one = scan(body=body, h0=steps(F32, 2, 2), xs=steps(F32, 4, 2, 2))
+    assert refusal(one, because_of="NonZero") == "DATA-DEPENDENT-SHAPE"
 
 
 LOOP = "b (int64 i, bool c, float[2] h) => (bool c1, float[2] h1, float[2] k) { c1 = Identity (c) h1 = Add (h, w) k = Neg (h1) }"
@@ -118,13 +119,30 @@ def test_a_condition_that_is_the_same_in_every_step_keeps_its_branches(opset: in
     check([*cases, case(IF, c=given(False, BOOL), x=steps(F32, 2), w=steps(F32, 2))], opset, empty=False)
 
 
-def test_a_condition_that_differs_between_steps_is_refused() -> None:
-    assert refusal(case(IF, c=steps(BOOL), x=steps(F32, 2), w=same(F32, 2))) == "BATCHED-STRUCTURE"
+@pytest.mark.parametrize("opset", OPSETS)
+def test_a_condition_that_differs_between_steps_runs_both_branches(opset: int) -> None:
+    cases = [case(IF, c=given([True, False, True], BOOL, batched=True), x=one(F32, 2), w=same(F32, 2)) for one in (steps, same)]
+    cases.append(case(IF, c=given([[False], [False], [True]], BOOL, batched=True), x=steps(F32, 2), w=steps(F32, 2)))
+    check(cases, opset, empty=False)
+    log = IF.replace("p = Mul (x, w)", "p = Log (x)")
+    check([case(log, c=given([True, False, True], BOOL, batched=True), x=steps(F32, 2), w=same(F32, 2))], opset, empty=False)
+
+
+def test_branches_that_might_fail_where_they_are_not_wanted_are_refused() -> None:
+    looked_up = IF.replace("p = Mul (x, w)", "p = Gather (x, i)")
+    args = {"c": steps(BOOL), "w": same(F32, 2)}
+    assert refusal(case(looked_up, x=steps(F32, 2), i=same(I64, 2), **args)) == "BATCHED-CONDITION"
+    assert refusal(case(IF, x=steps(F32, 2, dims=["N"]), **args)) == "BATCHED-CONDITION"
+    divided = IF.replace("p = Mul (x, w)", "v = Div (i, i) p = CastLike (v, x)")
+    assert refusal(case(divided, x=steps(F32, 2), i=steps(I64, 2), **args)) == "BATCHED-CONDITION"
+
+
+def test_branches_of_different_shapes_are_refused() -> None:
+    text = "y = If (c) <then_branch = t () => (float[2] p) { p = Neg (x) }, else_branch = e () => (float[3] q) { q = Neg (w) }>"
+    assert refusal(case(text, c=steps(BOOL), x=steps(F32, 2), w=same(F32, 3))) == "BATCHED-STRUCTURE"
 
 
 def test_an_operator_without_a_rule_in_the_second_branch_refuses_the_whole() -> None:
-    text = IF.replace("q = Neg (w)", "d = Det (v) q = Mul (w, d)")
-    assert (
-        refusal(case(text, c=given(True, BOOL), x=steps(F32, 2), w=same(F32, 2), v=steps(F32, 2, 2)), because_of="Det")
-        == "NO-BATCHING-RULE"
-    )
+    text = IF.replace("q = Neg (w)", "d = NonZero (v) n = Shape (d) m = Cast <to = 1> (n) q = Mul (w, m)")
+    one = case(text, c=given(True, BOOL), x=steps(F32, 2), w=same(F32, 2), v=steps(F32, 2, 2))
+    assert refusal(one, because_of="NonZero") == "DATA-DEPENDENT-SHAPE"

@@ -1,7 +1,9 @@
+import itertools
+
 import numpy as np
 import pytest
 
-from tests.rewrites.batching.harness import F32, I8, U8, Arg, case, check, const, given, refusal, same, steps
+from tests.rewrites.batching.harness import F16, F32, F64, I8, U8, Arg, case, check, const, given, refusal, same, steps
 
 
 def test_layer_normalization_over_trailing_axes() -> None:
@@ -11,7 +13,36 @@ def test_layer_normalization_over_trailing_axes() -> None:
         cases.append(case(f"y, m, d = LayerNormalization <axis={axis}> (x, s, b)", x=steps(F32, *shape), s=scale, b=bias))
         cases.append(case(f"y = LayerNormalization <axis={axis}, epsilon=0.1> (x, s)", x=steps(F32, *shape), s=scale))
     check(cases, opset=17)
-    assert refusal(case("y = LayerNormalization (x, s)", x=steps(F32, 2, 3), s=steps(F32, 3))) == "BATCHED-STRUCTURE"
+
+
+def test_layer_normalization_with_scale_and_bias_of_each_step() -> None:
+    cases = []
+    for x, scale, bias in [(steps, steps, same), (same, steps, steps), (steps, same, steps), (same, same, steps)]:
+        args = {"x": x(F32, 2, 4, 3), "s": scale(F32, 4, 3), "b": bias(F32, 4, 3)}
+        cases.append(case("y, m, d = LayerNormalization <axis=1> (x, s, b)", **args))
+        args = {"x": x(F64, 2, 3), "s": scale(F64, 3), "b": bias(F64, 3)}
+        cases.append(case("y = LayerNormalization (x, s, b)", **args))
+    cases.append(case("y = LayerNormalization (x, s)", x=steps(F32, 2, 3, dims=["A", "B"]), s=steps(F32, 3, dims=["B"])))
+    check(cases, opset=17)
+    check([case("y = RMSNormalization (x, s)", x=one(F32, 2, 3), s=steps(F32, 3)) for one in (steps, same)], opset=23)
+    assert refusal(case("y = LayerNormalization (x, s)", x=steps(F16, 2, 3), s=steps(F16, 3))) == "PRECISION"
+
+
+def test_skip_layer_normalization() -> None:
+    more = {"g": same(F32, 4), "b": same(F32, 4), "c": same(F32, 4)}
+    cases = []
+    for one, other in [(steps, same), (same, steps), (steps, steps)]:
+        for shape in ((2, 3, 4), (2, 4)):
+            args = {"x": one(F32, *shape), "s": other(F32, *shape), **more}
+            cases.append(case("y = com.microsoft.SkipLayerNormalization (x, s, g, b, c)", **args))
+            cases.append(case("y, , , t = com.microsoft.SkipSimplifiedLayerNormalization (x, s, g)", **args))
+    check(cases)
+    spread = case("y = com.microsoft.SkipLayerNormalization (x, s, g)", x=steps(F32, 2, 3, 4), s=same(F32, 3, 4), g=same(F32, 4))
+    assert refusal(spread) == "NO-BATCHING-RULE"
+    rows = {"x": steps(F32, 2, 4, dims=["N", 4]), "s": same(F32, 1, 4, dims=["M", 4]), "g": same(F32, 4)}
+    assert refusal(case("y = com.microsoft.SkipLayerNormalization (x, s, g)", **rows)) == "NO-BATCHING-RULE"
+    weights = case("y = com.microsoft.SkipLayerNormalization (x, s, g)", x=same(F32, 2, 4), s=same(F32, 2, 4), g=steps(F32, 4))
+    assert refusal(weights) == "BATCHED-WEIGHTS"
 
 
 def test_layer_normalization_without_mean() -> None:
@@ -75,15 +106,19 @@ def test_integer_convolutions() -> None:
 
 
 def test_grids_share_the_batch_axis() -> None:
-    check([case("y = GridSample (x, g)", x=steps(F32, *IMAGE), g=steps(F32, 2, 3, 3, 2))])
-    assert refusal(case("y = GridSample (x, g)", x=steps(F32, *IMAGE), g=same(F32, 2, 3, 3, 2))) == "NO-BATCHING-RULE"
+    pairs = [(steps, steps), (steps, same), (same, steps)]
+    check([case("y = GridSample (x, g)", x=one(F32, *IMAGE), g=other(F32, 2, 3, 3, 2)) for one, other in pairs])
+
+
+def test_a_tensor_added_to_a_fused_convolution_takes_the_steps() -> None:
+    weights = {"w": same(F32, 5, 3, 2, 2), "b": same(F32, 5)}
+    text = "y = com.microsoft.FusedConv (x, w, b, a)"
+    pairs = [(steps, steps), (steps, same), (same, steps)]
+    check([case(text, x=one(F32, *IMAGE), a=other(F32, 2, 5, 3, 5), **weights) for one, other in pairs])
+    assert refusal(case(text, x=steps(F32, *IMAGE), a=same(F32, 2, 5, 3, 5), **weights | {"b": steps(F32, 5)})) == "BATCHED-WEIGHTS"
 
 
 def test_what_depends_on_the_batch_axis_is_refused() -> None:
-    assert refusal(case("y = Conv (x, w)", x=same(F32, *IMAGE), w=steps(F32, 5, 3, 2, 2))) == "BATCHED-STRUCTURE"
-    added = {"w": same(F32, 5, 3, 2, 2), "b": same(F32, 5), "a": same(F32, 2, 5, 3, 5)}
-    assert refusal(case("y = com.microsoft.FusedConv (x, w, b, a)", x=steps(F32, *IMAGE), **added)) == "NO-BATCHING-RULE"
-    assert refusal(case("y, i = MaxPool <kernel_shape=[2, 2]> (x)", x=steps(F32, *IMAGE))) == "NO-BATCHING-RULE"
     stats = {"s": same(F32, 3), "b": same(F32, 3), "m": same(F32, 3), "v": const([1, 2, 3], F32)}
     trained = case("y, n, w = BatchNormalization <training_mode=1> (x, s, b, m, v)", x=steps(F32, *IMAGE), **stats)
     assert refusal(trained) == "TRAINING"
@@ -123,9 +158,38 @@ def test_a_scale_of_each_step_becomes_a_scale_by_axis() -> None:
         ],
         exact=True,
     )
-    assert refusal(case("y = QuantizeLinear (x, s)", x=steps(F32, 2), s=scale), opset=10) == "NO-BATCHING-RULE"
-    assert refusal(case("y = QuantizeLinear (x, s)", x=steps(F32, 2, 3), s=steps(F32, 3))) == "BATCHED-STRUCTURE"
     assert refusal(case("y = QuantizeLinear (x, s)", x=steps(F32, 2), s=same(F32, 1, dims=["N"]))) == "SHAPE-UNKNOWN"
+
+
+@pytest.mark.parametrize("opset", [10, 13])
+def test_scales_of_each_step_are_written_out(opset: int) -> None:
+    scale = given([0.1, 0.02, 0.5], F32, batched=True)
+    cases = []
+    for x, kind in itertools.product((steps, same), (U8, I8)):
+        args = {"x": x(F32, 2, 30), "s": scale, "z": steps(kind) if opset >= 11 else same(kind)}
+        cases.append(case("y = QuantizeLinear (x, s, z)", **args))
+        cases.append(case("y = QuantizeLinear (x, s)", x=x(F32, 30), s=scale))
+        cases.append(case("y = DequantizeLinear (x, s, z)", x=x(kind, 2, 30), s=scale, z=same(kind)))
+        if opset >= 13:
+            by_axis = given([[0.1, 0.2], [0.3, 0.01], [0.5, 2.0]], F32, batched=True)
+            args = {"x": x(F32, 2, 30), "s": by_axis, "z": steps(kind, 2)}
+            cases.append(case("y = QuantizeLinear <axis=0> (x, s, z)", **args))
+            cases.append(case("y = DequantizeLinear <axis=-2> (x, s, z)", **args | {"x": x(kind, 2, 30)}))
+    check(cases, opset, exact=True)
+    check(
+        [
+            case(
+                "y = QuantizeLinear <axis=0, output_dtype=3> (x, s)",
+                x=steps(F32, 2, 30),
+                s=given([[0.1, 0.2]] * 3, F32, batched=True),
+            )
+        ],
+        21,
+    )
+    zeros = case("y = QuantizeLinear (x, s, z)", x=steps(F32, 2), s=scale, z=steps(U8))
+    assert refusal(zeros, opset=10) == "NO-BATCHING-RULE"
+    wide = case("y = DequantizeLinear (x, s)", x=steps("int32", 2), s=scale)
+    assert refusal(wide, opset=10) == "NO-BATCHING-RULE"
 
 
 def test_dynamic_quantization_has_a_scale_for_each_step() -> None:
@@ -134,4 +198,4 @@ def test_dynamic_quantization_has_a_scale_for_each_step() -> None:
     cases = [case("y, s, z = DynamicQuantizeLinear (x)", x=given(data, F32, batched=True)) for data in (wild, signed)]
     cases += [case("y, s, z = DynamicQuantizeLinear (x)", x=steps(F32, *shape)) for shape in [(), (5,), (40, 50), (2, 3, 4)]]
     check(cases, exact=True)
-    assert refusal(case("y, s, z = DynamicQuantizeLinear (x)", x=steps(F32, 4)), opset=11) == "NO-BATCHING-RULE"
+    check(cases, 11, exact=True)

@@ -18,6 +18,7 @@ from tests.rewrites.batching.harness import (
     check,
     const,
     emitted,
+    given,
     refusal,
     same,
     steps,
@@ -233,4 +234,45 @@ def test_quantized_products() -> None:
     scale, zero = const(0.05, F32), const(3, U8)
     text = "y = QLinearMatMul (x, s, z, w, s, z, s, z)"
     check([case(text, x=one(U8, 2, 3, high=200), w=other(U8, 3, 4, high=200), s=scale, z=zero) for one, other in KINDS])
-    assert refusal(case(text, x=steps(U8, 2, 3), w=same(U8, 3, 4), s=steps(F32), z=zero)) == "BATCHED-STRUCTURE"
+    assert refusal(case(text, x=steps(U8, 2, 3), w=same(U8, 3, 4), s=scale, z=steps(U8))) == "BATCHED-WEIGHTS"
+
+
+SCALES = ([0.05, 0.02, 0.1], [0.03, 0.08, 0.02], [0.3, 0.2, 0.5])
+
+
+def _scales(*kinds: Kind) -> dict[str, Arg]:
+    pairs = zip("stu", kinds, SCALES, strict=True)
+    return {name: given(numbers if kind is steps else numbers[0], F32, batched=kind is steps) for name, kind, numbers in pairs}
+
+
+def test_quantized_products_with_scales_of_each_step() -> None:
+    scales = [_scales(*kinds) for kinds in ((steps, same, same), (same, same, steps), (steps, steps, steps))]
+    zeros = {"a": const(120, U8), "b": const(3, I8), "c": const(128, U8)}
+    shapes = [((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4))]
+    text = "y = QLinearMatMul (x, s, a, w, t, b, u, c)"
+    cases = [
+        case(text, x=one(U8, *x, high=256), w=other(I8, *w, low=-128, high=128), **scale, **zeros)
+        for one, other in [*KINDS, (same, same)]
+        for scale in scales
+        for x, w in shapes
+    ]
+    columns = {"t": given([[0.1, 0.2, 0.3, 0.4]] * 3, F32, batched=True), "b": const([0, 1, 2, 3], I8)}
+    cases.append(case(text, x=steps(U8, 2, 3), w=same(I8, 3, 4), **scales[0] | zeros | columns))
+    check(cases, exact=True)
+
+
+def test_quantized_convolutions_with_scales_of_each_step() -> None:
+    text = "y = QLinearConv <pads=[1, 1, 0, 0]> (x, s, a, w, t, b, u, c{})"
+    zeros = {"a": const(120, U8), "b": const(3, U8), "c": const(128, U8)}
+    weights = same(U8, 5, 3, 2, 2, high=256)
+    cases = []
+    for one, kinds in itertools.product((steps, same), [(steps, same, same), (same, same, steps), (steps, steps, steps)]):
+        args = {"x": one(U8, 2, 3, 4, 4, high=256), "w": weights, **_scales(*kinds), **zeros}
+        cases.append(case(text.format(""), **args))
+        cases.append(case(text.format(", d"), **args, d=same(I32, 5, low=-900, high=900)))
+    zeros_by_channel = case(text.format(""), **cases[0].args | {"b": const([3] * 5, U8)})
+    assert refusal(zeros_by_channel) == "NO-BATCHING-RULE"
+    by_channel = {"t": steps(F32, 5)}
+    by_channel["t"].data[...] = np.abs(by_channel["t"].data) + 0.1
+    cases.append(case(text.format(""), **cases[0].args | by_channel))
+    check(cases, exact=True)

@@ -139,6 +139,6 @@ def test_shapes_made_from_batched_numbers_are_refused() -> None:
         ("y = Range (x, w, w)", {"x": steps(I64), "w": same(I64)}),
         ("y = NonZero (x)", {"x": steps(F32, 2)}),
         ("y = Unique (x)", {"x": steps(F32, 2)}),
-        ("y = Compress (x, w)", {"x": steps(F32, 2), "w": same("bool", 2)}),
+        ("y = Compress (x, w)", {"x": same(F32, 2), "w": steps("bool", 2)}),
     ]:
         assert refusal(case(text, **args)) == "DATA-DEPENDENT-SHAPE"

@@ -6,16 +6,34 @@ import pytest
 
 from rewrites.batching import has_rule
 from rewrites.batching.table import _table
-from tests.rewrites.batching.harness import F32, case, refusal, steps
+from tests.rewrites.batching.harness import F32, I64, case, refusal, same, steps
 
 
 def test_operators_without_a_rule_say_so() -> None:
-    assert refusal(case("y = Det (x)", x=steps(F32, 2, 2))) == "NO-BATCHING-RULE"
+    assert refusal(case("y = com.microsoft.CDist (x, x)", x=steps(F32, 2, 2))) == "NO-BATCHING-RULE"
 
 
 @pytest.mark.parametrize("op", ["RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"])
 def test_random_operators_are_refused(op: str) -> None:
     assert refusal(case(f"y = {op} (x)", x=steps(F32, 2, 2))) == "RANDOM"
+
+
+def test_results_of_sizes_that_may_differ_are_refused() -> None:
+    for op in ("BlackmanWindow", "HammingWindow", "HannWindow"):
+        assert refusal(case(f"y = {op} (x)", x=steps(I64))) == "DATA-DEPENDENT-SHAPE"
+    split = case("y, n = StringSplit (x)", x=steps("str", 2))
+    assert refusal(split, opset=20) == "DATA-DEPENDENT-SHAPE"
+    assert refusal(case("y = StringNormalizer (x)", x=steps("str", 2))) == "DATA-DEPENDENT-SHAPE"
+
+
+def test_one_matrix_for_all_steps_is_refused() -> None:
+    one = case("y = MelWeightMatrix (a, a, a, f, f)", a=same(I64, high=5, low=4), f=steps(F32))
+    assert refusal(one) == "BATCHED-STRUCTURE"
+
+
+@pytest.mark.parametrize("op", ["SequenceConstruct", "SplitToSequence", "Optional"])
+def test_sequences_are_refused(op: str) -> None:
+    assert refusal(case(f"y = {op} (x)", x=steps(F32, 2))) == "SEQUENCE"
 
 
 def test_the_table_tells_what_it_knows() -> None:

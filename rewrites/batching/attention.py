@@ -1,0 +1,86 @@
+"""Attention: the steps are merged into the batch axis of queries, keys and values; masks are spread to it."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.batching.alignment import expanded
+from rewrites.batching.call import Call, Result
+from rewrites.batching.dims import Dim, fold_steps, product_of, shape_tensor, shaped, step_dims
+from rewrites.batching.folding import first_dim, folded, unfolded
+from rewrites.batching.table import rule
+from rewrites.spelling import gather, unsqueeze
+from rewrites.values import dim_of
+
+__all__ = ["attention", "multi_head_attention", "rotary_embedding"]
+
+_MASK_RANK = 4
+
+
+@rule("Attention")
+def attention(call: Call) -> Sequence[Result]:
+    """Operands: query, key, value, mask, past key, past value, lengths without padding."""
+    return _folded(call, batches=(0, 1, 2, 4, 5, 6), mask=3)
+
+
+@rule("MultiHeadAttention", domain="com.microsoft")
+def multi_head_attention(call: Call) -> Sequence[Result]:
+    """Operands: query, key, value, bias, padding mask, attention bias, past key, past value; later ones are for decoding."""
+    call.same_weights(3)
+    if call.given(4) is not None or len(call.operands) > 8:
+        raise call.refuse("NO-BATCHING-RULE", "there is a padding mask, or a cache")
+    return _folded(call, batches=(0, 1, 2, 6, 7), mask=5)
+
+
+def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
+    call.needs_steps("ORT's attention is not made for no rows")
+    values = call.values
+    for index in batches:
+        if call.given(index) is not None:
+            values[index] = folded(call, index)
+    batch = first_dim(call, 0)
+    if call.given(mask) is not None:
+        values[mask] = _mask(call, mask, batch)
+    return unfolded(call, call.build.like(call.node, values), batch)
+
+
+def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
+    """Give the mask for all rows of all steps; it has up to 4 axes, which broadcast."""
+    mask, rank, b = call.operand(index), call.rank(index), call.build
+    if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
+        return mask.value
+    spread = unsqueeze(b, expanded(call, index), range(1, 1 + _MASK_RANK - rank))
+    dims = [*[1] * (_MASK_RANK - rank), *step_dims(call, mask)]
+    if dims[0] != batch or isinstance(batch, ir.Value):
+        spread = b.op("Expand", spread, shape_tensor(b, [batch, 1, 1, 1]))
+    return fold_steps(call, spread, [batch, *dims[1:]])
+
+
+@rule("RotaryEmbedding")
+@rule("RotaryEmbedding", domain="com.microsoft")
+def rotary_embedding(call: Call) -> Sequence[Result]:
+    """The caches are one for each row, or else looked up by the position; a cache of each step is looked up beforehand."""
+    b, contrib = call.build, bool(call.node.domain)
+    positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))
+    values = [*call.values, None, None, None, None][:4]
+    values[0] = folded(call, 0)
+    given = call.given(positions)
+    cached = any(map(call.batched, caches))
+    if call.node.attributes.get_int("is_packed_batching", 0):
+        raise call.refuse("NO-BATCHING-RULE", "the rows of the batch are packed into one")
+    if given is None:
+        for index in caches:
+            values[index] = folded(call, index)
+    elif not cached:
+        values[positions] = folded(call, positions) if call.rank(positions) == 2 else given.value
+        if call.rank(positions) != 2 and given.batched:
+            raise call.refuse("NO-BATCHING-RULE", "the offset differs between steps")
+    elif contrib or given.batched:
+        raise call.refuse("BATCHED-WEIGHTS", "both the cache and what is looked up in it differ between steps")
+    else:
+        dims = [*step_dims(call, given), *step_dims(call, call.operand(caches[0]))[1:]]
+        for index in caches:
+            found = gather(b, expanded(call, index), given.value, 1)
+            values[index] = shaped(call, found, [product_of(b, [call.steps, dims[0]]), *dims[1:]])
+        values[positions] = None
+    return unfolded(call, b.like(call.node, values), first_dim(call, 0))

@@ -1,0 +1,96 @@
+"""Operators of the com.microsoft domain that ORT's optimiser and quantiser write; others stand with their standard kin."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from rewrites.batching.alignment import aligned, axis_after_steps
+from rewrites.batching.call import Call, Result
+from rewrites.batching.fold_into_batch import fold_batch
+from rewrites.batching.folding import first_dim, folded, unfolded
+from rewrites.batching.products import product
+from rewrites.batching.table import rule
+from rewrites.values import dim_of
+
+__all__ = ["dequantized_product", "embedding", "packed_attention", "packed_product", "quantized_binary", "quantized_unary"]
+
+_MS = "com.microsoft"
+
+
+@rule("Inverse", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
+def quantized_unary(call: Call) -> Sequence[Result]:
+    """One tensor; scales and zero points must be the same in every step. Inverse takes stacks of matrices."""
+    call.same_weights(*range(1, len(call.operands)))
+    return call.like(call.values)
+
+
+@rule("QLinearAdd", "QLinearMul", domain=_MS)
+def quantized_binary(call: Call) -> Sequence[Result]:
+    """``QLinearAdd(a, sa, za, b, sb, zb, s, z)``: a and b broadcast."""
+    call.same_weights(*(index for index in range(len(call.operands)) if index not in (0, 3)))
+    values = call.values
+    values[0], values[3] = aligned(call, [0, 3])
+    return call.like(values)
+
+
+@rule("QLinearSoftmax", domain=_MS)
+def quantized_softmax(call: Call) -> Sequence[Result]:
+    """Along one axis, or, for models before opset 13, all axes from it on."""
+    call.same_weights(*range(1, len(call.operands)))
+    return call.like(call.values, axis=axis_after_steps(call, -1))
+
+
+@rule("NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool", domain=_MS)
+def quantized_pool(call: Call) -> Sequence[Result]:
+    """The steps are merged into the batch axis."""
+    return fold_batch(call)
+
+
+@rule("MatMulNBits", domain=_MS)
+def packed_product(call: Call) -> Sequence[Result]:
+    """The second matrix is packed weights."""
+    call.same_weights(*range(1, len(call.operands)))
+    return call.like(call.values)
+
+
+@rule("MatMulIntegerToFloat", domain=_MS)
+def dequantized_product(call: Call) -> Sequence[Result]:
+    """Scales, zero points and bias must be the same in every step."""
+    call.same_weights(*range(2, len(call.operands)))
+    rest = call.values[2:]
+
+    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.build.like(call.node, [left, right, *rest])[0]
+
+    if call.batched(1):
+        raise call.refuse("BATCHED-WEIGHTS", "input 1, the second matrix, differs between steps")
+    return [Result(product(replace(call, operands=call.operands[:2]), emit, plain=False))]
+
+
+@rule("Attention", domain=_MS)
+def packed_attention(call: Call) -> Sequence[Result]:
+    """Data, packed weights and their bias; with a mask or a past it is refused."""
+    call.same_weights(1, 2)
+    if any(call.given(index) is not None for index in range(3, len(call.operands))) or len(call.node.outputs) > 1:
+        raise call.refuse("NO-BATCHING-RULE", "there is a mask, or a past")
+    call.needs_steps("ORT's attention is not made for no rows")
+    return fold_batch(call)
+
+
+@rule("EmbedLayerNormalization", domain=_MS)
+def embedding(call: Call) -> Sequence[Result]:
+    """Numbers of words and segments, and the mask, have a batch axis; the tables must be the same in every step."""
+    call.same_weights(*range(2, 7))
+    values = call.values
+    for index in (0, 1, 7):
+        if call.given(index) is not None:
+            values[index] = folded(call, index)
+    places = call.given(8)
+    if places is not None:
+        rows, batch = dim_of(places.inner, 0), dim_of(call.operand(0).inner, 0)
+        if places.batched or rows != 1:
+            if rows is None or rows != batch:
+                raise call.refuse("NO-BATCHING-RULE", "whether each row has positions of its own is not known")
+            values[8] = folded(call, 8)
+    return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))

@@ -1,0 +1,116 @@
+"""Resize and Upsample.
+
+Where axis 0 keeps its size, the steps are merged into it. ORT interpolates over two or three axes only, so data without a batch
+axis get one, and only the nearest neighbour, which works along any axes, takes the steps as one more axis that is not resized.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.batching.alignment import expanded
+from rewrites.batching.call import Call, Result
+from rewrites.batching.folding import first_dim, folded, rows_first, unfolded
+from rewrites.batching.table import rule
+from rewrites.spelling import concat, ints_operand, slice_axis, squeeze, unsqueeze
+from rewrites.values import const_array, dim_of
+
+__all__ = ["resize", "upsample"]
+
+_END = 2**63 - 1
+
+
+@rule("Upsample")
+def upsample(call: Call) -> Sequence[Result]:
+    """Scales are an attribute up to opset 8."""
+    scales = call.node.attributes.get_floats("scales")
+    if scales is None:
+        return resize(call)
+    return call.like(call.values, scales=[1.0, *scales]) if _nearest(call) or len(scales) == 2 else _merged(call, call.values)
+
+
+@rule("Resize", since=11)
+def resize(call: Call) -> Sequence[Result]:
+    """Operands: data, region of interest, scales, sizes."""
+    call.same_each_step(*range(1, len(call.operands)))
+    rank, axes = call.rank(0), call.node.attributes.get_ints("axes")
+    values = [*call.values, None, None, None][:4] if call.node.op_type == "Resize" and call.opset >= 11 else call.values
+    if axes is not None:
+        places = [axis + rank if axis < 0 else axis for axis in axes]
+        if 0 not in places and rank > 2:
+            return _merged(call, values)
+        return call.like([expanded(call, 0), *values[1:]], axes=[place + 1 for place in places])
+    if _keeps_first(call, rank):
+        return _merged(call, _with_rows(call, values))
+    return _one_more_axis(call, values, rank)
+
+
+@rule("Resize", until=11)
+def resize_by_scales(call: Call) -> Sequence[Result]:
+    """In opset 10, scales are the only other operand."""
+    return resize(call)
+
+
+def _nearest(call: Call) -> bool:
+    return call.node.attributes.get_string("mode", "nearest") == "nearest"
+
+
+def _keeps_first(call: Call, rank: int) -> bool:
+    """Whether axis 0 is surely not resized: by its scale or size, or since ORT interpolates over 4 or 5 axes only if it is not."""
+    if rank < 3:
+        return False
+    first, by_inputs = dim_of(call.operand(0).inner, 0), len(call.operands) > 2
+    for index in range(2 if by_inputs else 1, len(call.operands)):
+        operand = call.given(index)
+        array = None if operand is None else const_array(operand.inner)
+        if array is not None and array.size == rank and (array.dtype.kind == "f" or isinstance(first, int)):
+            return bool(array[0] == (1 if array.dtype.kind == "f" else first))
+    return not _nearest(call) and rank > 3
+
+
+def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
+    """Put the rows of all steps first among the sizes, if there are sizes."""
+    if len(values) < 4 or values[3] is None:
+        return values
+    return [*values[:3], rows_first(call, values[3], first_dim(call, 0))]
+
+
+def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
+    (result,) = call.build.like(call.node, [folded(call, 0), *values[1:]])
+    sizes, given = ints_operand(call.node, 3), call.node.attributes
+    if (
+        isinstance(sizes, tuple)
+        and len(sizes) == call.rank(0)
+        and given.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
+    ):
+        result.shape = ir.Shape([None, *sizes[1:]])
+    return unfolded(call, [result], first_dim(call, 0))
+
+
+def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
+    """Take the steps as an axis that is not resized; pictures without batch and channel get an axis for channels too."""
+    b = call.build
+    picture = rank == 2 and not _nearest(call)
+    more = 2 if picture else 1
+    if not picture and not _nearest(call):
+        raise call.refuse("NO-BATCHING-RULE", f"ORT does not interpolate over {rank} axes beside the steps")
+    x = expanded(call, 0)
+    by_inputs = len(values) == 4
+    for index, value in enumerate(values):
+        if index == 0 or value is None or dim_of(call.operand(index).inner, 0) == 0:
+            continue
+        if by_inputs and index == 1:
+            dtype = call.operand(1).inner.dtype
+            kind = np.float32 if dtype is None else dtype.numpy()
+            zeros, ones = b.const(np.zeros(more, kind)), b.const(np.ones(more, kind))
+            parts = [zeros, slice_axis(b, value, 0, 0, rank), ones, slice_axis(b, value, 0, rank, _END)]
+        elif by_inputs and index == 3:
+            parts = [call.steps, *([b.const([1])] if picture else []), value]
+        else:
+            parts = [b.const(np.ones(more, np.float32)), value]
+        values[index] = concat(b, parts, axis=0)
+    (result,) = b.like(call.node, [unsqueeze(b, x, [1]) if picture else x, *values[1:]])
+    if not picture:
+        return [Result(result)]
+    return [Result(squeeze(b, result, [1]))]

@@ -1,0 +1,37 @@
+"""Writes out what ONNX lets a model leave unsaid, where onnx or onnxruntime then infers something wrong.
+
+STFT(x, step)               -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum where it is left out
+Range(0, n, 1), n [1]       -> Range(0, Squeeze(n), 1)         a vector of one element passes only as long as it is not constant
+"""
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.spelling.emit import squeeze
+from rewrites.values import static_dims
+
+__all__ = ["make_range_inputs_scalars", "write_out_onesided"]
+
+
+def write_out_onesided(graph: ir.Graph) -> None:
+    """Give every STFT of ``graph`` and the graphs nested in it its ``onesided``; to be done before shapes are inferred."""
+    for node in graph.all_nodes():
+        if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
+            node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
+
+
+def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:
+    """Make the inputs of every Range of ``graph`` and the graphs nested in it scalars, where they are known to have one element.
+
+    ``builder`` gives a new, empty Builder.
+    """
+    for node in list(graph.all_nodes()):
+        if node.op_type != "Range" or node.domain not in ("", "ai.onnx"):
+            continue
+        for index, value in enumerate(node.inputs):
+            if value is not None and static_dims(value) == (1,):
+                build = builder()
+                node.replace_input_with(index, squeeze(build, value, [0]))
+                build.insert_before(node)

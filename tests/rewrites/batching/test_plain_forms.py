@@ -1,0 +1,33 @@
+"""What models may leave unsaid, written out: `rewrites.spelling.plain_forms`."""
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.constants import ConstantPool
+from rewrites.inference import infer_model
+from rewrites.names import Names
+from rewrites.spelling import make_range_inputs_scalars, write_out_onesided
+
+
+def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:
+    text = f'<ir_version: 8, opset_import: ["": 17]> g ({inputs}) => ({outputs}) {{ {nodes} }}'
+    return ir.from_proto(onnx.parser.parse_model(text))
+
+
+def test_a_spectrum_says_that_it_is_one_sided() -> None:
+    both = "y = STFT (x, s, , n) z = STFT <onesided=0> (x, s, , n)"
+    model = _model(both, "float[1, 24, 1] x, int64 s, int64 n", "float[A, B, C, D] y, float[E, F, G, H] z")
+    write_out_onesided(model.graph)
+    assert [node.attributes.get_int("onesided") for node in model.graph] == [1, 0]
+
+
+def test_one_element_becomes_a_scalar_only_where_it_is_known_to_be_one() -> None:
+    model = _model("y = Range (a, b, c)", "int64 a, int64[1] b, int64[N] c", "int64[K] y")
+    infer_model(model)
+    names = Names(model)
+    constants = ConstantPool(model.graph, names)
+    make_range_inputs_scalars(model.graph, lambda: Builder(names, constants, model.opset_imports, 8))
+    assert [node.op_type for node in model.graph] == ["Squeeze", "Range"]
+    (_, node) = model.graph
+    assert [value.producer() is not None for value in node.inputs if value is not None] == [False, True, False]
