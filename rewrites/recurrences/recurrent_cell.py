@@ -74,6 +74,8 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
         native = write_guarded(stacks.build, cell, inputs, stacks.backwards)
     else:
         native = write_native(stacks.build, cell, inputs, stacks.backwards, 1 + len(lead))
+    after = _after(cell)
+    stacks.place(after, native.sequence)
     stacks.place(cell.hidden.next, native.sequence)
     results = [(cell.hidden.final, native.hidden)]
     if cell.cell is not None and native.cell is not None:
@@ -82,7 +84,7 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
         stacks.place(cell.hidden.inner, stacks.delayed(cell.hidden))
     for output in loop.scan_outputs:
         source = through_identity(output.inner)
-        if source in (cell.hidden.next, cell.hidden.inner):
+        if source in (after, cell.hidden.inner):
             results.append((output.outer, stacks.ordered(stacks.full(source), output.reverse)))
     outputs = [output for output in loop.scan_outputs if output.outer not in {old for old, _ in results}]
 
@@ -95,7 +97,7 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
             remove_nodes([loop.node])
             return []
         scans, stand_ins = list(loop.scan_inputs), dict[ir.Value, ir.Value]()
-        for value in (cell.hidden.next, cell.hidden.inner):
+        for value in dict.fromkeys((after, cell.hidden.next, cell.hidden.inner)):
             if stacks.has(value):
                 inner = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
                 stand_ins[value] = inner
@@ -110,6 +112,13 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
         return [node]
 
     return Patch(f"replaced the recurrence by a native {cell.op_type} of {cell.size} units", edit)
+
+
+def _after(cell: Cell) -> ir.Value:
+    """Give the value that the hidden state becomes, of which the body may return a copy."""
+    value = through_identity(cell.hidden.next)
+    assert value is not None
+    return value
 
 
 def _key(state: State) -> tuple[str, str | None]:
@@ -151,6 +160,6 @@ def _rest(loop: ScanView, cell: Cell) -> _Rest | None:
         node = value.producer()
         if value in secret:
             return None
-        if value is not cell.hidden.next and node is not None and node.graph is loop.body:
+        if through_identity(value) is not _after(cell) and node is not None and node.graph is loop.body:
             wanted.extend(reads(node))
     return _Rest(states, cell.hidden.inner in seen)

@@ -11,6 +11,9 @@ from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, 
 
 __all__ = ["MOVEMENT"]
 
+_END = 2**31 - 1
+"""What exporters write for the end of an axis, at least."""
+
 _Read = Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]
 
 
@@ -56,10 +59,16 @@ def _slice(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     index = x.indexed()
     for start, end, place, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
         axis = _axis(x, place)
+        if axis is None and _is_whole(x.dims[place], start, end, step):
+            continue
         if axis is None or step < 1:
             return None
         index = index[(slice(None),) * axis + (slice(*slice(start, end, step).indices(index.shape[axis])),)]
     return [x.taken(index)]
+
+
+def _is_whole(dim: int | str | None, start: int, end: int, step: int) -> bool:
+    return step == 1 and start == 0 and end >= (dim if isinstance(dim, int) else _END)
 
 
 def _gather(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
@@ -127,9 +136,9 @@ def _squeeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None
         return None
     rank = x.lead + len(x.shape)
     axes = axes_of(node, reading.opset, rank)
-    if axes is DYNAMIC or axes is None:
+    if axes is DYNAMIC or (axes is None and not all(isinstance(dim, int) for dim in x.dims)):
         return None
-    gone = {axis % rank for axis in axes}
+    gone = {i for i, dim in enumerate((*x.dims, *x.shape)) if dim == 1} if axes is None else {axis % rank for axis in axes}
     shape = tuple(size for i, size in enumerate(x.shape) if i + x.lead not in gone)
     dims = tuple(dim for i, dim in enumerate(x.dims) if i not in gone)
     return [Features(dims, shape, x.runs)] if shape else None

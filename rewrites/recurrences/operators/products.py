@@ -52,7 +52,7 @@ def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
             return None
         numbers = np.broadcast_to(extra.reshape(-1).astype(np.float64) * beta, (result[0].width,))
         return [result[0].mapped(lambda run: run.plus(Polynomial.constant(numbers)))]
-    if isinstance(extra, Features) and extra.shape == result[0].shape and extra.lead == 1 and same_lead(extra, result[0]):
+    if isinstance(extra, Features) and extra.shape == result[0].shape and extra.lead <= 1 and same_lead(extra, result[0]):
         scaled = extra.mapped(lambda run: run.scaled(beta))
         return [result[0].combined(scaled, Polynomial.plus)]
     return None
