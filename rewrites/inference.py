@@ -4,11 +4,13 @@ The whole model is inferred once, before any rule looks at it; nodes built by ru
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import onnx
 import onnx_ir as ir
 
+from rewrites.loop_shapes import find_open_shapes
+from rewrites.shape_relations import forget_variations
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
@@ -30,20 +32,20 @@ def infer_model(model: ir.Model) -> None:
 
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    infer = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)
-    if forget_stale_shapes(model.graph, lambda: infer(model)):
-        infer(model)
-    _forget_types_of_sequences(model.graph, set(untyped))
+    onnx_pass = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)
+    opset = model.opset_imports.get("", 1)
+
+    def infer(proven: bool) -> Set[ir.Value]:
+        forget_variations(model.graph)
+        onnx_pass(model)
+        _forget_types_of_sequences(model.graph, set(untyped))
+        one = functools.partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
+        return find_open_shapes(model.graph, opset, one, proven=proven)
+
+    if forget_stale_shapes(model.graph, functools.partial(infer, True)):
+        infer(False)
+    forget_variations(model.graph)
     _put_back_maps(model.graph, *mapped)
-    _infer_by_captured_constants(model)
-
-
-def _infer_by_captured_constants(model: ir.Model) -> None:
-    """Infer what onnx leaves open in bodies, where axes and shapes are constants of a graph around: it does not see those."""
-    for body in model.graph.subgraphs():
-        for node in body:
-            if any(value.shape is None and isinstance(value.type, ir.TensorType) for value in node.outputs):
-                infer_node(node, model.opset_imports, model.ir_version)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:

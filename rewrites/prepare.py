@@ -4,9 +4,11 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.inference import infer_model
-from rewrites.loops import is_loop
+from rewrites.loops import graphs_within, is_loop
 from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
+from rewrites.normal_form.known_trips import fold_trip_counts
+from rewrites.shape_relations import without_names
 
 __all__ = ["has_loops", "name_free_dims", "prepare", "tidy"]
 
@@ -36,7 +38,8 @@ def name_free_dims(model: ir.Model) -> None:
 def prepare(ctx: Context) -> None:
     """Bring nodes into topological order, infer types and shapes, make the weights of loop bodies initializers of the main graph.
 
-    Some converters leave nodes out of order, which onnxruntime accepts and the checker does not.
+    What tells how often a Loop runs becomes a constant where it is one. Some converters leave nodes out of order, which onnxruntime
+    accepts and the checker does not.
     """
     graph = ctx.model.graph
     graph.sort()
@@ -46,8 +49,10 @@ def prepare(ctx: Context) -> None:
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
     _lift_weights(ctx, _INFERRED_BYTES)
+    _forget_names_in_bodies(graph)
     infer_model(ctx.model)
     _lift_weights(ctx, 0)
+    fold_trip_counts(graph, ctx)
 
 
 def _lift_weights(ctx: Context, least: int) -> None:
@@ -57,6 +62,18 @@ def _lift_weights(ctx: Context, least: int) -> None:
         if is_loop(node):
             for body in node_graphs(node):
                 lift_initializers(body, graph, ctx.names, least)
+
+
+def _forget_names_in_bodies(graph: ir.Graph) -> None:
+    """Leave out the names of dimensions that loop bodies declare: outside, the same name may stand for another size.
+
+    Inference finds the names of what a body is given.
+    """
+    loops = (node for node in graph.all_nodes() if is_loop(node))
+    graphs = [inner for node in loops for body in node_graphs(node) for inner in graphs_within(body)]
+    for value in (value for inner in graphs for value in [*inner.inputs, *(one for node in inner for one in node.outputs)]):
+        if value.shape is not None and not all(isinstance(dim, int) for dim in value.shape.dims):
+            value.shape = without_names(value.shape)
 
 
 def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:

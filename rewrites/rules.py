@@ -4,7 +4,16 @@ from types import ModuleType
 
 from rewrites import pairwise_distance
 from rewrites.fission import split_loop
-from rewrites.loop_idioms import counter_states, trip_count
+from rewrites.loop_idioms import (
+    collected_sequences,
+    counted_inputs,
+    counter_states,
+    grown_by_concat,
+    sequence_reads,
+    step_slices,
+    trip_count,
+    written_rows,
+)
 from rewrites.normal_form import (
     common_subexpressions,
     dead_code,
@@ -38,8 +47,14 @@ RULES: tuple[ModuleType, ...] = (
     common_subexpressions,
     hoist_invariants,
     scan_axes,
+    counted_inputs,
     trip_count,
     counter_states,
+    sequence_reads,
+    step_slices,
+    written_rows,
+    grown_by_concat,
+    collected_sequences,
     loop_to_scan,
     pairwise_distance,
     recurrent_cell,

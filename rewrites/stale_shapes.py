@@ -5,10 +5,14 @@ onnxruntime warns and believes the operators, onnx's inference believes the decl
 not be made from those.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
+
+from rewrites.dependence import reads
+from rewrites.moving import node_graphs
+from rewrites.shape_relations import varies
 
 __all__ = ["forget_stale_shapes"]
 
@@ -22,11 +26,12 @@ class _State:
     given: tuple[ir.Value | None, ir.Value]
 
 
-def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], object]) -> bool:
+def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
     """Take away the declared shapes of node results, bodies included, that ``infer`` contradicts where it is not told them.
 
-    The same for the states of Loops, where a step would give another shape than it was declared to get; in such a Loop, what
-    ``infer`` does not confirm goes too. All other shapes are as they were declared afterwards. Gives whether there is something to
+    ``infer`` gives the body inputs of the states that some step surely changes. The same for the declared shapes of the states of
+    Loops; in a Loop of which that is wrong, and in all that is made from its results, what ``infer`` does not confirm goes too. All
+    other shapes are as they were declared afterwards, and what Loops give keeps what was found. Gives whether there is something to
     infer with what is declared; else ``infer`` has found all it can, and that is kept.
     """
     results = [value for node in graph.all_nodes() for value in node.outputs]
@@ -35,25 +40,47 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], object]) -> bool:
     if not states and not any(shape is not None for shape in declared.values()):
         return True
     shapes = {state.inner: state.inner.shape for state in states}
-    lying: set[ir.Node] = set()
-    for _ in range(len(states) + 1):
+    doubted = _Doubted()
+    for _ in range(2 * len(states) + 1):
         for value in results:
             value.shape = None
-        infer()
-        declared = {value: None if _differs(value, shape) else shape for value, shape in declared.items()}
-        wrong = [state for state in states if _is_wrong(state, shapes[state.inner], lying)]
-        lying.update(state.loop for state in wrong)
-        shapes |= dict.fromkeys(state.inner for state in wrong)
         for inner, shape in shapes.items():
             inner.shape = shape
-        if not wrong:
+        changing = infer()
+        declared = {value: None if _differs(value, shape) else shape for value, shape in declared.items()}
+        wrong = [state for state in states if _is_wrong(state, shapes[state.inner], changing, doubted)]
+        unruly = {state.loop for state in states if state.inner in changing and state.inner.shape is None} - doubted.loops
+        if not wrong and not unruly:
             break
-    within = {value for loop in lying for body in _bodies(loop) for node in body.all_nodes() for value in node.outputs}
-    if not lying and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
+        shapes |= dict.fromkeys(state.inner for state in wrong)
+        doubted.loops.update(unruly, (state.loop for state in wrong))
+        doubted.spread(graph)
+    if not doubted.loops and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
         return False
+    given = {value for state in states for value in state.loop.outputs}
     for value, shape in declared.items():
-        value.shape = None if value in within and not _confirms(value, shape) else shape
+        unconfirmed = value in doubted.values and not _confirms(value, shape)
+        if value not in given or shape is not None:
+            value.shape = None if unconfirmed else shape
     return True
+
+
+@dataclass
+class _Doubted:
+    """``loops`` with states declared wrong or made from their results, and the ``values`` in them and made from them."""
+
+    loops: set[ir.Node] = field(default_factory=set)
+    values: set[ir.Value] = field(default_factory=set)
+
+    def spread(self, graph: ir.Graph) -> None:
+        """Doubt all that is made from what is doubted."""
+        for node in graph:
+            if node in self.loops or any(value in self.values for value in reads(node)):
+                nested = [inner for one in node_graphs(node) for inner in one.all_nodes()]
+                self.loops.update(inner for inner in (node, *nested) if _states(inner))
+                self.values.update(value for inner in (node, *nested) for value in inner.outputs)
+            for inner_graph in node_graphs(node):
+                self.spread(inner_graph)
 
 
 def _states(node: ir.Node) -> list[_State]:
@@ -72,12 +99,12 @@ def _bodies(node: ir.Node) -> list[ir.Graph]:
     return [] if body is None or body.is_ref() or body.type != ir.AttributeType.GRAPH else [body.as_graph()]
 
 
-def _is_wrong(state: _State, declared: ir.Shape | None, lying: set[ir.Node]) -> bool:
+def _is_wrong(state: _State, declared: ir.Shape | None, changing: Set[ir.Value], doubted: _Doubted) -> bool:
     if declared is None:
         return False
-    if any(_differs(value, declared) for value in state.given):
+    if state.inner in changing or any(_differs(value, declared) for value in (state.inner, *state.given)):
         return True
-    return state.loop in lying and not _confirms(state.given[1], declared)
+    return state.loop in doubted.loops and not _confirms(state.given[1], declared)
 
 
 def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
@@ -87,7 +114,7 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
     if len(found) != len(declared):
         return True
     pairs = zip(found.dims, declared.dims, strict=True)
-    return any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs)
+    return any(isinstance(other, int) and (varies(one) or (isinstance(one, int) and one != other)) for one, other in pairs)
 
 
 def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:

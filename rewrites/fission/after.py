@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from rewrites.batching import Operand, has_rule
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
+from rewrites.fission.alive import Alive
 from rewrites.fission.before import Before
+from rewrites.fission.groups import Groups
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
 from rewrites.loops import ScanOutput, ScanView
@@ -23,16 +26,21 @@ __all__ = ["After", "find_after"]
 
 @dataclass
 class After:
-    """What leaves at the end: ``nodes``; ``crossing`` are the body values they read, each with the stack that will hold it."""
+    """What leaves at the end: ``nodes``; ``crossing`` are the body values they read, each with the stack that will hold it.
+
+    ``alive``: the memory that the stacks take, those that left at the start among them.
+    """
 
     nodes: list[ir.Node] = field(default_factory=list)
     crossing: dict[ir.Value, ir.Value] = field(default_factory=dict)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
+    alive: Alive | None = None
 
 
 def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, build: Builder) -> After:
     """Build into ``build`` the work that can leave at the end; ``before.stacks`` learns its results."""
-    core = [node for node in loop.body if node not in set(before.nodes)]
+    leaves = set(before.nodes)
+    core = [node for node in loop.body if node not in leaves]
     refused = {
         node: NotApplicable(reason.code, reason.detail, silent=True) for node, reason in before.refused.items() if not reason.silent
     }
@@ -42,34 +50,62 @@ def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, b
     while True:
         nodes = _trimmed(loop, _candidates(loop, core, before, refused), sizes, before)
         crossing = _crossing(loop, nodes, before, ctx)
-        failed = _too_large(nodes, crossing, sizes)
+        alive = before.alive.copy()
+        alive.forget(state for state in loop.states if state not in before.states)
+        failed = _not_crossing(nodes, crossing, sizes, alive)
         if not failed:
             for value, stack in crossing.items():
                 stacks.place(value, stack)
-            failed = _stacked(nodes, stacks)
+            failed = _stacked(nodes, stacks, alive)
         if not failed:
-            return After(nodes, crossing, refused)
+            return After(nodes, crossing, refused, alive)
         refused.update(failed)
         build.discard()
         stacks.known = dict(start)
 
 
-def _too_large(nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes) -> dict[ir.Node, NotApplicable]:
-    found = {}
+def _not_crossing(
+    nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Alive
+) -> dict[ir.Node, NotApplicable]:
+    """Give the nodes that want stacks which cannot be, or are too large; ``alive`` holds those of the others."""
+    found: dict[ir.Node, NotApplicable] = {}
+    held: set[ir.Value] = set()
     for node in nodes:
-        values = [*node.outputs, *(value for value in node.inputs if value is not None and value in crossing)]
-        refusal = next((refusal for value in values if (refusal := sizes.refusal(value)) is not None), None)
+        entering = [value for value in node.inputs if value is not None and value in crossing]
+        new = {value: Operand(crossing[value], True, value) for value in entering if value not in held}
+        refusals = [*map(_without_rank, entering), *map(sizes.refusal, [*node.outputs, *entering]), alive.refusal(new)]
+        refusal = next((refusal for refusal in refusals if refusal is not None), None)
         if refusal is not None:
             found[node] = refusal
+            continue
+        alive.hold(new)
+        held.update(new)
     return found
 
 
-def _stacked(nodes: list[ir.Node], stacks: Stacks) -> dict[ir.Node, NotApplicable]:
+def _without_rank(value: ir.Value) -> NotApplicable | None:
+    """Say so where onnxruntime could not give ``value`` as a result of a Scan."""
+    if value.shape is not None:
+        return None
+    return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, which a result of the loop needs")
+
+
+def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Alive) -> dict[ir.Node, NotApplicable]:
     """Emit ``nodes`` for all steps; gives those that cannot be, each with its reason."""
-    failed = {}
+    failed: dict[ir.Node, NotApplicable] = {}
     for node in nodes:
-        ready = all(value is None or stacks.has(value) for value in node.inputs)
-        refusal = stacks.add(node) if ready else None
+        missing = [value for value in node.inputs if value is not None and not stacks.has(value)]
+        refusal = None
+        if not missing:
+            built = len(stacks.build.nodes)
+            refusal = stacks.add(node)
+            made = {} if refusal is not None else {value: stacks.get(value) for value in node.outputs}
+            refusal = refusal or alive.refusal(made, stacks.build.nodes[built:])
+            if refusal is None:
+                alive.hold(made, stacks.build.nodes[built:])
+                alive.read(node)
+        elif not has_rule(node) and any(value.producer() in failed for value in missing):
+            refusal = NotApplicable("NO-BATCHING-RULE", f"{node.op_type} '{node.name}' has no batching rule")
         if refusal is not None:
             failed[node] = refusal
     return failed
@@ -96,30 +132,19 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Bef
     work either. Products by weights still move where a step has few rows.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
-    chosen = set(nodes)
+    groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
     for node in nodes:
-        group = _makers(node, chosen)
-        inside = {value for one in group for value in one.outputs}
-        entering = {value for one in group for value in one.inputs if value is not None and value not in inside}
-        crossing = {value for value in entering if not before.stacks.has(value)}
-        if not crossing or any(map(sizes.few_rows, group)):
+        made = groups.of(node)
+        if not made.crossing.members or made.few_rows:
             continue
+        if not made.copies and made.crossing.size <= 2 * groups.least_given(node):
+            continue
+        group = groups.all_makers(node)
+        inside = {value for one in group for value in one.outputs}
         leaving = [value for value in inside if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
-        reads, gives = sum(sizes.step(value) for value in crossing - free), sum(map(sizes.step, leaving))
-        if all(one.op_type == "Identity" for one in group) or reads > 2 * gives:
-            chosen -= group
-    return [node for node in nodes if node in chosen]
-
-
-def _makers(node: ir.Node, chosen: set[ir.Node]) -> set[ir.Node]:
-    """Give ``node`` and the nodes of ``chosen`` that it is made from."""
-    group, waiting = {node}, [node]
-    while waiting:
-        producers = {value.producer() for value in waiting.pop().inputs if value is not None}
-        new = {producer for producer in producers if producer in chosen and producer not in group and producer is not None}
-        group |= new
-        waiting.extend(new)
-    return group
+        if made.copies or made.crossing.size > 2 * sum(map(sizes.step, leaving)):
+            groups.keep(group)
+    return [node for node in nodes if node in groups.chosen]
 
 
 def _reusable(loop: ScanView, before: Before) -> list[ScanOutput]:

@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import is_deterministic, reads
+from rewrites.dependence import is_deterministic
+from rewrites.fission.alive import Alive
+from rewrites.fission.ready import Ready
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
+from rewrites.fission.widening import not_worth_moving
 from rewrites.loops import ScanView, State
 from rewrites.not_applicable import NotApplicable
 
@@ -22,7 +25,7 @@ __all__ = ["Before", "find_before"]
 class Before:
     """What leaves at the start: ``nodes``, and ``states`` that need no loop; ``refused`` says why a node had to stay.
 
-    ``finals``: final values that are not the last of a stack.
+    ``finals``: final values that are not the last of a stack. ``alive``: the memory that the stacks take.
     """
 
     stacks: Stacks
@@ -30,6 +33,7 @@ class Before:
     states: list[State] = field(default_factory=list)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
     finals: dict[State, ir.Value] = field(default_factory=dict)
+    alive: Alive = field(kw_only=True)
 
     def final(self, state: State) -> ir.Value:
         """Give the final value of one of ``states``."""
@@ -43,14 +47,15 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes, seed: Callable[[
     Before what is known already.
     """
     if not loop.states:
-        whole = _attempt(loop, ctx, None, {}, None)
+        whole = _attempt(loop, ctx, sizes, {}, None, bounded=False)
         if not whole.refused:
             return whole
         whole.stacks.build.discard()
     blocked: dict[ir.Node, NotApplicable] = {}
     while True:
         found = _attempt(loop, ctx, sizes, blocked, seed)
-        too_wide = _not_worth_moving(loop, found, sizes)
+        bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
+        too_wide = not_worth_moving(found.nodes, bound, found.stacks, sizes)
         if not too_wide:
             return found
         found.stacks.build.discard()
@@ -61,33 +66,54 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes, seed: Callable[[
 def _attempt(
     loop: ScanView,
     ctx: Context,
-    sizes: StepSizes | None,
+    sizes: StepSizes,
     blocked: dict[ir.Node, NotApplicable],
     seed: Callable[[Before], None] | None,
+    *,
+    bounded: bool = True,
 ) -> Before:
-    found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked))
+    found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Alive(loop, sizes))
     if seed is not None:
         seed(found)
-    waiting = [node for node in loop.body if node not in blocked]
+    nodes = [node for node in loop.body if node not in blocked]
+    ready = Ready(nodes, [state for state in loop.states if state not in found.states], found.stacks.has)
     while True:
-        rest = []
-        for node in waiting:
-            if not all(map(found.stacks.has, reads(node))):
-                rest.append(node)
-                continue
-            refusal = _refusal(node, sizes) or found.stacks.add(node)
+        while (node := ready.next_node()) is not None:
+            refusal = _refusal(node, sizes if bounded else None) or _add(node, found, bounded)
             if refusal is None:
                 found.nodes.append(node)
+                found.alive.read(node)
+                ready.know(node.outputs)
             else:
                 found.refused[node] = refusal
-        waiting = rest
-        delays = [state for state in loop.states if state not in found.states and found.stacks.has(state.next)]
+        delays = ready.next_states()
         for state in delays:
             found.states.append(state)
             if state.inner.uses():
+                built = len(found.stacks.build.nodes)
                 found.stacks.place(state.inner, found.stacks.delayed(state))
+                found.alive.hold({state.inner: found.stacks.get(state.inner)}, found.stacks.build.nodes[built:])
+                ready.know([state.inner])
         if not delays:
             return found
+
+
+def _add(node: ir.Node, found: Before, bounded: bool) -> NotApplicable | None:
+    """Emit ``node`` for all steps, unless it cannot be, or, where ``bounded``, breaks the memory budget with what is held."""
+    stacks, build = found.stacks, found.stacks.build
+    built, known = len(build.nodes), len(stacks.known)
+    refusal = stacks.add(node)
+    if refusal is not None:
+        return refusal
+    made = {value: stacks.get(value) for value in node.outputs}
+    refusal = found.alive.refusal(made, build.nodes[built:]) if bounded else None
+    if refusal is None:
+        found.alive.hold(made, build.nodes[built:])
+        return None
+    for value in list(stacks.known)[known:]:
+        del stacks.known[value]
+    build.discard(built)
+    return refusal
 
 
 def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
@@ -96,37 +122,3 @@ def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
     if sizes is None:
         return None
     return next((refusal for value in node.outputs if (refusal := sizes.refusal(value)) is not None), None)
-
-
-def _not_worth_moving(loop: ScanView, found: Before, sizes: StepSizes) -> dict[ir.Node, NotApplicable]:
-    """Give the last node that, with all that moves and is made from it, hands the recurrence much more than it reads; and those.
-
-    Such a value (an outer product, an Expand) is cheaper made in each step than written for all steps and read back. Products by
-    weights still move where a step has few rows: all steps at once read the weights once.
-    """
-    moved = set(found.nodes)
-    bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
-    for node in reversed(found.nodes):
-        group = _made_from(node, moved)
-        values = [value for one in group for value in one.outputs]
-        if any(value in bound for value in values) or any(map(sizes.few_rows, group)):
-            continue
-        leaving = [value for value in values if any(user not in moved for user, _ in value.uses())]
-        entering = {value for one in group for value in one.inputs if value is not None and value.producer() not in group}
-        gives = sum(map(sizes.step, leaving))
-        reads = sum(sizes.step(value) for value in entering if found.stacks.get(value).batched)
-        if reads and gives > 2 * reads:
-            detail = f"'{leaving[0].name}' and its like take {gives} bytes a step, and are made from {reads}"
-            return dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
-    return {}
-
-
-def _made_from(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
-    """Give ``node`` and the nodes of ``moved`` that depend on it."""
-    group = {node: None}
-    waiting = [node]
-    while waiting:
-        users = {user: None for value in waiting.pop().outputs for user, _ in value.uses() if user in moved and user not in group}
-        group.update(users)
-        waiting.extend(users)
-    return group

@@ -49,19 +49,19 @@ class Blocks:
 def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
     """Say how many steps to do at once: all (None), or so many that the temporaries stay in the processor's cache."""
     values = [value for node in before.nodes for value in node.outputs]
-    largest = max(map(sizes.step, values), default=0)
+    largest = max(1, *map(sizes.step, values))
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
     budget = sizes.options.memory_budget
     blown_up = largest > 2 * max(map(sizes.step, io), default=1)
     sources = _open_sources(loop, before, sizes)
     known = sizes.steps_known and not sources
-    over_budget = known and largest * sizes.steps > budget
+    over_budget = known and before.alive.most > budget
     if loop.states or not (blown_up or over_budget):
         return None
     if known:
         if not over_budget and largest * sizes.steps <= _WHOLE_BYTES:
             return None
-        count = min(CACHE_BYTES, budget) // largest
+        count = min(CACHE_BYTES // largest, budget // max(largest, -(-before.alive.most // sizes.steps)))
         if count < 2:
             detail = f"one step makes temporaries of about {largest} bytes, so doing several at once gains nothing"
             return NotApplicable("COST-LARGE-STEPS", detail)

@@ -1,5 +1,6 @@
 """How many bytes a body value takes in one step, and for all steps, as far as that is known."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -21,7 +22,7 @@ class StepSizes:
 
     ``steps``: the trip count, known, hinted or assumed. ``own``: bytes per step of the loop's own scan inputs and outputs; a part
     whose temporaries stay near this needs no more memory than the loop's callers already spend. ``stacked``: the values that the
-    loop stacks itself, so that a stack of one is nothing new.
+    loop stacks itself, so that a stack of one is nothing new. ``known``: the dimensions that have a name and a number.
     """
 
     options: Options
@@ -29,6 +30,7 @@ class StepSizes:
     steps_known: bool
     own: int
     stacked: frozenset[ir.Value | None]
+    known: Mapping[str, int]
 
     @classmethod
     def of(cls, loop: ScanView, options: Options) -> "StepSizes":
@@ -38,11 +40,28 @@ class StepSizes:
         values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
         own = sum(size_estimate(value, options.sizes, options.assumed_dim) for value in values)
         stacked = {one for output in loop.scan_outputs for one in (output.inner, through_identity(output.inner))}
-        return cls(options, known or options.assumed_dim, known is not None, max(own, 1), frozenset(stacked))
+        count = known or options.assumed_dim
+        names = {**options.sizes, steps: count} if isinstance(steps, str) else options.sizes
+        return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names)
 
     def step(self, value: ir.Value) -> int:
         """Give the bytes of ``value`` in one step."""
         return size_estimate(value, self.options.sizes, self.options.assumed_dim)
+
+    def outside(self, value: ir.Value) -> int:
+        """Give the bytes of a value outside the loop, whose dimensions may be the number of steps."""
+        return size_estimate(value, self.known, self.options.assumed_dim)
+
+    def note(self, taken: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
+        """Tell that stacks take ``taken`` bytes at a time, and what was assumed of the sizes of ``values``."""
+        if not taken:
+            return ()
+        shapes = [value.shape for value in values]
+        dims = [dim for shape in shapes if shape is not None for dim in shape.dims]
+        vague = None in shapes or any(not isinstance(dim, int) and dim.value not in self.options.sizes for dim in dims)
+        guessed = [] if self.steps_known else [f"{self.steps} steps"]
+        guessed += [f"{self.options.assumed_dim} for each size that is not known"] if vague else []
+        return (f"stacks of about {taken} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
 
     def elements(self, value: ir.Value) -> int:
         """Give the number of elements of ``value``."""

@@ -75,7 +75,8 @@ def without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes)
         remove_nodes([loop.node])
         return []
 
-    return Patch(f"replaced the loop by its {len(before.nodes)} operators, each for all steps at once", edit)
+    what = f"replaced the loop by its {len(before.nodes)} operators, each for all steps at once"
+    return Patch(what, edit, _notes(before))
 
 
 def split(loop: ScanView, before: Before, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
@@ -118,9 +119,18 @@ def split(loop: ScanView, before: Before, after: After, head: Builder, tail: Bui
         remove_nodes(unread_nodes(loop.body))
         node = rebuild(loop, ctx.names, states=kept_states, scan_inputs=scans, scan_outputs=outputs)
         give_own_nodes(loop.body, ctx.names)
+        (after.alive or before.alive).note_on(node)
         return [node]
 
-    return Patch(f"moved {len(before.nodes)} operators before and {len(after.nodes)} after the recurrence", edit)
+    what = f"moved {len(before.nodes)} operators before and {len(after.nodes)} after the recurrence"
+    return Patch(what, edit, _notes(before, after))
+
+
+def _notes(before: Before, after: After | None = None) -> tuple[str, ...]:
+    """Say what memory the stacks take."""
+    alive = before.alive if after is None else after.alive or before.alive
+    nodes = [*before.nodes, *(after.nodes if after is not None else ())]
+    return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
 
 
 def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Value]:

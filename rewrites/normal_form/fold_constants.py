@@ -4,10 +4,11 @@
 
 Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size where the dimensions asked for are known; all
 foldable nodes of a body are run at once by the runtime the context gives. Never computes results of more bytes than ``_LARGEST``
-or of unknown size; never folds strings, random operators, or a node that gives a body output.
+or of unknown size; never folds strings, random operators, integers divided by 0, or a node that gives a body output.
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import onnx
@@ -22,7 +23,7 @@ from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import const_array, size_estimate, static_dims
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "check", "fold"]
 
 NAME = "fold-constants"
 
@@ -31,24 +32,8 @@ _LARGEST = 1 << 16
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find constant work and run it."""
-    known: dict[ir.Value, np.ndarray] = {}
-    work: list[ir.Node] = []
-    made: set[ir.Value] = set()
-    done: list[ir.Node] = []
-    for node in loop.body:
-        returned = any(value.is_graph_output() for value in node.outputs)
-        if returned or node_graphs(node) or not is_deterministic(node) or _has_strings(node):
-            continue
-        array = _directly(node)
-        if array is not None:
-            known[node.outputs[0]] = array
-            done.append(node)
-        elif node.inputs and node.domain == "" and _has_constant_inputs(node, known, made) and _is_small(node, ctx):
-            work.append(node)
-            made.update(node.outputs)
-    folded = _run(work, known, ctx)
-    known.update(folded)
-    done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
+    inner = (node for node in loop.body if not any(value.is_graph_output() for value in node.outputs))
+    done, known = fold(inner, ctx)
     if not done:
         return NOTHING_HERE
 
@@ -61,6 +46,34 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"folded {len(done)} constant nodes", edit)
+
+
+def fold(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], dict[ir.Value, np.ndarray]]:
+    """Give those of ``nodes`` (makers before readers, no name twice) whose results are constant, and the constants."""
+    known: dict[ir.Value, np.ndarray] = {}
+    work: list[ir.Node] = []
+    made: set[ir.Value] = set()
+    done: list[ir.Node] = []
+    for node in nodes:
+        if node_graphs(node) or not is_deterministic(node) or _has_strings(node):
+            continue
+        array = _directly(node)
+        if array is not None:
+            known[node.outputs[0]] = array
+            done.append(node)
+        elif (
+            node.inputs
+            and node.domain == ""
+            and _has_constant_inputs(node, known, made)
+            and not _may_kill(node, known)
+            and _is_small(node, ctx)
+        ):
+            work.append(node)
+            made.update(node.outputs)
+    folded = _run(work, known, ctx)
+    known.update(folded)
+    done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
+    return done, known
 
 
 def _has_strings(node: ir.Node) -> bool:
@@ -85,6 +98,15 @@ def _directly(node: ir.Node) -> np.ndarray | None:
 def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], made: set[ir.Value]) -> bool:
     given = (value for value in node.inputs if value is not None)
     return all(value in known or value in made or const_array(value) is not None for value in given)
+
+
+def _may_kill(node: ir.Node, known: dict[ir.Value, np.ndarray]) -> bool:
+    """Whether ``node`` divides integers by what may be 0, or -1 (the smallest one): onnxruntime ends the process at that."""
+    by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
+    if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
+        return False
+    array = known[by] if by in known else const_array(by)
+    return array is None or bool(np.isin(array, (0, -1)).any())
 
 
 def _is_small(node: ir.Node, ctx: Context) -> bool:

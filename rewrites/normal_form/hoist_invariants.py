@@ -28,6 +28,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     moving: list[ir.Node] = []
     for node in loop.body:
         if node.op_type == "Identity" and node.outputs[0].is_graph_output():
+            stays.update(node.outputs)
             continue
         free = not any(value in stays for value in reads(node))
         copied = all(can_copy(value, ctx.opset) for value in node.outputs if value.is_graph_output())

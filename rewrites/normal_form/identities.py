@@ -2,7 +2,8 @@
 
     a = Identity(x); y = Tanh(a)    ->    y = Tanh(x)
 
-Kept where the copy is a body output and its source may not stand there itself (an input, an outer value, another output).
+Kept where the copy is a body output and its source may not stand there itself (an input, an outer value, another output); what
+else reads such a copy reads its source then.
 """
 
 import onnx_ir as ir
@@ -20,14 +21,17 @@ NAME = "identities"
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find copies that can go."""
-    copies = [node for node in loop.body if _is_copy(node) and (not node.outputs[0].is_graph_output() or _source_may_return(node))]
+    copies = [node for node in loop.body if _is_copy(node) and (_may_go(node) or node.outputs[0].uses())]
     if not copies:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         for node in copies:
             source, copy = node.inputs[0], node.outputs[0]
-            if source is None or (copy.is_graph_output() and not _source_may_return(node)):
+            assert source is not None
+            if not _may_go(node):
+                for user, index in copy.uses():
+                    user.replace_input_with(index, source)
                 continue
             if source.shape is None and source.type is not None and source.producer() is not None:
                 source.shape = copy.shape
@@ -35,7 +39,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             remove_nodes([node])
         return [loop.node]
 
-    return Patch(f"removed {len(copies)} copies from the body", edit)
+    return Patch(f"let the body read {len(copies)} values instead of their copies", edit)
 
 
 def _is_copy(node: ir.Node) -> bool:
@@ -45,6 +49,10 @@ def _is_copy(node: ir.Node) -> bool:
     if node.op_type == "Cast" and source is not None and source.dtype is not None:
         return node.attributes["to"].as_int() == source.dtype.value
     return node.op_type == "Identity"
+
+
+def _may_go(node: ir.Node) -> bool:
+    return not node.outputs[0].is_graph_output() or _source_may_return(node)
 
 
 def _source_may_return(node: ir.Node) -> bool:

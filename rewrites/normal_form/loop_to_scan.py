@@ -2,10 +2,11 @@
 
     Loop(M, true, h0) body(i, c, h) => (c, f(h, Gather(X, i)))    ->    Scan(h0, X) body(h, x) => f(h, x)
 
-Conditions: the trip count M is a constant of 1 or more (a Loop may have no step, a Scan may not), the condition never stops the
-loop, states are tensors whose shape provably stays the same, and the rank of each result is known. ``Gather(X, i)`` along axis 0
-of a value from outside becomes a scan input; where the counter is read otherwise it becomes a scan input over 0..M-1. A Gather of
-rows of strings stays a Gather: onnxruntime copies the first string of each row only, and a scan input would bring all.
+Conditions: the trip count M is known before the loop, the condition never stops it, states are tensors whose shape provably stays
+the same, and the rank of each result is known. A Loop may have no step and a Scan may not: where M is not provably 1 or more, the
+Scan stands in an If, whose other branch gives the initial states and empty results. Rows of values from outside that are read one
+after the other, forwards or backwards, become scan inputs; where the number of the step is read otherwise it becomes one too. A
+Gather of rows of strings stays a Gather: onnxruntime copies the first string of each row only, and a scan input would bring all.
 """
 
 from dataclasses import replace
@@ -13,16 +14,22 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.dependence import varying_values
+from rewrites.loop_idioms.affine import Affine, Dim
+from rewrites.loop_idioms.counters import integers_of, trip_count
+from rewrites.loop_idioms.guard import guarded, zero_step_shapes
+from rewrites.loop_idioms.ranges import at_least
+from rewrites.loop_idioms.row_reads import RowRead, as_vector, row_reads
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.rebuild import make_scan, stand_in_for
 from rewrites.moving import remove_nodes
+from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.normal_form.steady_shapes import unsettled_shapes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import axis_of, count_up, gather, slice_axis, unsqueeze
+from rewrites.spelling import count_up, unsqueeze
 from rewrites.values import dim_of, rank_of
 
 __all__ = ["NAME", "check"]
@@ -40,74 +47,97 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable(
             "LOOP-CONDITION", "the condition is computed in the body, so the trip count is not known before the loop"
         )
-    steps = loop.steps
-    if not isinstance(steps, int):
-        return NotApplicable("LOOP-TRIP-COUNT", "the trip count is not a constant, and may be 0, where a Scan fails on onnxruntime")
-    if steps < 1:
-        return NotApplicable("LOOP-EMPTY", f"the trip count is {steps}")
+    steps = trip_count(loop, ctx.opset)
+    if steps is None:
+        return NotApplicable("LOOP-TRIP-COUNT", "there is no trip count, and the condition never turns false")
+    if steps.number is not None and steps.number < 1:
+        return NotApplicable("LOOP-EMPTY", f"the trip count is {max(0, steps.number)}")
     values = [*loop.body.inputs, *loop.body.outputs]
     if any(not isinstance(value.type, ir.TensorType | None) for value in values):
         return NotApplicable("LOOP-SEQUENCE", "a state or result is a sequence or optional, which a Scan does not carry")
-    reads = [node for node, index in loop.iteration.uses() if _reads_by_counter(node, index, loop)]
-    for node in reads:
-        length = dim_of(_source(node), 0)
-        if isinstance(length, int) and length < steps:
-            return NotApplicable("LOOP-OUT-OF-RANGE", f"'{_source(node).name}' has {length} rows, but is read at 0..{steps - 1}")
+    reads = row_reads(loop, integers_of(loop, ctx.opset, steps), steps)
+    for read in reads:
+        if read.missing(steps):
+            length, first, count = dim_of(read.source, read.axis), read.first(steps).number or 0, steps.number or 0
+            detail = f"'{read.source.name}' has {length} rows, but is read at {first}..{first + count - 1}"
+            return NotApplicable("LOOP-OUT-OF-RANGE", detail)
+    empty = zero_step_shapes(loop)
     unsettled = unsettled_shapes(loop, ctx)
     if unsettled is not None:
         return unsettled
+    sure = at_least(steps, 1)
 
     def edit() -> list[ir.Node]:
-        build = ctx.builder()
-        body = loop.body
-        scans = [ScanInput(_rows(build, _source(node), steps), _body_input(node.outputs[0], ctx)) for node in reads]
+        build, body, limit = ctx.builder(), loop.body, _limit(loop)
+        count = build.const([steps.number]) if steps.number is not None else as_vector(build, limit)
+        scans = [_scan_input(read, read.rows(build, steps, count), ctx) for read in reads]
         body.outputs[:] = body.outputs[1:]
         body.inputs[:2] = []
-        for node, scan in zip(reads, scans, strict=True):
-            replace_value(node.outputs[0], scan.inner, ctx.names)
-        remove_nodes(reads)
+        inside = ctx.builder()
+        for read, scan in zip(reads, scans, strict=True):
+            axes = range(read.axis, read.axis + read.ones)
+            replace_value(read.node.outputs[0], unsqueeze(inside, scan.inner, list(axes)), ctx.names)
+        for node in reversed(inside.nodes):
+            body.insert_before(body[0], node)
+        remove_nodes(read.node for read in reads)
+        places = varying_values(body, [loop.iteration])
+        remove_nodes(dead for dead in unread_nodes(body) if any(value in places for value in dead.outputs))
         flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
         replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
         if not scans or loop.iteration.uses() or loop.iteration.is_graph_output():
-            counts = count_up(build, build.const([steps]))
+            counts = count_up(build, count)
             single = rank_of(loop.iteration) == 1
             loop.iteration.type, loop.iteration.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1] if single else [])
             scans.append(ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration))
-        build.insert_before(loop.node)
         # what the body returns now: a row or the condition returned as it is has become a copy
         states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
         node = make_scan(ctx.names, body, states, scans, outputs, loop.node.name or "scan")
+        for output, value in zip(outputs, node.outputs[len(states) :], strict=True):
+            value.shape = _stack_shape(steps, output.inner)
         give_own_nodes(body, ctx.names)
         del loop.node.attributes["body"]
-        stand_in_for(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
+        if sure:
+            build.insert_before(loop.node)
+            _keep_sizes(loop, node)
+            stand_in_for(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
+            return [node]
+        around, results = guarded(ctx, loop, node, build, limit, empty)
+        stand_in_for(loop.node, around, results, ctx.names)
         return [node]
 
-    return Patch(f"made the loop of {steps} steps a Scan", edit)
+    if sure:
+        return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
+    return Patch("made the loop a Scan for one step or more", edit, ("a branch beside the Scan gives what no step at all gives",))
 
 
-def _reads_by_counter(node: ir.Node, index: int, loop: LoopView) -> bool:
-    if node.op_type != "Gather" or node.domain != "" or index != 1 or node.graph is not loop.body:
-        return False
-    source = node.inputs[0]
-    if source is None or source.graph is loop.body or source.shape is None or axis_of(node, 0) != 0:
-        return False
-    return rank_of(loop.iteration) in (0, None) and (source.dtype != ir.DataType.STRING or len(source.shape) == 1)
+def _limit(loop: LoopView) -> ir.Value:
+    assert loop.limit is not None
+    return loop.limit
 
 
-def _source(node: ir.Node) -> ir.Value:
-    source = node.inputs[0]
-    assert source is not None
-    return source
+def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:
+    shape = rows.shape if rows.shape is not None else read.source.shape
+    dims = [] if shape is None else [dim for i, dim in enumerate(shape.dims) if i != read.axis]
+    inner = ir.Value(name=ctx.names.fresh(f"{read.node.outputs[0].name}_in"), type=read.source.type, shape=ir.Shape(dims))
+    return ScanInput(rows, inner, read.axis, read.reverse)
 
 
-def _rows(build: Builder, source: ir.Value, steps: int) -> ir.Value:
-    """Give rows 0..steps-1 of ``source``; a Gather fails on too few rows just as the loop would."""
-    length = dim_of(source, 0)
-    if isinstance(length, int):
-        return source if length == steps else slice_axis(build, source, 0, 0, steps)
-    return gather(build, source, count_up(build, build.const([steps])), 0)
+def _stack_shape(steps: Affine, inner: ir.Value) -> ir.Shape | None:
+    if inner.shape is None:
+        return None
+    symbols = list(steps.terms)
+    alone = len(symbols) == 1 and steps.factor(symbols[0]) == 1 and not steps.const.item()
+    key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
+    return ir.Shape([steps.number if steps.number is not None else key if isinstance(key, str) else None, *inner.shape.dims])
 
 
-def _body_input(like: ir.Value, ctx: Context) -> ir.Value:
-    return ir.Value(name=ctx.names.fresh(f"{like.name}_in"), type=like.type, shape=like.shape)
+def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
+    """Let the loop's inner results, whose shapes the new node has, know all sizes that it has."""
+    for old, new in zip(loop.node.outputs, node.outputs, strict=True):
+        if new.shape is not None and not old.is_graph_output() and (old.shape is None or None in _known(old.shape)):
+            old.shape = new.shape
+
+
+def _known(shape: ir.Shape) -> list[int | str | None]:
+    return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]

@@ -4,7 +4,8 @@
 
 Conditions: the body returns the state's own input, through Identity nodes at most. Final uses read the initial value. Never a
 state of an opset-8 Scan: its body sees one row of the batch, which no capture gives. Never a sequence or optional that the graph
-returns, in opsets whose Identity cannot copy it.
+returns, in opsets whose Identity cannot copy it; and never the last state of a Loop that needs one (before opset 11). A loop that
+is left with nothing to give goes.
 """
 
 from dataclasses import replace
@@ -13,18 +14,23 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.moving import remove_nodes
 from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import through_identity
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "check", "fewest_states"]
 
 NAME = "pass-through-states"
+
+_STATELESS_LOOPS_SINCE = 11
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find states that no step changes."""
     passengers = [state for state in loop.states if through_identity(state.next) is state.inner and _may_go(state, loop, ctx)]
+    if loop.scan_outputs and len(passengers) == len(loop.states):
+        passengers = passengers[fewest_states(loop, ctx) :]
     if not passengers:
         return NOTHING_HERE
     if loop.batched:
@@ -43,6 +49,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
                 replace_value(state.final, state.initial, ctx.names)
         # a passenger that the body returns elsewhere too is another value there now
         now = list(loop.body.outputs)
+        if len(now) == len(lead):
+            remove_nodes([loop.node])
+            return []
         changed = replace(loop, condition_out=now.pop(0)) if isinstance(loop, LoopView) else loop
         states = [replace(state, next=value) for state, value in zip(kept, now, strict=False)]
         stacked = zip(loop.scan_outputs, now[len(kept) :], strict=True)
@@ -51,6 +60,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     names = ", ".join(f"'{state.inner.name}'" for state in passengers)
     return Patch(f"made the unchanged states {names} captures", edit)
+
+
+def fewest_states(loop: Loop, ctx: Context) -> int:
+    """Give the number of states that the operator cannot do without."""
+    return int(isinstance(loop, LoopView) and ctx.opset < _STATELESS_LOOPS_SINCE)
 
 
 def _may_go(state: State, loop: Loop, ctx: Context) -> bool:

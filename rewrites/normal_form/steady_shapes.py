@@ -4,33 +4,67 @@ One inference of the body, from the shapes of the initial values, tells: if the 
 them for all steps.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.inference import infer_node
-from rewrites.loops import LoopView, ScanView, is_loop, view
+from rewrites.loop_idioms.integers import Integers
+from rewrites.loop_idioms.sharper_shapes import infer_sharply, sharpen
+from rewrites.loops import LoopView, ScanView, State, is_loop, view
+from rewrites.loops.captures import captured_values
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import rank_of
 
-__all__ = ["unsettled_shapes"]
+__all__ = ["settled_beside", "unsettled_shapes"]
 
 
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | None:
     """Say which state may change its shape, or which result has no known rank; None where all is settled.
 
     The values of the body have the shapes found then, else those they had. A declared shape proves nothing of a state, and counts
-    for other values only where nothing can be inferred.
+    for other values only where nothing can be inferred. Where too little is known, what the loop is given is looked at again.
     """
+    return _with_second_look(loop, ctx, {})
+
+
+@contextmanager
+def settled_beside(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> Iterator[bool]:
+    """Tell whether all states keep their shapes beside sequences and those of ``growing``, which may change along the axis given.
+
+    Where they do, the values of the body have the shapes found as long as the context lasts, and those they had afterwards.
+    """
+    values = [value for graph in (loop.body, *loop.body.subgraphs()) for value in graph.inputs]
+    values += [value for node in loop.body.all_nodes() for value in node.outputs]
+    before = {value: value.shape for value in values}
+    sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
+    try:
+        yield _with_second_look(loop, ctx, {**sequences, **growing}) is None
+    finally:
+        for value, shape in before.items():
+            value.shape = shape
+
+
+def _with_second_look(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> NotApplicable | None:
+    refusal = _unsettled(loop, ctx, growing)
+    given = [*captured_values(loop.body), *(state.initial for state in loop.states)]
+    if refusal is not None and sharpen(given, ctx):
+        refusal = _unsettled(loop, ctx, growing)
+    return refusal
+
+
+def _unsettled(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> NotApplicable | None:
     values = [value for node in loop.body.all_nodes() for value in node.outputs]
     inputs = [value for graph in (loop.body, *loop.body.subgraphs()) for value in graph.inputs]
     before = {value: value.shape for value in [*inputs, *values]}
     for value in values:
         value.shape = None
     for state in loop.states:
-        state.inner.shape = state.initial.shape
+        state.inner.shape = _open(state.initial.shape, growing.get(state.inner))
     _infer(loop.body, ctx)
-    refusal = _changing_state(loop)
+    refusal = _changing_state([state for state in loop.states if state.inner not in growing])
     for value in values:
         value.shape = before[value] if value.shape is None else value.shape
     vague = next((output.inner for output in loop.scan_outputs if rank_of(output.inner) is None), None)
@@ -43,7 +77,10 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | None:
 
 
 def _infer(graph: ir.Graph, ctx: Context) -> None:
-    """Infer the shapes in ``graph`` node by node; the results of a nested Loop stay open."""
+    """Infer the shapes in ``graph`` node by node; the results of a nested Loop stay open.
+
+    Sizes have names only where they are those of values outside, or of initial values, so a name is one size in every step.
+    """
     for node in graph:
         loop = view(node, ctx.opset) if is_loop(node) else None
         if isinstance(loop, ScanView):
@@ -55,7 +92,7 @@ def _infer(graph: ir.Graph, ctx: Context) -> None:
             for value, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
                 value.shape = _common([one.shape for one in given])
         elif loop is None:
-            infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+            infer_sharply(node, ctx, Integers(ctx.opset, graph, same_sizes=True))
 
 
 def _infer_scan(loop: ScanView, ctx: Context) -> None:
@@ -83,8 +120,12 @@ def _common(shapes: list[ir.Shape | None]) -> ir.Shape | None:
     return ir.Shape([column[0] if all(_equal(column[0], dim) for dim in column) else None for column in columns])
 
 
-def _changing_state(loop: LoopView) -> NotApplicable | None:
-    for state in loop.states:
+def _open(shape: ir.Shape | None, axis: int | None) -> ir.Shape | None:
+    return shape if shape is None or axis is None else ir.Shape([None if i == axis else dim for i, dim in enumerate(shape.dims)])
+
+
+def _changing_state(states: Sequence[State]) -> NotApplicable | None:
+    for state in states:
         given, back = state.initial.shape, state.next.shape
         if given is None or back is None or not _provably_equal(given, back):
             detail = f"state '{state.inner.name}' starts with the shape {given}, and the body gives {back}"

@@ -3,17 +3,21 @@
     hT, ys = Scan(h0, xs)   # ys unused       ->    hT = Scan(h0, xs)
     cT, ys = Scan(c0, xs)   # c counts, cT and c unused otherwise    ->    ys = Scan(xs)
 
-A state is needed where its final value is used, or where something needed reads it inside; a Loop's condition is always needed.
-onnxruntime wants every result of a Scan named, so a result is dropped together with its body output.
+A state is needed where its final value is used, or where something needed reads it inside; the condition of a Loop that gives
+anything is needed too, and before opset 11 such a Loop keeps one state whatever it is for. onnxruntime wants every result of a
+Scan named, so a result is dropped together with its body output.
 """
+
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import reads
-from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
+from rewrites.normal_form.pass_through_states import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
 __all__ = ["NAME", "check"]
@@ -24,18 +28,20 @@ NAME = "unused-results"
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find results that nobody needs."""
     outputs = [output for output in loop.scan_outputs if _used(output.outer)]
-    states = _needed_states(loop, [output.inner for output in outputs])
-    if len(outputs) == len(loop.scan_outputs) and len(states) == len(loop.states):
-        return NOTHING_HERE
-    if not outputs and not states:
-        if isinstance(loop, LoopView) and not loop.never_stops_early:
-            return NotApplicable("LOOP-CONDITION", "nothing reads the loop's results, but its condition decides when it ends", True)
+    if not outputs and not any(_used(state.final) for state in loop.states):
 
         def remove() -> list[ir.Node]:
             remove_nodes([loop.node])
             return []
 
         return Patch("removed the loop: nobody reads its results", remove)
+
+    used = [state for state in loop.states if _used(state.final)]
+    states = _needed_states(loop, outputs, used)
+    if len(states) < fewest_states(loop, ctx):
+        states = _needed_states(loop, outputs, loop.states[:1])
+    if len(outputs) == len(loop.scan_outputs) and len(states) == len(loop.states):
+        return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         inner = [*(state.next for state in states), *(output.inner for output in outputs)]
@@ -51,19 +57,22 @@ def _used(value: ir.Value | None) -> bool:
     return value is not None and bool(value.uses() or value.is_graph_output())
 
 
-def _needed_states(loop: Loop, roots: list[ir.Value]) -> list[State]:
-    needed = [state for state in loop.states if _used(state.final)]
+def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[State]) -> list[State]:
+    needed = set(used)
+    waiting = [*(output.inner for output in outputs), *(state.next for state in used)]
     if isinstance(loop, LoopView):
-        roots = [*roots, loop.condition_out]
-    live = {*roots, *(state.next for state in needed)}
-    order = list(reversed(list(loop.body)))
-    for _ in range(len(loop.states) + 1):
-        for node in order:
-            if any(value in live for value in node.outputs):
-                live.update(reads(node))
-        more = [state for state in loop.states if state not in needed and state.inner in live]
-        if not more:
-            return [state for state in loop.states if state in needed]
-        needed += more
-        live.update(state.next for state in more)
-    raise AssertionError("each round adds a state, so there are at most as many rounds as states")
+        waiting.append(loop.condition_out)
+    after = {state.inner: state.next for state in loop.states}
+    live: set[ir.Value] = set()
+    while waiting:
+        value = waiting.pop()
+        producer = value.producer()
+        if value in live:
+            continue
+        if value in after:
+            live.add(value)
+            waiting.append(after[value])
+        elif producer is not None and producer.graph is loop.body:
+            live.update(producer.outputs)
+            waiting.extend(reads(producer))
+    return [state for state in loop.states if state in needed or state.inner in live]

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 
 import ortscan
-from tests.benchmarks.large_models import many_scans, wide_body
+from tests.benchmarks.large_models import delay_line, many_scans, recurrent_body, wide_body
 from tests.benchmarks.loops import timed_loops
 
 
@@ -24,7 +24,12 @@ def main() -> None:
         print(f"| {loop.name} | {before:.3f} | {after:.3f} | {before / after:.1f} |", flush=True)
     print("\n| `optimize` of | seconds |")
     print("|---|---|")
-    for name, make, sizes in (("small Scans", many_scans, (125, 250, 500)), ("nodes in one body", wide_body, (5000, 10000, 20000))):
+    for name, make, sizes in (
+        ("small Scans", many_scans, (125, 250, 500)),
+        ("nodes in one body", wide_body, (5000, 10000, 20000)),
+        ("nodes around a recurrence", recurrent_body, (5000, 10000, 20000)),
+        ("states that hand a value on", delay_line, (100, 200, 400)),
+    ):
         for size in sizes:
             model = make(size)
             start = time.perf_counter()

@@ -3,7 +3,7 @@
 import onnx
 import onnx.parser
 
-__all__ = ["many_scans", "wide_body"]
+__all__ = ["delay_line", "many_scans", "recurrent_body", "wide_body"]
 
 _HEADER = '<ir_version: 9, opset_import: ["": 18]>'
 
@@ -24,4 +24,26 @@ def wide_body(nodes: int) -> onnx.ModelProto:
     chain = " ".join(f"v{i + 1} = {'Tanh' if i % 3 else 'Relu'}(v{i})" for i in range(nodes - 1))
     text = f"""main (float[T,4] xs) => (float[T,4] ys) {{
         ys = Scan <num_scan_inputs = 1, body = step (float[4] v0) => (float[4] y) {{ {chain} y = Tanh(v{nodes - 1}) }}> (xs) }}"""
+    return onnx.parser.parse_model(_HEADER + text)
+
+
+def recurrent_body(nodes: int) -> onnx.ModelProto:
+    """One Scan whose body is a chain of ``nodes`` operators, half of them before a recurrence and half after it."""
+    half = nodes // 2
+    before = " ".join(f"v{i + 1} = {'Tanh' if i % 3 else 'Relu'}(v{i})" for i in range(half))
+    after = " ".join(f"w{i + 1} = {'Tanh' if i % 3 else 'Relu'}(w{i})" for i in range(half))
+    text = f"""main (float[T,4] xs, float[4] h0) => (float[4] hT, float[T,4] ys) {{
+        hT, ys = Scan <num_scan_inputs = 1, body = step (float[4] h, float[4] v0) => (float[4] w0, float[4] y) {{
+            {before} w0 = Add(h, v{half}) {after} y = Tanh(w{half}) }}> (h0, xs) }}"""
+    return onnx.parser.parse_model(_HEADER + text)
+
+
+def delay_line(states: int) -> onnx.ModelProto:
+    """One Scan that hands its input on from state to state."""
+    held, new, last = (", ".join(f"float[4] {name}{i}" for i in range(states)) for name in ("h", "n", "q"))
+    chain = "n0 = Identity(x) " + " ".join(f"n{i} = Identity(h{i - 1})" for i in range(1, states))
+    names, given = ", ".join(f"q{i}" for i in range(states)), ", ".join(["h"] * states)
+    text = f"""main (float[T,4] xs, float[4] h) => ({last}, float[T,4] ys) {{
+        {names}, ys = Scan <num_scan_inputs = 1, body = step ({held}, float[4] x) => ({new}, float[4] y) {{
+            {chain} y = Exp(h{states - 1}) }}> ({given}, xs) }}"""
     return onnx.parser.parse_model(_HEADER + text)

@@ -195,3 +195,17 @@ def test_small_readers() -> None:
     assert spelling.int_operand(_node("y = CumSum (x, a)", 13, a=[1]), 1) == 1
     assert spelling.int_operand(_node("y = CumSum (x, a)", 13), 1) is DYNAMIC
     assert spelling.ints_operand(_node("y = Relu (x)", 13), 1) is None
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize(("start", "end"), [(-1, END), (0, -1), (1, END), (0, 2)])
+def test_a_slice_is_not_inferred_to_be_as_long_as_what_it_is_cut_from(opset: int, start: int, end: int) -> None:
+    model, b = _model(opset)
+    model.graph.outputs.append(spelling.slice_axis(b, model.graph.inputs[0], 1, start, end))
+    model.graph.extend(b.nodes)
+    for value in (value for node in b.nodes for value in node.outputs):
+        value.shape = None
+    inferred = onnx.shape_inference.infer_shapes(ir.to_proto(model), data_prop=True)
+    dims = inferred.graph.output[0].type.tensor_type.shape.dim
+    assert len(dims) == 3
+    assert dims[1].dim_param != "B"

@@ -124,15 +124,15 @@ def test_a_branch_stays_and_reads_what_left_before_it():
 
 def test_a_branch_taken_step_by_step_keeps_its_loop():
     text = scan(
-        """s = ReduceSum <keepdims: int = 0> (x)  zero = Constant <value_float: float = 0.0> ()  c = Less(s, zero)
-        d = If (c) <then_branch: graph = yes () => (float[3] t) { t = Exp(x) },
+        """s = ReduceSum <keepdims: int = 0> (x)  zero = Constant <value_float: float = 0.0> ()  c = Less(s, zero)  one = Constant <value_int: int = 1> ()
+        d = If (c) <then_branch: graph = yes () => (float[3] t) { e = Exp(x)  i = Cast <to: int = 7> (e)  k = Div(i, one)  t = Cast <to: int = 1> (k) },
             else_branch: graph = no () => (float[3] f) { f = Neg(x) }>
         y = Cos(d)""",
         "y",
     )
     after, report = split(text)
     assert body_ops(after) == ["If"]
-    assert reasons(report) == ["BATCHED-STRUCTURE"]
+    assert reasons(report) == ["BATCHED-CONDITION"]
 
 
 INNER = """q = Exp(r)

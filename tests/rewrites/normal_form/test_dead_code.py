@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from rewrites.normal_form import dead_code
@@ -38,3 +39,10 @@ def test_what_a_loops_condition_needs_stays() -> None:
 def test_a_dead_loop_within_a_body_goes() -> None:
     inner = "d = Scan <num_scan_inputs = 1, body = e (float[2] g, float[2] k) => (float[2] g1) { g1 = Add (g, k) }> (h, xs)"
     becomes(dead_code, scan(f"{inner} h1 = Add (h, x) y = Tanh (h)"), scan("h1 = Add (h, x) y = Tanh (h)"))
+
+
+def test_what_nobody_reads_in_a_branch_goes() -> None:
+    branches = "then_branch = p () => (float[2] u) {{ {} u = Neg (x) }}, else_branch = q () => (float[2] v) {{ v = Abs (x) }}"
+    given = {"given": "float[2] s, float[3,2] xs, bool t"}
+    dead, live = (f"h1 = Add (h, x) y = If (t) <{branches.format(more)}>" for more in ("a = Exp (h) b = Neg (a)", ""))
+    becomes(dead_code, scan(dead, **given), scan(live, **given), feeds={"t": np.array(True)})

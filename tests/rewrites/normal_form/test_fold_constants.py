@@ -148,3 +148,10 @@ def test_a_weight_of_the_body_hides_an_outer_one_of_its_name() -> None:
         ),
         check=False,
     )
+
+
+@pytest.mark.parametrize("by", ["0", "-1"])
+def test_integers_are_not_divided_by_what_could_end_the_process(by: str) -> None:
+    text = loop("k = Div (m, d) f = Cast <to = 1> (k) h1 = Add (h, f) y = Tanh (h)", weights=f"int64 d = {{{by}}}", steps=0)
+    stays(fold_constants, text)
+    becomes(fold_constants, text.replace(f"d = {{{by}}}", "d = {2}"))

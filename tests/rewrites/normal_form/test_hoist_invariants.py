@@ -3,7 +3,8 @@ import pytest
 
 from rewrites.normal_form import hoist_invariants
 from rewrites.rules import RULES
-from tests.rewrites.apply import apply
+from tests.rewrites.apply import apply, read
+from tests.rewrites.fission.harness import data
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
 
 GIVEN = {"given": "float[2] s, float[3,2] xs, float[2] w"}
@@ -26,6 +27,26 @@ def test_an_output_that_is_the_same_in_every_step_is_copied_in_each() -> None:
         scan("h1 = Add (h, x) y = Identity (e)", **GIVEN, before="e = Exp (w)"),
     )
     stays(hoist_invariants, scan("h1 = Add (h, x) y = Identity (w)", **GIVEN))
+
+
+def test_what_reads_a_copy_that_stays_does_not_leave_before_it() -> None:
+    text = scan("y = Identity (w) h1 = Tanh (y)", **GIVEN)
+    stays(hoist_invariants, text)
+    after, _ = apply(text, RULES, feeds=data(read(text)))
+    assert "Scan" not in [node.op_type for node in after.graph.node]
+
+
+def test_what_an_inner_loop_copies_of_an_outer_one_stays_readable() -> None:
+    inner = "p, q = Scan <num_scan_inputs = 1, body = d (float[2] e) => (float[2] k, float[2] u) { k = Identity (x) u = Tanh (k) }> (xs)"
+    text = scan(
+        inner,
+        inputs="float[2] x",
+        outputs="float[3,2] p, float[3,2] q",
+        operands="xs",
+        outer="a, b",
+        results="float[3,3,2] a, float[3,3,2] b",
+    )
+    apply(text, RULES, feeds=data(read(text)))
 
 
 def test_random_numbers_are_drawn_in_every_step() -> None:

@@ -30,6 +30,10 @@ def test_a_copy_that_gives_an_output_a_node_of_its_own_stays() -> None:
     stays(identities, scan("h1 = Add (h, x) y = Identity (s)"))
 
 
+def test_what_reads_a_copy_that_stays_reads_its_source() -> None:
+    becomes(identities, scan("y = Identity (x) h1 = Add (h, y)"), scan("y = Identity (x) h1 = Add (h, x)"))
+
+
 def test_of_two_copies_returned_one_takes_the_place_of_their_source() -> None:
     becomes(
         identities,

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from rewrites.normal_form import dead_code, loop_to_scan, own_outputs
@@ -146,21 +147,113 @@ def test_a_long_count_is_computed_not_stored() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (loop(INSIDE, steps=None), "LOOP-TRIP-COUNT"),
+        (loop(INSIDE, steps=None).replace("(m, ,", "(, ,"), "LOOP-TRIP-COUNT"),
         (loop(INSIDE, steps=0), "LOOP-EMPTY"),
         (loop(INSIDE, steps=-3), "LOOP-EMPTY"),
         (loop(INSIDE, go_on="one = Constant <value_int = 1> () c1 = Less (i, one)"), "LOOP-CONDITION"),
         (loop(INSIDE, condition="t", given="float[2] s, float[3,2] xs, bool t"), "LOOP-CONDITION"),
         (loop(INSIDE, condition="t", weights="bool t = {0}"), "LOOP-CONDITION"),
     ],
-    ids=["fed", "none", "negative", "computed", "fed condition", "false"],
+    ids=["endless", "none", "negative", "computed", "fed condition", "false"],
 )
 def test_a_loop_without_a_known_number_of_steps_stays(text: str, code: str) -> None:
     stays(loop_to_scan, text, code)
 
 
+FED = """
+    some = Greater (m, zero)
+    z, ys = If (some) <
+        then_branch = b0 () => (z1, ys1) {
+            one = Reshape (m, v1)
+            places = Range (zero, flat, step)
+            flat = Squeeze (one, v0)
+            rows = Gather <axis = 0> (xs, places)
+            z1, ys1 = Scan <num_scan_inputs = 1, body = b1 (h, x) => (h1, y) { h1 = Add (h, x)  y = Tanh (h) }> (s, rows)
+        },
+        else_branch = b2 () => (z2, ys2) { z2 = Identity (s)  ys2 = Identity (nothing) }>
+"""
+
+
+def test_a_count_that_is_fed_may_be_none_so_the_scan_gets_a_branch_beside_it() -> None:
+    text = loop(INSIDE, steps=None)
+    weights = "int64 zero = {0}, int64[1] v1 = {1}, int64[1] v0 = {0}, int64 step = {1}, float[0,2] nothing = {}"
+    for steps in (-1, 0, 1, 2, 3):
+        expected = f"g (float[2] s, float[3,2] xs, int64 m) => (float[2] z, float[N,2] ys) <{weights}> {{ {FED} }}"
+        _, report = becomes([loop_to_scan, dead_code], text, expected if steps else None, feeds={"m": np.array(steps)})
+    assert "no step at all" in report.loops[0].notes[0]
+
+
 def test_a_count_that_can_be_fed_is_not_known() -> None:
-    stays(loop_to_scan, loop(INSIDE, given="float[2] s, float[3,2] xs, int64 m"), "LOOP-TRIP-COUNT")
+    text = loop(INSIDE, given="float[2] s, float[3,2] xs, int64 m")
+    after, _ = becomes(loop_to_scan, text, feeds={"m": np.array(2)})
+    assert [node.op_type for node in after.graph.node] == ["Greater", "If"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_as_many_steps_as_there_are_rows_scan_the_tensor_itself(size: int) -> None:
+    text = loop(
+        INSIDE,
+        steps=None,
+        given="float[2] s, float[T,2] xs",
+        before="n = Shape (xs) m = Gather (n, zero)",
+        weights="int64 zero = {0}",
+    ).replace(", int64 m) =>", ") =>")
+    after, _ = becomes(loop_to_scan, text, T=size)
+    (branch,) = [a.g for a in after.graph.node[-1].attribute if a.name == "then_branch"]
+    assert [node.op_type for node in branch.node] == ["Scan"]
+    assert branch.node[0].input[-1] == "xs"
+
+
+def test_a_count_that_is_one_at_least_needs_no_branch() -> None:
+    text = loop(
+        INSIDE,
+        steps=None,
+        given="float[2] s, float[T,2] xs, float[3,2] ws",
+        before="n = Shape (xs) k = Gather (n, zero) m = Add (k, one)",
+        weights="int64 zero = {0}, int64 one = {1}",
+    ).replace("Gather (xs, i)", "Gather (ws, i)").replace(", int64 m) =>", ") =>")  # fmt: skip
+    after, _ = becomes(loop_to_scan, text, T=1)
+    assert "If" not in [node.op_type for node in after.graph.node]
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_results_without_a_step_have_the_sizes_that_are_declared(steps: int) -> None:
+    """onnxruntime gives 0 for those that are not."""
+    text = loop(
+        "x = Gather (xs, i) h1 = Add (h, x) y = Concat <axis = 1> (h, h)",
+        steps=None,
+        inputs="float[B,2] h",
+        outputs="float[B,2] h1, float[B,4] y",
+        given="float[B,2] s, float[3,2] xs",
+        results="float[B,2] z, float[N,B,4] ys",
+    )
+    becomes(loop_to_scan, text, feeds={"m": np.array(steps)} | data(read(text), B=3, m=1), on_ort=steps > 0)
+
+
+BACKWARDS = "j = Sub (two, i) x = Gather (xs, j) h1 = Add (h, x) y = Tanh (h)"
+
+
+def test_rows_read_from_the_last_to_the_first_are_scanned_in_reverse() -> None:
+    becomes(
+        [loop_to_scan, dead_code],
+        loop(BACKWARDS, weights="int64 two = {2}"),
+        """g (float[2] s, float[3,2] xs) => (float[2] z, float[N,2] ys) {
+            z, ys = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (h, x) => (h1, y) {
+                h1 = Add (h, x)  y = Tanh (h)
+            }> (s, xs) }""",
+    )
+
+
+def test_rows_at_negative_places_stay_a_gather() -> None:
+    """A Gather counts those from the end."""
+    after, _ = becomes([loop_to_scan, dead_code], loop(BACKWARDS, weights="int64 two = {1}"))
+    assert any(node.op_type == "Gather" for node in after.graph.node[-1].attribute[0].g.node)
+
+
+def test_rows_from_some_place_on_are_a_slice() -> None:
+    text = loop(BACKWARDS.replace("Sub (two, i)", "Add (two, i)"), given="float[2] s, float[7,2] xs", weights="int64 two = {2}")
+    after, _ = becomes([loop_to_scan, dead_code], text)
+    assert [node.op_type for node in after.graph.node] == ["Slice", "Scan"]
 
 
 def test_before_opset_9_there_is_no_such_scan() -> None:

@@ -91,3 +91,17 @@ def test_a_sequence_that_the_graph_returns_stays_where_no_identity_copies_it() -
 def test_a_sequence_read_inside_only_becomes_a_capture_in_every_opset() -> None:
     text = SEQUENCE.format(opset=13).replace("=> (seq(float[2]) q, float[2] z)", "=> (float[2] z)")
     becomes(pass_through_states, text, feeds=FEEDS, check=False)
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11])
+def test_a_loop_keeps_a_state_where_the_operator_needs_one(opset: int) -> None:
+    text = loop("h1 = Identity (h) y = Mul (h, h)", results="float[2] z, float[N,2] ys")
+    if opset < 11:
+        stays(pass_through_states, text, opset=opset)
+    else:
+        becomes(pass_through_states, text, opset=opset)
+
+
+def test_a_loop_that_is_left_with_nothing_to_give_goes() -> None:
+    text = loop("h1 = Identity (h)", outputs="float[2] h1", outer="z", results="float[2] z", go_on="c1 = Less (i, m)")
+    becomes(pass_through_states, text, "g (float[2] s, float[3,2] xs) => (float[2] z) { z = Identity (s) }")

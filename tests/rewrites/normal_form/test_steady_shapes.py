@@ -98,8 +98,17 @@ def test_a_state_that_keeps_its_shape_is_seen(case: str) -> None:
 
 
 def test_what_a_nested_loop_of_unknown_length_gives_is_not_known() -> None:
+    text = loop(
+        f"h1 = {LOOP.format('Add').replace('(bool e,', '(bool e1,').replace('{ g1', '{ e1 = Not (e) g1')} y = Gather (xs, i)"
+    )
+    stays(loop_to_scan, text.replace("(n, , h)", "(, , h)"), "LOOP-CONDITION", "LOOP-STATE-SHAPE")
+
+
+def test_what_a_guarded_nested_loop_gives_is_known() -> None:
     text = loop(f"h1 = {LOOP.format('Add')} y = Gather (xs, i)", given="float[2] s, float[3,2] xs, int64 n")
-    stays(loop_to_scan, text, "LOOP-TRIP-COUNT", "LOOP-STATE-SHAPE")
+    for n in (0, 2):
+        after, _ = becomes(loop_to_scan, text, feeds={"n": np.array(n)})
+        assert [node.op_type for node in after.graph.node] == ["Scan"]
 
 
 def test_a_symbol_that_is_not_the_same_is_another_shape() -> None:

@@ -1,7 +1,9 @@
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
-from rewrites.normal_form import unused_results
+from rewrites.normal_form import pass_through_states, unused_results
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
 
 INSIDE = "h1 = Add (h, x) y = Tanh (h)"
@@ -68,14 +70,44 @@ def test_a_loop_nobody_reads_goes() -> None:
     becomes(unused_results, loop("h1 = Add (h, h) y = Tanh (h)", results="float[2] r", after="r = Neg (s)"), expected)
 
 
-def test_a_loop_whose_condition_ends_it_is_not_removed() -> None:
-    text = loop(
-        "h1 = Add (h, h) y = Tanh (h)",
-        results="float[2] r",
-        after="r = Neg (s)",
-        go_on="two = Constant <value_int = 2> () c1 = Less (i, two)",
+COUNTED = "two = Constant <value_int = 2> () c1 = Less (i, two)"
+
+
+def test_a_loop_nobody_reads_goes_whatever_ends_it() -> None:
+    text = loop("h1 = Add (h, h) y = Tanh (h)", results="float[2] r", after="r = Neg (s)", go_on=COUNTED)
+    becomes(unused_results, text, "g (float[2] s, float[3,2] xs) => (float[2] r) { r = Neg (s) }")
+
+
+def test_a_loop_nobody_reads_goes_from_a_branch_too() -> None:
+    body = f"b (int64 i, bool c, float[2] a) => (bool c1, float[2] a1) {{ {COUNTED} a1 = Identity (a) }}"
+    branches = (
+        f"then_branch = p () => (float[2] u) {{ dead = Loop <body = {body}> (m, , h) u = Add (h, x) }}, "
+        "else_branch = q () => (float[2] v) { v = Abs (x) }"
     )
-    stays(unused_results, text)
+    text = scan(f"h1 = Add (h, x) y = If (t) <{branches}>", given="float[2] s, float[3,2] xs, bool t, int64 m")
+    feeds = {"t": np.array(True), "m": np.array(3)}
+    for rules in (unused_results, pass_through_states):
+        after, _ = becomes(rules, text, feeds=feeds)
+        assert "Loop" not in operators(after)
+
+
+def operators(model: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in ir.from_proto(model).graph.all_nodes()]
+
+
+@pytest.mark.parametrize(("opset", "left"), [(10, 1), (11, 0)])
+def test_a_loop_keeps_a_state_where_the_operator_needs_one(opset: int, left: int) -> None:
+    text = loop(
+        "h1 = Add (h, h) k1 = Tanh (k) y = Gather (xs, i)",
+        inputs="float[2] h, float[2] k",
+        outputs="float[2] h1, float[2] k1, float[2] y",
+        operands="s, s",
+        outer="z, w, ys",
+        results="float[N,2] ys",
+    )
+    after, _ = becomes(unused_results, text, opset=opset)
+    (node,) = after.graph.node
+    assert len(node.input) == 2 + left
 
 
 def test_a_state_that_decides_a_loops_condition_stays() -> None:

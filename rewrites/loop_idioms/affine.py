@@ -1,0 +1,153 @@
+"""Integers as affine expressions: a constant and a whole multiple of each symbol, for every element of a small tensor.
+
+A symbol is the number of the step, a dimension of a tensor, or an integer that is computed elsewhere.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import onnx_ir as ir
+
+__all__ = ["STEP", "Affine", "Dim", "Symbol", "joined"]
+
+STEP: Final = "step"
+"""The symbol that stands for the number of the step: 0, 1, 2, …"""
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension, told apart from others by ``key``; ``value`` has it at ``axis``."""
+
+    key: object
+    value: ir.Value = field(compare=False)
+    axis: int = field(compare=False)
+
+
+Symbol = Dim | ir.Value | str
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """``const`` plus each symbol times its factors; all arrays hold Python integers and have the shape of the tensor.
+
+    ``exact_to``: the floating-point numbers on the way hold the integers exactly up to this magnitude (None: there are none).
+    """
+
+    const: np.ndarray
+    terms: Mapping[Symbol, np.ndarray]
+    exact_to: int | None = None
+
+    @classmethod
+    def of(cls, array: np.ndarray | int, exact_to: int | None = None) -> "Affine":
+        """Make the expression of constants."""
+        return cls(np.asarray(array).astype(object), {}, exact_to)
+
+    @classmethod
+    def symbol(cls, symbol: Symbol, shape: tuple[int, ...] = ()) -> "Affine":
+        """Make the expression of one symbol."""
+        return cls(_filled(shape, 0), {symbol: _filled(shape, 1)})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return tuple(self.const.shape)
+
+    @property
+    def number(self) -> int | None:
+        """The one element, where it is a constant."""
+        return int(self.const.reshape(-1)[0]) if not self.terms and self.const.size == 1 else None
+
+    @property
+    def numbers(self) -> np.ndarray | None:
+        """The elements as int64, where all are constants."""
+        return self.const.astype(np.int64) if not self.terms else None
+
+    def factor(self, symbol: Symbol) -> int:
+        """Give the factor of ``symbol``, of an expression of one element."""
+        array = self.terms.get(symbol)
+        return 0 if array is None else int(array.reshape(-1)[0])
+
+    def without(self, symbol: Symbol) -> "Affine":
+        """Give the expression without its part in ``symbol``."""
+        return Affine(self.const, {key: array for key, array in self.terms.items() if key != symbol}, self.exact_to)
+
+    def substituted(self, values: Mapping[Symbol, "Affine"]) -> "Affine":
+        """Put the (one-element) expressions ``values`` in the place of symbols."""
+        result = Affine(self.const, {key: array for key, array in self.terms.items() if key not in values}, self.exact_to)
+        for symbol, other in values.items():
+            if symbol in self.terms:
+                result = result + other.reshaped(()) * Affine(self.terms[symbol], {})
+        return result
+
+    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "Affine":
+        """Apply a rearrangement of elements."""
+        parts = {key: _array(move(array)) for key, array in self.terms.items()}
+        return Affine(_array(move(self.const)), _nonzero(parts), self.exact_to)
+
+    def reshaped(self, shape: tuple[int, ...]) -> "Affine":
+        """Give the same elements in another shape."""
+        return self.moved(lambda array: array.reshape(shape))
+
+    def limited(self, exact_to: int | None) -> "Affine":
+        """Give the same expression, exact up to ``exact_to`` at most."""
+        return Affine(self.const, self.terms, _least(self.exact_to, exact_to))
+
+    def __add__(self, other: "Affine") -> "Affine":
+        """Add element by element, broadcasting."""
+        const = _array(self.const + other.const)
+        parts = {}
+        for key in {**self.terms, **other.terms}:
+            mine, theirs = self.terms.get(key, _filled((), 0)), other.terms.get(key, _filled((), 0))
+            parts[key] = _array(np.broadcast_to(_array(mine + theirs), const.shape))
+        return Affine(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
+
+    def __mul__(self, other: "Affine") -> "Affine":
+        """Multiply element by element, broadcasting, by constants (on either side)."""
+        if self.terms and other.terms:
+            raise ValueError("the product of two symbols is not affine")
+        varying, fixed = (other, self) if other.terms else (self, other)
+        const = _array(varying.const * fixed.const)
+        parts = {key: _array(np.broadcast_to(_array(array * fixed.const), const.shape)) for key, array in varying.terms.items()}
+        return Affine(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
+
+    def __neg__(self) -> "Affine":
+        """Change the sign."""
+        return self * Affine.of(-1)
+
+    def __sub__(self, other: "Affine") -> "Affine":
+        """Subtract element by element, broadcasting."""
+        return self + -other
+
+
+def joined(parts: list[Affine], axis: int) -> Affine:
+    """Join expressions along ``axis``."""
+    symbols = {key for part in parts for key in part.terms}
+    terms = {key: _join([part.terms.get(key, _filled(part.shape, 0)) for part in parts], axis) for key in symbols}
+    limit: int | None = None
+    for part in parts:
+        limit = _least(limit, part.exact_to)
+    return Affine(_join([part.const for part in parts], axis), _nonzero(terms), limit)
+
+
+def _join(arrays: list[np.ndarray], axis: int) -> np.ndarray:
+    return np.concatenate(arrays, axis)
+
+
+def _nonzero(terms: dict[Symbol, np.ndarray]) -> dict[Symbol, np.ndarray]:
+    return {key: array for key, array in terms.items() if np.any(array)}
+
+
+def _filled(shape: tuple[int, ...], number: int) -> np.ndarray:
+    return np.full(shape, number, dtype=object)
+
+
+def _array(result: Any) -> np.ndarray:
+    """Give an array again where numpy made a bare number of one without axes."""
+    return np.asarray(result, dtype=object)
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    given = [limit for limit in (one, other) if limit is not None]
+    return min(given) if given else None

@@ -1,0 +1,98 @@
+"""A tensor that grows by what each step adds at its end, or its beginning, becomes a stacked result.
+
+    Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
+    ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
+
+Conditions: the state is read by nothing but that Concat, what is added has a known size along its axis, and every other state
+keeps its shape.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.loop_idioms.stacks import Collected, backwards, collect, joined_rows
+from rewrites.loops import Loop, LoopView, State
+from rewrites.normal_form.steady_shapes import settled_beside
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.spelling import axis_of, concat, squeeze
+from rewrites.values import dim_of, rank_of, through_identity
+
+__all__ = ["NAME", "check"]
+
+NAME = "grown-by-concat"
+
+_BACKWARDS_SINCE = 10
+
+
+@dataclass(frozen=True)
+class _Growing:
+    state: State
+    axis: int
+    added: tuple[ir.Value, ...]
+    in_front: bool
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find growing tensors."""
+    if not isinstance(loop, LoopView):
+        return NOTHING_HERE
+    found = [growing for state in loop.states if (growing := _growing(state)) is not None]
+    found = [growing for growing in found if ctx.opset >= _BACKWARDS_SINCE or not growing.in_front]
+    if not found:
+        return NOTHING_HERE
+    with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}):
+        found = [growing for growing in found if _width(growing) is not None]
+    with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}) as settled:
+        collected = [_collected(growing, _width(growing) or 0) for growing in found] if settled else []
+    if not collected:
+        return NOTHING_HERE
+    names = ", ".join(f"'{one.state.inner.name}'" for one in collected)
+    return Patch(f"made the growing states {names} stacked results", lambda: collect(loop, collected, ctx))
+
+
+def _growing(state: State) -> _Growing | None:
+    node = _producer(state.next)
+    rank = rank_of(state.initial)
+    users = [user for user, _ in state.inner.uses()]
+    if node is None or node.op_type != "Concat" or node.domain != "" or users != [node] or not rank or len(node.inputs) < 2:
+        return None
+    given = tuple(value for value in node.inputs if value is not None)
+    axis = axis_of(node, 0, rank)
+    if given[0] is state.inner:
+        return _Growing(state, axis, given[1:], False)
+    return _Growing(state, axis, given[:-1], True) if given[-1] is state.inner else None
+
+
+def _producer(value: ir.Value) -> ir.Node | None:
+    source = through_identity(value)
+    return None if source is None else source.producer()
+
+
+def _width(growing: _Growing) -> int | None:
+    """Give the size of what each step adds."""
+    widths = [dim_of(value, growing.axis) for value in growing.added]
+    numbers = [width for width in widths if isinstance(width, int)]
+    same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)
+    return sum(numbers) if len(numbers) == len(widths) and same_rank else None
+
+
+def _collected(growing: _Growing, width: int) -> Collected:
+    axis, initial = growing.axis, growing.state.initial
+    dims = [] if initial.shape is None else [dim if isinstance(dim, int) else dim.value for dim in initial.shape.dims]
+    shape = ir.Shape([*dims[:axis], *([] if width == 1 else [width]), *dims[axis + 1 :]])
+
+    def result(b: Builder) -> ir.Value:
+        added = concat(b, growing.added, axis)
+        return squeeze(b, added, [axis]) if width == 1 else added
+
+    def final(b: Builder, stack: ir.Value) -> ir.Value:
+        turned = backwards(b, stack) if growing.in_front else stack
+        rows = joined_rows(b, turned, axis, None if width == 1 else width, initial)
+        if dim_of(initial, axis) == 0:
+            return rows
+        return concat(b, [rows, initial] if growing.in_front else [initial, rows], axis)
+
+    return Collected(growing.state, shape, result, [(growing.state.final, final)] if growing.state.final is not None else [])

@@ -1,0 +1,54 @@
+"""What a Loop gives that has no step at all, beside what it gives otherwise.
+
+    If (T > 0) then the Scan else the initial states and empty results
+
+The empty results have the shapes onnxruntime gives them: the declared sizes of one step's result, 0 for those not declared.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.loops import LoopView
+
+__all__ = ["guarded", "zero_step_shapes"]
+
+
+def zero_step_shapes(loop: LoopView) -> list[tuple[int, ...]]:
+    """Give the shapes of the stacked results without a step."""
+    shapes = [output.inner.shape for output in loop.scan_outputs]
+    return [(0, *(dim if isinstance(dim, int) else 0 for dim in shape.dims)) if shape is not None else (0,) for shape in shapes]
+
+
+def guarded(
+    ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
+) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
+    """Make a detached If around ``scan`` (and the nodes of ``build``); gives it and its results beside those of the loop.
+
+    ``steps``: the trip count. ``empty``: the shapes of the stacked results where there is no step.
+    """
+    names = ctx.names
+    used = [i for i, value in enumerate(loop.node.outputs) if value.uses() or value.is_graph_output()]
+    used = used or [0]
+    then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh("some_steps"))
+    build.insert_before(scan)
+    given: list[ir.Value] = [state.initial for state in loop.states]
+    for output, shape in zip(loop.scan_outputs, empty, strict=True):
+        dtype = output.inner.dtype or ir.DataType.FLOAT
+        given.append(ctx.constants.value(np.zeros(shape, object if dtype == ir.DataType.STRING else dtype.numpy()), "nothing"))
+    copies, nodes = [], []
+    for i in used:
+        copy = ir.Value(name=names.fresh(f"{given[i].name}_out"), type=given[i].type, shape=given[i].shape)
+        nodes.append(ir.Node("", "Identity", [given[i]], outputs=[copy], name=names.fresh("node_Identity")))
+        copies.append(copy)
+    otherwise = ir.Graph([], copies, nodes=nodes, name=names.fresh("no_steps"))
+    before = ctx.builder()
+    some = before.op("Greater", steps, before.const(np.array(0, np.int64)))
+    before.insert_before(loop.node)
+    outputs = [ir.Value(name=names.fresh(f"{scan.outputs[i].name}_or_none"), type=scan.outputs[i].type) for i in used]
+    attributes = [ir.AttrGraph("then_branch", then), ir.AttrGraph("else_branch", otherwise)]
+    node = ir.Node("", "If", [some], attributes, outputs=outputs, name=names.fresh(f"{loop.node.name or 'loop'}_if"))
+    return node, [(loop.node.outputs[i], value) for i, value in zip(used, outputs, strict=True)]

@@ -1,0 +1,55 @@
+"""Trip counts and conditions of Loops that nodes around them compute from constants become those constants.
+
+    n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
+
+Done once, before any rule looks at a loop. Only what a Loop reads is looked at, and the few nodes that it is made from.
+"""
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops import is_loop
+from rewrites.moving import node_graphs
+from rewrites.normal_form.fold_constants import fold
+from rewrites.values import const_array
+
+__all__ = ["fold_trip_counts"]
+
+_MOST_NODES = 64
+
+
+def fold_trip_counts(graph: ir.Graph, ctx: Context) -> None:
+    """Give the Loops of ``graph``, and of the graphs nested in it, their trip counts and conditions as constants where they are."""
+    operands: list[tuple[ir.Node, int, ir.Value]] = []
+    for node in graph:
+        for nested in node_graphs(node):
+            fold_trip_counts(nested, ctx)
+        if is_loop(node) and node.op_type == "Loop":
+            given = enumerate(node.inputs[:2])
+            operands += [(node, i, value) for i, value in given if value is not None and const_array(value) is None]
+    makers = {maker: None for _, _, value in operands for maker in _makers(value)}
+    _, known = fold(makers, ctx) if makers else ([], {})
+    for node, i, value in operands:
+        if value in known:
+            node.replace_input_with(i, ctx.constants.value(known[value], value.name or "const"))
+
+
+def _makers(value: ir.Value) -> list[ir.Node]:
+    """Give the nodes that ``value`` is made from, makers before readers, as far as sizes; none where they are many."""
+    order: dict[ir.Node, None] = {}
+    seen: set[ir.Node] = set()
+    waiting = [(value.producer(), False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if node is None or node_graphs(node):
+            continue
+        if ready:
+            order.setdefault(node)
+        elif node not in seen:
+            seen.add(node)
+            if len(seen) > _MOST_NODES:
+                return []
+            waiting.append((node, True))
+            if node.op_type not in ("Shape", "Size"):
+                waiting.extend((one.producer(), False) for one in node.inputs if one is not None)
+    return list(order)
