@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Affine", "joined"]
+__all__ = ["Affine", "digest", "joined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,8 @@ class Affine:
     @cached_property
     def key(self) -> Hashable:
         """Equal for equal maps (adding 0 makes one zero of the two)."""
-        digest = hashlib.blake2b((self.bias + 0.0).tobytes(), digest_size=16)
-        for source in sorted(self.terms, key=repr):
-            digest.update(repr(source).encode())
-            digest.update((self.terms[source] + 0.0).tobytes())
-        return ("affine", self.width, digest.hexdigest())
+        parts = [part for source in sorted(self.terms, key=repr) for part in (repr(source), (self.terms[source] + 0.0).tobytes())]
+        return digest("affine", self.width, (self.bias + 0.0).tobytes(), *parts)
 
     def plus(self, other: "Affine") -> "Affine":
         """Add."""
@@ -76,6 +73,16 @@ class Affine:
         """Apply a matrix of shape [width, new width]."""
         terms = {source: own @ matrix for source, own in self.terms.items()}
         return Affine(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
+
+
+def digest(*parts: object) -> str:
+    """Give a short key of ``parts``: keys hold each other, so they must not grow with what they stand for."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        content = part if isinstance(part, bytes) else str(part).encode()
+        hashed.update(len(content).to_bytes(8, "little"))
+        hashed.update(content)
+    return hashed.hexdigest()
 
 
 def joined(parts: Sequence[Affine]) -> Affine:

@@ -23,6 +23,8 @@ __all__ = ["Interpretation", "Meaning", "Scanned"]
 Meaning = Features | np.ndarray | None
 
 _DEEPEST = 8
+_WIDEST = 2048
+"""Wider sources are not read: the matrices of the reading take the square of that."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Interpretation:
             return None
         assert value.shape is not None
         *lead, width = [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
-        if not isinstance(width, int) or width == 0:
+        if not isinstance(width, int) or not 0 < width <= _WIDEST:
             return None
         self.dims[key] = tuple(lead[skipped:])
         return Features(tuple(lead), (width,), (Polynomial(Affine.source(key, width)),))

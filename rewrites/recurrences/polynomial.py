@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rewrites.recurrences.affine import Affine
+from rewrites.recurrences.affine import Affine, digest
 
 __all__ = ["Activation", "Atom", "Polynomial", "Product", "TooComplex"]
 
@@ -36,7 +36,7 @@ class Activation:
     @cached_property
     def key(self) -> Hashable:
         """Equal for equal activations."""
-        return (self.name, self.alpha, self.beta, self.of.key)
+        return digest(self.name, self.alpha, self.beta, self.of.key)
 
     def taken(self, index: np.ndarray) -> "Activation":
         """Give the features at ``index``."""
@@ -56,7 +56,7 @@ class Product:
     @cached_property
     def key(self) -> Hashable:
         """Equal for products of the same atoms."""
-        return tuple(atom.key for atom in self.atoms)
+        return digest(*(atom.key for atom in self.atoms))
 
     @property
     def is_plain(self) -> bool:
@@ -100,8 +100,8 @@ class Polynomial:
     @cached_property
     def key(self) -> Hashable:
         """Equal for equal polynomials."""
-        parts = sorted((repr(key), (product.coefficient + 0.0).tobytes()) for key, product in self.products.items())
-        return (self.affine.key, tuple(parts))
+        parts = sorted((str(product.key), (product.coefficient + 0.0).tobytes()) for product in self.products.values())
+        return digest(self.affine.key, *(part for pair in parts for part in pair))
 
     @property
     def single(self) -> Activation | None:
@@ -171,7 +171,7 @@ def _sign(affine: Affine) -> np.ndarray:
 
 
 def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
-    return tuple(sorted(atoms, key=lambda atom: repr(atom.key)))
+    return tuple(sorted(atoms, key=lambda atom: str(atom.key)))
 
 
 def _sum(affine: Affine, products: Iterable[Product]) -> Polynomial:

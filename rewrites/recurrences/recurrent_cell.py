@@ -36,6 +36,7 @@ NAME = "recurrent-cell"
 
 _NATIVE_SINCE = 7
 _FLIPS_SINCE = 10
+_PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -45,6 +46,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     axes = [scan.axis for scan in loop.scan_inputs] + [output.axis for output in loop.scan_outputs]
     directions = {scan.reverse for scan in loop.scan_inputs} | {output.reverse for output in loop.scan_outputs}
     if any(axes) or loop.node.meta.get("blocks") or (ctx.opset < _FLIPS_SINCE and len(directions) > 1):
+        return NOTHING_HERE
+    if not any(node.op_type in _PRODUCTS for node in loop.body):
         return NOTHING_HERE
     reading = Interpretation.of_body(loop, ctx.opset)
     reason: NotApplicable = NOTHING_HERE
