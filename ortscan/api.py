@@ -50,7 +50,7 @@ def optimize(
     ``opset``: ``auto`` takes a model that holds a loop, and is older than opset 18, there first where that is sound: most rewrites
     have their operators by then. ``keep`` stays in the opset of the model; a number takes it there, or raises MigrationError.
     ``shapes``: typical shapes of inputs, such as ``{"x": [64, 1, 128]}``, for cost decisions only.
-    ``memory_budget``: bytes that one stacked temporary may take.
+    ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
     ``passes``, ``skip``: rules to use, or not to use, by the names that reports show.
     ``verify``: compare both models on onnxruntime and raise VerificationFailed where they differ.

@@ -9,6 +9,7 @@ from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.shape_relations import without_names
+from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
 
 __all__ = ["has_loops", "name_free_dims", "prepare", "tidy"]
 
@@ -50,8 +51,10 @@ def prepare(ctx: Context) -> None:
                 value.shape = ir.Shape(value.const_value.shape.numpy())
     _lift_weights(ctx, _INFERRED_BYTES)
     _forget_names_in_bodies(graph)
+    write_out_onesided(graph)
     infer_model(ctx.model)
     _lift_weights(ctx, 0)
+    make_range_inputs_scalars(graph, ctx.builder)
     fold_trip_counts(graph, ctx)
 
 
