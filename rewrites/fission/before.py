@@ -3,7 +3,6 @@
 States whose next value is such work leave with it: their values at the start of each step are the same stack, one step later.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -23,37 +22,31 @@ __all__ = ["Before", "find_before"]
 
 @dataclass
 class Before:
-    """What leaves at the start: ``nodes``, and ``states`` that need no loop; ``refused`` says why a node had to stay.
+    """What leaves at the start: ``nodes``, and ``states`` that are no recurrences; ``refused`` says why a node had to stay.
 
-    ``finals``: final values that are not the last of a stack. ``alive``: the memory that the stacks take.
+    ``alive``: the memory that the stacks take.
     """
 
     stacks: Stacks
     nodes: list[ir.Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
-    finals: dict[State, ir.Value] = field(default_factory=dict)
     alive: Alive = field(kw_only=True)
 
-    def final(self, state: State) -> ir.Value:
-        """Give the final value of one of ``states``."""
-        return self.finals[state] if state in self.finals else self.stacks.last(state.next)
 
-
-def find_before(loop: ScanView, ctx: Context, sizes: StepSizes, seed: Callable[[Before], None] | None = None) -> Before:
+def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
     """Build the stacks of everything that can leave at the start; the caller inserts or discards them.
 
-    Where everything can leave, blocks of steps bound the memory; else no stack may break the budget. ``seed`` puts into an empty
-    Before what is known already.
+    Where everything can leave, blocks of steps bound the memory; else no stack may break the budget.
     """
     if not loop.states:
-        whole = _attempt(loop, ctx, sizes, {}, None, bounded=False)
+        whole = _attempt(loop, ctx, sizes, {}, bounded=False)
         if not whole.refused:
             return whole
         whole.stacks.build.discard()
     blocked: dict[ir.Node, NotApplicable] = {}
     while True:
-        found = _attempt(loop, ctx, sizes, blocked, seed)
+        found = _attempt(loop, ctx, sizes, blocked)
         bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
         too_wide = not_worth_moving(found.nodes, bound, found.stacks, sizes)
         if not too_wide:
@@ -68,15 +61,12 @@ def _attempt(
     ctx: Context,
     sizes: StepSizes,
     blocked: dict[ir.Node, NotApplicable],
-    seed: Callable[[Before], None] | None,
     *,
     bounded: bool = True,
 ) -> Before:
     found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Alive(loop, sizes))
-    if seed is not None:
-        seed(found)
     nodes = [node for node in loop.body if node not in blocked]
-    ready = Ready(nodes, [state for state in loop.states if state not in found.states], found.stacks.has)
+    ready = Ready(nodes, loop.states, found.stacks.has)
     while True:
         while (node := ready.next_node()) is not None:
             refusal = _refusal(node, sizes if bounded else None) or _add(node, found, bounded)

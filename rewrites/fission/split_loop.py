@@ -23,7 +23,7 @@ from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["NAME", "check", "split", "without_loop"]
+__all__ = ["NAME", "check"]
 
 NAME = "split-loop"
 
@@ -46,7 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx.options)
     before = find_before(loop, ctx, sizes)
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
-        return without_loop(loop, before, ctx, sizes)
+        return _without_loop(loop, before, ctx, sizes)
     head = before.stacks.build
     tail = ctx.builder()
     after = find_after(loop, before, ctx, sizes, tail)
@@ -54,18 +54,17 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         head.discard()
         tail.discard()
         return _why_not(loop, before, after)
-    return split(loop, before, after, head, tail, ctx)
+    return _split(loop, before, after, head, tail, ctx)
 
 
-def without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
-    """Put the stacks in the place of the loop."""
+def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
     stacks = before.stacks
     blocks = choose_blocks(loop, before, sizes, ctx.opset)
     if isinstance(blocks, NotApplicable | Blocks):
         stacks.build.discard()
         return blocks if isinstance(blocks, NotApplicable) else in_blocks(loop, blocks, ctx)
     results = [(output.outer, stacks.ordered(stacks.full(output.inner), output.reverse)) for output in loop.scan_outputs]
-    results += [(state.final, before.final(state)) for state in loop.states]
+    results += [(state.final, stacks.last(state.next)) for state in loop.states]
 
     def edit() -> list[ir.Node]:
         stacks.build.insert_before(loop.node)
@@ -79,11 +78,10 @@ def without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes)
     return Patch(what, edit, _notes(before))
 
 
-def split(loop: ScanView, before: Before, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
-    """Leave a loop of what is neither in ``before`` nor in ``after``."""
+def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
     stacks = before.stacks
     stacks.build = tail
-    finals = [(state.final, before.final(state)) for state in before.states]
+    finals = [(state.final, stacks.last(state.next)) for state in before.states]
     gone = {*before.nodes, *after.nodes}
     kept_states = [state for state in loop.states if state not in before.states]
     kept_outputs = [
