@@ -55,7 +55,7 @@ class RowRead:
             return self.source
         if first.number is not None and steps.number is not None and length.number is not None:
             return slice_axis(b, self.source, self.axis, first.number, first.number + steps.number)
-        places = count_up(b, count)
+        places = count_up(b, count, as_indices=True)
         if first.number != 0:
             places = b.op("Add", places, emit(b, first))
         return gather(b, self.source, places, self.axis)

@@ -9,8 +9,11 @@ from rewrites.recurrences.polynomial import Activation, Polynomial
 
 __all__ = ["NATIVE", "complement", "gate", "split_affine"]
 
-NATIVE = frozenset({"Sigmoid", "Tanh", "Relu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu", "Softsign", "Softplus"})
-"""The activations the recurrent operators have, among those the interpretation gives."""
+NATIVE = frozenset({"Sigmoid", "Tanh", "Relu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu", "Softsign"})
+"""The activations the recurrent operators have, among those the interpretation gives.
+
+Not Softplus: onnxruntime's recurrent kernels compute it as log(1 + exp(x)), which overflows.
+"""
 
 
 def gate(polynomial: Polynomial) -> Activation | None:

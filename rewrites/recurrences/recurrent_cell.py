@@ -134,7 +134,7 @@ def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
         return NotApplicable("CELL-TYPE", f"onnxruntime runs {cell.op_type} on float32 only, and '{states[0].inner.name}' is none")
     lead = reading.dims[_key(cell.hidden)]
     dims = [reading.dims[key] for key in (*map(_key, states), *(key for key, _ in cell.sources))]
-    if len(lead) > 1 or not cell.sources or None in lead or any(each != lead for each in dims):
+    if len(lead) > 1 or not cell.sources or None in lead or 0 in lead or any(each != lead for each in dims):
         detail = f"the {cell.op_type} of '{states[0].inner.name}' has inputs or states that are not rows of one batch"
         return NotApplicable("CELL-ROWS", detail)
     return None

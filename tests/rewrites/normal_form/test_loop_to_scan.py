@@ -1,11 +1,14 @@
 import numpy as np
+import onnxruntime as ort
 import pytest
 
+import ortscan
 from rewrites.normal_form import dead_code, loop_to_scan, own_outputs
 from rewrites.rules import RULES
 from tests.rewrites.apply import apply, patches, read
 from tests.rewrites.fission.harness import data
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
+from tests.support.text import model_from_text
 
 INSIDE = "x = Gather (xs, i) h1 = Add (h, x) y = Tanh (h)"
 
@@ -165,8 +168,9 @@ FED = """
     z, ys = If (some) <
         then_branch = b0 () => (z1, ys1) {
             one = Reshape (m, v1)
-            places = Range (zero, flat, step)
-            flat = Squeeze (one, v0)
+            ones = ConstantOfShape <value = int64[1] {1}> (one)
+            found = NonZero (ones)
+            places = Squeeze (found, v0)
             rows = Gather <axis = 0> (xs, places)
             z1, ys1 = Scan <num_scan_inputs = 1, body = b1 (h, x) => (h1, y) { h1 = Add (h, x)  y = Tanh (h) }> (s, rows)
         },
@@ -176,7 +180,7 @@ FED = """
 
 def test_a_count_that_is_fed_may_be_none_so_the_scan_gets_a_branch_beside_it() -> None:
     text = loop(INSIDE, steps=None)
-    weights = "int64 zero = {0}, int64[1] v1 = {1}, int64[1] v0 = {0}, int64 step = {1}, float[0,2] nothing = {}"
+    weights = "int64 zero = {0}, int64[1] v1 = {1}, int64[1] v0 = {0}, float[0,2] nothing = {}"
     for steps in (-1, 0, 1, 2, 3):
         expected = f"g (float[2] s, float[3,2] xs, int64 m) => (float[2] z, float[N,2] ys) <{weights}> {{ {FED} }}"
         _, report = becomes([loop_to_scan, dead_code], text, expected if steps else None, feeds={"m": np.array(steps)})
@@ -291,3 +295,16 @@ def test_the_result_is_sound_for_the_other_rules() -> None:
     after, report = apply(text, RULES)
     assert "Loop" not in [node.op_type for node in after.graph.node]
     assert own_outputs.NAME in patches(report)
+
+
+def test_too_few_rows_still_fail_after_onnxruntime_has_optimised_the_reading():
+    text = """g (int64 m, float[N,3] x, float[3] h0) => (float[3] hn, float[K,3] ys) <bool on = {1}> {
+        hn, ys = Loop (m, on, h0) <body = b (int64 i, bool c, float[3] h) => (bool d, float[3] h1, float[3] y) {
+            d = Identity (c) a = Gather <axis = 0> (x, i) h1 = Add (h, a) y = Mul (h1, a) }>
+    }"""
+    model = model_from_text(text, 17, check=False)
+    result = ortscan.optimize(model)
+    feeds = {"m": np.array(7), "x": np.ones((6, 3), np.float32), "h0": np.zeros(3, np.float32)}
+    for one in (model, result):
+        with pytest.raises(Exception, match="indices element"):
+            ort.InferenceSession(one.SerializeToString()).run(None, feeds)

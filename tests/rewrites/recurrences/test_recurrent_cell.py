@@ -134,3 +134,16 @@ def test_a_batch_of_no_rows_still_runs(kind):
     for rows in (0, 2):
         feeds = cell.feeds(steps=3, rows=rows)
         assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
+
+
+def test_softplus_stays_out_of_the_node_where_it_overflows():
+    cell = written("RNN", "split by Slice", change=lambda text: text.replace("h1 = Tanh (a_i)", "h1 = Softplus (a_i)"))
+    feeds = cell.feeds()
+    feeds["xs"] *= 100
+    (node,) = fused(cell, feeds=feeds)
+    assert node.op_type == "Scan"
+
+
+def test_a_batch_that_is_known_to_have_no_rows_keeps_its_loop():
+    (node,) = fused(written("LSTM", "split by Slice"), target="cpu", rows=0)
+    assert node.op_type == "Scan"
