@@ -43,6 +43,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
     if loop.node.meta.get("blocks"):
         return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
+    if any(value.shape is not None and 0 in value.shape.dims for value in loop.body.inputs):
+        return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on stacks of nothing
     sizes = StepSizes.of(loop, ctx.options)
     before = find_before(loop, ctx, sizes)
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
