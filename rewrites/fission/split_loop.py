@@ -43,7 +43,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
     if loop.node.meta.get("blocks"):
         return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
-    if any(value.shape is not None and 0 in value.shape.dims for value in loop.body.inputs):
+    if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):
         return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on stacks of nothing
     sizes = StepSizes.of(loop, ctx.options)
     before = find_before(loop, ctx, sizes)
