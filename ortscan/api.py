@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
 from ortscan.lifting import Lifted, load_in_opset
-from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions_with_loops, restore_interface, save
+from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions_with_loops, restore_interface
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, rules_for, size_hints
 from ortscan.quiet import quietly
 from ortscan.targets import target_named
@@ -75,11 +75,7 @@ def optimize(
     )
     if verify:
         _verify_or_raise(model, loaded, shapes)
-    if output is not None:
-        save(loaded, output)
-        if loaded.kind == "path":
-            return onnx.load(output, load_external_data=False)
-    return give_back(loaded)
+    return hand_back(loaded, output)
 
 
 def explain(model: ModelLike, **options: Any) -> Report:

@@ -46,7 +46,7 @@ def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
     try:
         taken, migration = migrated(model, _MOST_REWRITES_SINCE)
     except MigrationError as error:
-        return Lifted(load(model), messages=[f"stays in opset {source}: {error}"])
+        return Lifted(loaded, messages=[f"stays in opset {source}: {error}"])
     return Lifted(taken, migration, bool(migration.scans), _said(migration))
 
 

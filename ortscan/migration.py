@@ -6,13 +6,13 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
-from ortscan.modelio import LoadedModel, ModelLike, give_back, inline_functions, load, restore_interface, save
+from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
 from ortscan.opsets import newest_opset, opset_number
 from ortscan.quiet import quietly
 from ortscan.soundness import new_fault
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
-from rewrites.migration import Migration, needs_inlining
+from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.prepare import name_free_dims, prepare, tidy
 
@@ -36,11 +36,7 @@ def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str
     holds a malformed loop, or the result cannot be written. Nothing is written then.
     """
     loaded, _ = migrated(model, opset)
-    if output is not None:
-        save(loaded, output)
-        if loaded.kind == "path":
-            return onnx.load(output, load_external_data=False)
-    return give_back(loaded)
+    return hand_back(loaded, output)
 
 
 @quietly
@@ -81,7 +77,7 @@ def migrate_loaded(loaded: LoadedModel, target: int) -> Migration:
     source = model.opset_imports.get("", 1)
     if source == target:
         return Migration(source, target, model.ir_version, model.ir_version)
-    inlined = inline_functions(model, lambda function: _has_old_scan(function) or needs_inlining(model, function, target))
+    inlined = inline_functions(model, lambda function: _has_old_scan(function, target) or needs_inlining(model, function, target))
     name_free_dims(model)
     ctx = Context.of(model, Options(), evaluate)
     prepare(ctx)
@@ -92,5 +88,6 @@ def migrate_loaded(loaded: LoadedModel, target: int) -> Migration:
     return report
 
 
-def _has_old_scan(function: ir.Function) -> bool:
-    return function.opset_imports.get("", 1) < 9 and any(node.op_type == "Scan" for node in function.all_nodes())
+def _has_old_scan(function: ir.Function, target: int) -> bool:
+    source = function.opset_imports.get("", 1)
+    return any(is_left_standing(node, source, target) for node in function.all_nodes())

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.errors import InvariantBroken
 from rewrites.invariants import check_invariants
-from rewrites.loops import is_loop, view
+from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
@@ -48,7 +48,7 @@ def rewrite(
             driver.settle(node)
             if progress is not None and sweep == 0:
                 progress(i + 1, len(loops))
-        loops = _loops_inside_out(ctx.model.graph)
+        loops = loops_inside_out(ctx.model.graph)
         if len(report.patches) == fired:
             break
     else:
@@ -70,7 +70,7 @@ class _Driver:
 
     def register(self) -> list[ir.Node]:
         """Read every loop once, so that a malformed one is refused before anything changes, and open its report."""
-        loops = _loops_inside_out(self.ctx.model.graph)
+        loops = loops_inside_out(self.ctx.model.graph)
         for node, where in _with_paths(self.ctx.model.graph, "main"):
             loop = view(node, self.ctx.opset)
             kind = "Scan-8" if loop.batched else loop.kind
@@ -85,7 +85,7 @@ class _Driver:
         for node in loops:
             self.settle(node)
         self.rules = chosen
-        return _loops_inside_out(self.ctx.model.graph)
+        return loops_inside_out(self.ctx.model.graph)
 
     def settle(self, node: ir.Node) -> None:
         """Apply rules to ``node`` and what takes its place until none fires."""
@@ -144,10 +144,6 @@ def _fate(entry: LoopReport) -> Fate:
     if entry.nodes_after < entry.nodes_before:
         return "reduced"
     return "rewritten" if entry.fired else "kept"
-
-
-def _loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
-    return [node for node, _ in _with_paths(graph, "main")]
 
 
 def _with_paths(graph: ir.Graph, path: str) -> list[tuple[ir.Node, str]]:

@@ -3,6 +3,7 @@
 import onnx_ir as ir
 
 from rewrites.loops import ScanView
+from rewrites.values import shape_dims
 
 __all__ = [
     "VARIES",
@@ -117,4 +118,4 @@ def equal(left: Dim, right: Dim) -> bool:
 
 def dims_of(shape: ir.Shape | None) -> list[int | str | None] | None:
     """Give the dimensions as numbers, names, or None."""
-    return None if shape is None else [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
+    return None if shape is None else shape_dims(shape)

@@ -14,6 +14,7 @@ __all__ = [
     "is_overridable",
     "rank_of",
     "same_type",
+    "shape_dims",
     "size_estimate",
     "static_dims",
     "through_identity",
@@ -72,6 +73,11 @@ def static_dims(value: ir.Value) -> tuple[int, ...] | None:
         return None
     dims = tuple(d for d in value.shape.dims if isinstance(d, int))
     return dims if len(dims) == len(value.shape) else None
+
+
+def shape_dims(shape: ir.Shape) -> list[int | str | None]:
+    """Give the dimensions of a shape: numbers, symbols' names, or None where one is not known."""
+    return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
 def dim_of(value: ir.Value, axis: int) -> int | str | None:

@@ -3,10 +3,10 @@
 import argparse
 
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_npz, check_readable, check_writable, size_of_model, size_of_source
-from ortscan.cli.options import add_checking, add_display, add_shape, checking
-from ortscan.cli.output import add_output, output_of
+from ortscan.cli.options import add_checking, add_display, add_shape
+from ortscan.cli.output import add_output
 from ortscan.cli.progress import working
+from ortscan.cli.writing import checked_output, compared, write_model
 from rewrites.errors import VerificationFailed
 
 __all__ = ["add", "run"]
@@ -36,32 +36,19 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    output = output_of(args)
-    check_readable(args.model)
-    if args.inputs is not None:
-        check_npz(args.inputs)
-    if output is not None:
-        check_writable(output)
+    output = checked_output(args)
 
-    from ortscan import api
     from ortscan.cli.show_migration import show_migration
-    from ortscan.cli.written import Sizes, refutation
+    from ortscan.cli.written import refutation
     from ortscan.migration import migrated
-    from ortscan.modelio import save
 
     with working(f"migrating {args.model}", args.quiet):
         loaded, migration = migrated(args.model, args.opset)
-    verification = None
-    if not args.no_verify:
-        with working("comparing both models on onnxruntime", args.quiet):
-            verification = api.verify(args.model, loaded, **checking(args))
+    verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
     sizes = None
     if output is not None and not refuted:
-        before = size_of_source(args.model, loaded)
-        with working(f"writing {output}", args.quiet):
-            save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
-        sizes = Sizes(output, before, size_of_model(output))
+        sizes = write_model(args, loaded, output)
     show_migration(args, migration, verification, sizes)
     if verification is not None and refuted:
         raise VerificationFailed(refutation(verification, f"{args.model} and its migration"))

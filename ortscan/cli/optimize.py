@@ -4,11 +4,12 @@ import argparse
 import sys
 
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_npz, check_readable, check_report, check_writable, size_of_model, size_of_source
-from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, checking, rewriting
-from ortscan.cli.output import add_output, output_of
+from ortscan.cli.files import check_report
+from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, rewriting
+from ortscan.cli.output import add_output
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
+from ortscan.cli.writing import checked_output, compared, write_model
 from rewrites.errors import VerificationFailed
 
 __all__ = ["add", "run"]
@@ -36,34 +37,22 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    output = output_of(args)
-    check_readable(args.model)
-    if args.inputs is not None:
-        check_npz(args.inputs)
-    if output is not None:
-        check_writable(output)
+    output = checked_output(args)
     check_report(args.report, args.model, output)
 
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
-    from ortscan.cli.written import Sizes, refutation
-    from ortscan.modelio import save
+    from ortscan.cli.written import refutation
 
     with working(f"rewriting {args.model}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
         loaded, report = api.rewritten(args.model, **rewriting(args), **options)
-    verification = None
-    if not args.no_verify:
-        with working("comparing both models on onnxruntime", args.quiet):
-            verification = api.verify(args.model, loaded, **checking(args))
+    verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
     sizes = None
     if output is not None and not refuted and not unchanged:
-        before = size_of_source(args.model, loaded)
-        with working(f"writing {output}", args.quiet):
-            save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
-        sizes = Sizes(output, before, size_of_model(output))
+        sizes = write_model(args, loaded, output)
     show_outcome(args, Outcome(report, verification, sizes))
     if verification is not None and refuted:
         raise VerificationFailed(refutation(verification, f"{args.model} and its rewrite"))

@@ -4,7 +4,7 @@ from ortscan.modelio.functions import Inlining, inline_functions, inline_functio
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.loaded import LoadedModel, restore_interface, retake_interface, settle_new_initializers, to_proto
 from ortscan.modelio.loading import ModelLike, load
-from ortscan.modelio.saving import give_back, save
+from ortscan.modelio.saving import give_back, hand_back, save
 from ortscan.modelio.tensors import AbsentTensor
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "LoadedModel",
     "ModelLike",
     "give_back",
+    "hand_back",
     "inline_functions",
     "inline_functions_with_loops",
     "load",

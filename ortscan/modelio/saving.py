@@ -18,7 +18,7 @@ from ortscan.modelio.slots import AttributeSlot, Slot, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, bytes_needed
 from rewrites.errors import ModelFileError
 
-__all__ = ["give_back", "save"]
+__all__ = ["give_back", "hand_back", "save"]
 
 _SMALL = 1024
 
@@ -42,6 +42,18 @@ def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelPro
                 slot.put(tensor.as_it_came())
         return loaded.model
     return serialised(loaded, external) if loaded.kind == "path" and not references else to_proto(loaded)
+
+
+def hand_back(loaded: LoadedModel, output: str | os.PathLike[str] | None) -> onnx.ModelProto | ir.Model:
+    """Write the model to ``output`` if that is given, and give it as ``give_back`` does.
+
+    What comes back for a path then refers to the external data beside the output. Raises as ``save`` and ``give_back`` do.
+    """
+    if output is not None:
+        save(loaded, output)
+        if loaded.kind == "path":
+            return onnx.load(output, load_external_data=False)
+    return give_back(loaded)
 
 
 def save(

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from rewrites.batching.call import Call, Operand, Refused, Result
 from rewrites.batching.table import rule
 from rewrites.inference import infer_model
-from rewrites.values import const_array
+from rewrites.values import const_array, shape_dims
 
 __all__ = ["by_its_function"]
 
@@ -74,5 +74,5 @@ def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
 def _info(call: Call, value: ir.Value, name: str) -> onnx.ValueInfoProto:
     if value.dtype is None:
         raise call.refuse("TYPE-UNKNOWN", f"the element type of {value.name!r} is not known")
-    dims = None if value.shape is None else [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
+    dims = None if value.shape is None else shape_dims(value.shape)
     return onnx.helper.make_tensor_value_info(name, int(value.dtype), dims)

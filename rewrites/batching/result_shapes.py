@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
+from rewrites.values import dim_of
 
 __all__ = ["settle_shapes"]
 
@@ -30,8 +31,7 @@ def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node
 def _steps_dim(call: Call) -> int | str | None:
     for operand in call.operands:
         if operand is not None and operand.batched and operand.value.shape is not None:
-            dim = operand.value.shape[0]
-            return dim if isinstance(dim, int) else dim.value
+            return dim_of(operand.value, 0)
     return None
 
 

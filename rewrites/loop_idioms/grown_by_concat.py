@@ -18,7 +18,7 @@ from rewrites.loops import Loop, LoopView, State
 from rewrites.normal_form.steady_shapes import settled_beside
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import axis_of, concat, squeeze
-from rewrites.values import dim_of, rank_of, through_identity
+from rewrites.values import dim_of, rank_of, shape_dims, through_identity
 
 __all__ = ["NAME", "check"]
 
@@ -81,7 +81,7 @@ def _width(growing: _Growing) -> int | None:
 
 def _collected(growing: _Growing, width: int) -> Collected:
     axis, initial = growing.axis, growing.state.initial
-    dims = [] if initial.shape is None else [dim if isinstance(dim, int) else dim.value for dim in initial.shape.dims]
+    dims = [] if initial.shape is None else shape_dims(initial.shape)
     shape = ir.Shape([*dims[:axis], *([] if width == 1 else [width]), *dims[axis + 1 :]])
 
     def result(b: Builder) -> ir.Value:

@@ -16,7 +16,7 @@ from rewrites.loop_idioms.affine import Affine, Dim
 from rewrites.loop_idioms.integers import Integers
 from rewrites.loops import ScanView, is_loop, view
 from rewrites.spelling import DYNAMIC, slice_spec
-from rewrites.values import dim_of
+from rewrites.values import dim_of, shape_dims
 
 __all__ = ["dims_of", "infer_sharply", "sharpen"]
 
@@ -30,10 +30,10 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> bool:
     for node in _makers(values):
         for value in node.outputs:
             shape = value.shape
-            if shape is not None and None in _dims(shape):
+            if shape is not None and None in shape_dims(shape):
                 found = _again(node, value, ctx)
                 value.shape = _merged(shape, found)
-                changed = changed or _dims(value.shape) != _dims(shape)
+                changed = changed or shape_dims(value.shape) != shape_dims(shape)
     return changed
 
 
@@ -68,7 +68,7 @@ def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
 
 
 def _vague(value: ir.Value) -> ir.Node | None:
-    vague = value.shape is not None and None in _dims(value.shape)
+    vague = value.shape is not None and None in shape_dims(value.shape)
     return value.producer() if vague else None
 
 
@@ -79,7 +79,7 @@ def _again(node: ir.Node, value: ir.Value, ctx: Context) -> list[int | str | Non
     shape, value.shape = value.shape, None
     infer_sharply(node, ctx, Integers(ctx.opset))
     found, value.shape = value.shape, shape
-    return None if found is None else _dims(found)
+    return None if found is None else shape_dims(found)
 
 
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
@@ -88,7 +88,7 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
     if node.domain != "" or not node.outputs:
         return
     result, dims = node.outputs[0], None
-    if result.shape is not None and None not in _dims(result.shape):
+    if result.shape is not None and None not in shape_dims(result.shape):
         return
     if node.op_type in _SHAPED_BY and len(node.inputs) > _SHAPED_BY[node.op_type]:
         dims = dims_of(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
@@ -105,7 +105,7 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
     if source is None or source.shape is None:
         return None
     spec = slice_spec(node, ctx.opset, len(source.shape))
-    dims = _dims(source.shape)
+    dims = shape_dims(source.shape)
     if spec is DYNAMIC:
         return None
     for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
@@ -124,7 +124,7 @@ def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
     if node.op_type == "ConstantOfShape":
         return True
     source = node.inputs[0]
-    given = None if source is None or source.shape is None else _dims(source.shape)
+    given = None if source is None or source.shape is None else shape_dims(source.shape)
     if given is None or len(given) > len(dims):
         return False
     aligned = zip(reversed(given), reversed(dims), strict=False)
@@ -134,20 +134,16 @@ def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
 def _of_scan(loop: ScanView, value: ir.Value) -> list[int | str | None] | None:
     for state in loop.states:
         if state.final is value and state.initial.shape is not None:
-            return _dims(state.initial.shape)
+            return shape_dims(state.initial.shape)
     for output in loop.scan_outputs:
         if output.outer is value and output.inner.shape is not None and output.axis == 0:
             steps = dim_of(loop.scan_inputs[0].outer, loop.scan_inputs[0].axis)
-            return [steps, *_dims(output.inner.shape)]
+            return [steps, *shape_dims(output.inner.shape)]
     return None
 
 
 def _merged(shape: ir.Shape, found: list[int | str | None] | None) -> ir.Shape:
-    dims = _dims(shape)
+    dims = shape_dims(shape)
     if found is None or len(found) != len(dims):
         return shape
     return ir.Shape([new if old is None else old for old, new in zip(dims, found, strict=True)])
-
-
-def _dims(shape: ir.Shape) -> list[int | str | None]:
-    return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]

@@ -4,8 +4,9 @@ import onnx_ir as ir
 
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.scan_view import ScanView
+from rewrites.moving import node_graphs
 
-__all__ = ["Loop", "is_loop", "view"]
+__all__ = ["Loop", "is_loop", "loops_inside_out", "view"]
 
 Loop = ScanView | LoopView
 
@@ -13,6 +14,17 @@ Loop = ScanView | LoopView
 def is_loop(node: ir.Node) -> bool:
     """Whether ``node`` is a Scan or Loop of the standard operator set."""
     return node.op_type in ("Scan", "Loop") and node.domain == ""
+
+
+def loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
+    """Give all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
+    found: list[ir.Node] = []
+    for node in graph:
+        for inner in node_graphs(node):
+            found.extend(loops_inside_out(inner))
+        if is_loop(node):
+            found.append(node)
+    return found
 
 
 def view(node: ir.Node, opset: int) -> Loop:

@@ -6,7 +6,7 @@ the version of the format where the operator set demands it.
 
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.migrate import Migration, migrate
-from rewrites.migration.operators import needs_inlining
+from rewrites.migration.operators import is_left_standing, needs_inlining
 from rewrites.migration.scan_8 import LiftedScan
 
-__all__ = ["Conversion", "LiftedScan", "Migration", "migrate", "needs_inlining"]
+__all__ = ["Conversion", "LiftedScan", "Migration", "is_left_standing", "migrate", "needs_inlining"]

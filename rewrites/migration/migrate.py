@@ -7,12 +7,11 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.errors import MigrationError
 from rewrites.inference import infer_model
-from rewrites.loops import is_loop
+from rewrites.loops import loops_inside_out
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
-from rewrites.moving import node_graphs
 
 __all__ = ["Migration", "migrate"]
 
@@ -44,7 +43,7 @@ def migrate(ctx: Context, target: int) -> Migration:
     """
     model, source = ctx.model, ctx.opset
     result = Migration(source, target, model.ir_version, model.ir_version)
-    scans = [node for node in _loops_inside_out(model.graph) if is_left_standing(node, source, target)]
+    scans = [node for node in loops_inside_out(model.graph) if is_left_standing(node, source, target)]
     _refuse_scans_in_functions(model, target)
     result.conversions = convert_operators(model, target, ctx.names)
     result.scans = [lift_scan_8(node, ctx) for node in scans]
@@ -64,13 +63,3 @@ def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
                 raise MigrationError(
                     f"Scan '{label}' of opset {source} is in the function {function.name}, which cannot be inlined."
                 )
-
-
-def _loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
-    found: list[ir.Node] = []
-    for node in graph:
-        for inner in node_graphs(node):
-            found.extend(_loops_inside_out(inner))
-        if is_loop(node):
-            found.append(node)
-    return found

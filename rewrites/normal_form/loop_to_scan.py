@@ -30,7 +30,7 @@ from rewrites.normal_form.steady_shapes import unsettled_shapes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import count_up, unsqueeze
-from rewrites.values import dim_of, rank_of
+from rewrites.values import dim_of, rank_of, shape_dims
 
 __all__ = ["NAME", "check"]
 
@@ -135,9 +135,5 @@ def _stack_shape(steps: Affine, inner: ir.Value) -> ir.Shape | None:
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
     """Let the loop's inner results, whose shapes the new node has, know all sizes that it has."""
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
-        if new.shape is not None and not old.is_graph_output() and (old.shape is None or None in _known(old.shape)):
+        if new.shape is not None and not old.is_graph_output() and (old.shape is None or None in shape_dims(old.shape)):
             old.shape = new.shape
-
-
-def _known(shape: ir.Shape) -> list[int | str | None]:
-    return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]

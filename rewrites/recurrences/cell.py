@@ -8,7 +8,12 @@ import numpy as np
 from rewrites.loops import State
 from rewrites.recurrences.polynomial import Activation
 
-__all__ = ["Cell", "Function"]
+__all__ = ["Cell", "Function", "source_of"]
+
+
+def source_of(state: State) -> Hashable:
+    """Give the source that ``state`` is, as affine maps name it."""
+    return ("input", state.inner.name)
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,9 @@ class Constants:
 
     def _split(self, node: ir.Node, x: list[np.ndarray], value: ir.Value) -> np.ndarray | None:
         spec = split_spec(node, self.opset, x[0].ndim)
-        length = x[0].shape[spec.axis]
-        if spec.sizes is DYNAMIC:
+        sizes = spec.sizes_of(x[0].shape[spec.axis])
+        if sizes is None:
             return None
-        each = -(-length // spec.outputs)
-        sizes = spec.sizes if spec.sizes is not None else [min(each, length - i * each) for i in range(spec.outputs)]
         place = list(node.outputs).index(value)
         start = sum(sizes[:place])
         return np.take(x[0], range(start, start + sizes[place]), axis=spec.axis)

@@ -13,10 +13,11 @@ import onnx_ir as ir
 
 from rewrites.loops import ScanInput, ScanView, State
 from rewrites.recurrences.affine import Affine, joined
+from rewrites.recurrences.cell import source_of
 from rewrites.recurrences.constants import Constants
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.polynomial import Polynomial, TooComplex
-from rewrites.values import rank_of
+from rewrites.values import rank_of, shape_dims
 
 __all__ = ["Interpretation", "Meaning", "Scanned"]
 
@@ -110,7 +111,7 @@ class Interpretation:
         shape, after = value.shape, state.next.shape
         if shape is not None and after is not None and len(shape) == len(after) > 0 and isinstance(after[-1], int):
             value = ir.Value(name=value.name, type=value.type, shape=ir.Shape([*shape.dims[:-1], after[-1]]))
-        return self._source(("input", value.name), value, 0)
+        return self._source(source_of(state), value, 0)
 
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
         """Make ``value`` a source; its first ``skipped`` axes are no axes of one step."""
@@ -118,7 +119,7 @@ class Interpretation:
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
             return None
         assert value.shape is not None
-        *lead, width = [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
+        *lead, width = shape_dims(value.shape)
         if not isinstance(width, int) or not 0 < width <= _WIDEST:
             return None
         self.dims[key] = tuple(lead[skipped:])
@@ -161,5 +162,5 @@ class Interpretation:
         whole = features.whole()
         if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):
             return False
-        lead = [dim if isinstance(dim, int) else dim.value for dim in scan.inner.shape.dims[:-1]]
+        lead = shape_dims(scan.inner.shape)[:-1]
         return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)

@@ -38,6 +38,11 @@ class Activation:
         """Equal for equal activations."""
         return digest(self.name, self.alpha, self.beta, self.of.key)
 
+    @property
+    def alone(self) -> "Polynomial":
+        """The activation as a polynomial of its own."""
+        return Polynomial.activation(self.name, self.of, self.alpha, self.beta)
+
     def taken(self, index: np.ndarray) -> "Activation":
         """Give the features at ``index``."""
         return Activation(self.name, self.alpha, self.beta, self.of.taken(index))

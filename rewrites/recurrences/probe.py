@@ -11,9 +11,9 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import ScanView, captured_values
-from rewrites.recurrences.cell import Cell, Function
+from rewrites.recurrences.cell import Cell, Function, source_of
 from rewrites.recurrences.interpretation import Interpretation
-from rewrites.values import const_array
+from rewrites.values import const_array, shape_dims
 
 __all__ = ["probe", "step"]
 
@@ -92,14 +92,14 @@ def _random_feeds(reading: Interpretation, sources: dict[Hashable, np.ndarray]) 
         features = reading.features(state.inner)
         if features is None or state.inner.dtype is None:
             return None
-        lead = [size(dim) for dim in reading.dims[("input", state.inner.name)]]
+        lead = [size(dim) for dim in reading.dims[source_of(state)]]
         feeds[state.inner] = rng.standard_normal([*lead, *features.shape]).astype(state.inner.dtype.numpy())
     for scan in loop.scan_inputs:
         features, kind = reading.features(scan.inner), scan.inner.dtype
         polynomial = None if features is None else features.whole()
         if features is None or polynomial is None or kind is None or scan.inner.shape is None:
             return None
-        lead = [size(dim if isinstance(dim, int) else dim.value) for dim in scan.inner.shape.dims[: features.lead]]
+        lead = [size(dim) for dim in shape_dims(scan.inner.shape)[: features.lead]]
         rows = np.broadcast_to(polynomial.affine.bias, (int(np.prod(lead, dtype=np.int64)), polynomial.width)).copy()
         for key, matrix in polynomial.affine.terms.items():
             if key not in sources:

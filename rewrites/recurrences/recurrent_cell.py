@@ -19,7 +19,7 @@ from rewrites.loops import Loop, LoopView, ScanInput, ScanView, State, rebuild
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
-from rewrites.recurrences.cell import Cell
+from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.cost import too_slow
 from rewrites.recurrences.empty_batch import write_guarded
 from rewrites.recurrences.families import find_cells
@@ -60,7 +60,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) -> Patch | NotApplicable:
-    obstacle = _obstacle(cell, reading) or too_slow(cell, reading.dims[_key(cell.hidden)], ctx.options)
+    obstacle = _obstacle(cell, reading) or too_slow(cell, reading.dims[source_of(cell.hidden)], ctx.options)
     if obstacle is not None:
         return obstacle
     rest = _rest(loop, cell)
@@ -72,7 +72,7 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
         return NotApplicable("CELL-PROBE", detail)
     stacks = Stacks(loop, ctx.builder())
     inputs = [stacks.ordered(reading.scanned[key].outer, reading.scanned[key].reverse) for key, _ in cell.sources]
-    lead = reading.dims[_key(cell.hidden)]
+    lead = reading.dims[source_of(cell.hidden)]
     if cell.op_type != "RNN" and not ctx.options.native_always and any(not isinstance(dim, int) for dim in lead):
         native = write_guarded(stacks.build, cell, inputs, stacks.backwards)
     else:
@@ -124,16 +124,12 @@ def _after(cell: Cell) -> ir.Value:
     return value
 
 
-def _key(state: State) -> tuple[str, str | None]:
-    return ("input", state.inner.name)
-
-
 def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
     states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
     if any(state.inner.dtype != ir.DataType.FLOAT for state in states):
         return NotApplicable("CELL-TYPE", f"onnxruntime runs {cell.op_type} on float32 only, and '{states[0].inner.name}' is none")
-    lead = reading.dims[_key(cell.hidden)]
-    dims = [reading.dims[key] for key in (*map(_key, states), *(key for key, _ in cell.sources))]
+    lead = reading.dims[source_of(cell.hidden)]
+    dims = [reading.dims[key] for key in (*map(source_of, states), *(key for key, _ in cell.sources))]
     if len(lead) > 1 or not cell.sources or None in lead or 0 in lead or any(each != lead for each in dims):
         detail = f"the {cell.op_type} of '{states[0].inner.name}' has inputs or states that are not rows of one batch"
         return NotApplicable("CELL-ROWS", detail)

@@ -30,6 +30,13 @@ class SplitSpec:
     sizes: tuple[int, ...] | Dynamic | None
     outputs: int
 
+    def sizes_of(self, length: int) -> tuple[int, ...] | None:
+        """Give the sizes of the parts of an axis of ``length``; None where they are computed."""
+        if isinstance(self.sizes, Dynamic):
+            return None
+        each = -(-length // self.outputs)
+        return self.sizes if self.sizes is not None else tuple(min(each, length - i * each) for i in range(self.outputs))
+
 
 @dataclass(frozen=True)
 class PadSpec:

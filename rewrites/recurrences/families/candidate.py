@@ -1,12 +1,14 @@
 """What a family is shown: the states' next values, and which sources may feed a cell."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rewrites.loops import State
 from rewrites.recurrences.affine import Affine
+from rewrites.recurrences.cell import source_of
 from rewrites.recurrences.gates import split_affine
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.polynomial import Activation, Polynomial
@@ -21,6 +23,11 @@ class Weights:
     w: np.ndarray
     r: np.ndarray
     bias: np.ndarray
+
+    @classmethod
+    def stacked(cls, gates: Sequence["Weights"]) -> "Weights":
+        """Put the weights of several gates one above the other."""
+        return cls(*(np.concatenate([getattr(gate, name) for gate in gates]) for name in ("w", "r", "bias")))
 
 
 @dataclass(frozen=True)
@@ -38,14 +45,14 @@ class Candidate:
     @property
     def key(self) -> Hashable:
         """The source of the hidden state."""
-        return ("input", self.hidden.inner.name)
+        return source_of(self.hidden)
 
     @property
     def size(self) -> int:
         """The number of hidden features."""
         return self.next.width
 
-    @property
+    @cached_property
     def itself(self) -> Polynomial:
         """The hidden state as it was."""
         return Polynomial(Affine.source(self.key, self.size))

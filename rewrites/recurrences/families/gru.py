@@ -30,15 +30,15 @@ def gru(one: Candidate) -> Cell | None:
         reset_weights = one.weights(r.of)
         if reset_weights is None or Function.of(r) != Function.of(z):
             continue
-        parts = (update, reset_weights, new)
+        weights = Weights.stacked((update, reset_weights, new))
         return Cell(
             "GRU",
             one.hidden,
             None,
             one.inputs,
-            np.concatenate([part.w for part in parts]),
-            np.concatenate([part.r for part in parts]),
-            np.concatenate([part.bias for part in parts]),
+            weights.w,
+            weights.r,
+            weights.bias,
             np.concatenate([np.zeros(2 * one.size), new_bias]),
             (Function.of(z), Function.of(n)),
             linear_before_reset=before,
@@ -53,16 +53,12 @@ def _update_gates(one: Candidate) -> Iterator[tuple[Activation, Activation]]:
         for n in found:
             if gate.key == n.key:
                 continue
-            z, new = _alone(gate), _alone(n)
+            z, new = gate.alone, n.alone
             if new.plus(z.times(one.itself.plus(new.scaled(-1.0)))).key == one.next.key:
                 yield gate, n
             other = complement(gate)
             if other is not None and one.itself.plus(z.times(new.plus(one.itself.scaled(-1.0)))).key == one.next.key:
                 yield other, n
-
-
-def _alone(activation: Activation) -> Polynomial:
-    return Polynomial.activation(activation.name, activation.of, activation.alpha, activation.beta)
 
 
 def _reset_gate(one: Candidate, argument: Polynomial) -> tuple[Activation, Weights, np.ndarray, bool] | None:
@@ -94,7 +90,7 @@ def _before_matrix(one: Candidate, argument: Polynomial) -> tuple[Activation, We
     if outside is None or outside.r.any():
         return None
     for atom in (atom for part in product.products.values() for atom in part.atoms):
-        if isinstance(atom, Activation) and _alone(atom).times(one.itself).key == product.key:
+        if isinstance(atom, Activation) and atom.alone.times(one.itself).key == product.key:
             matrix = argument.affine.terms[derived[0]]
             return atom, Weights(outside.w, matrix.T, outside.bias), np.zeros(one.size), False
     return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from rewrites.loops import State
 from rewrites.recurrences.affine import Affine
-from rewrites.recurrences.cell import Cell, Function
+from rewrites.recurrences.cell import Cell, Function, source_of
 from rewrites.recurrences.families.candidate import Candidate, Weights
 from rewrites.recurrences.gates import NATIVE, complement
 from rewrites.recurrences.polynomial import Activation, Polynomial
@@ -31,7 +31,7 @@ def lstm(one: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
     if output is None or next_cell.width != one.size:
         return None
     o, outer = output
-    key: Hashable = ("input", cell.inner.name)
+    key = source_of(cell)
     kept = Polynomial(Affine.source(key, one.size))
     for gates in _cell_gates(next_cell, kept):
         functions = {Function.of(gate) for gate in (gates.i, gates.f, o) if gate is not None}
@@ -42,16 +42,16 @@ def lstm(one: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
         read_g = one.weights(gates.g.of)
         if read_i is None or read_o is None or read_f is None or read_g is None:
             continue
-        parts = (read_i[0], read_o[0], read_f[0], read_g)
+        weights = Weights.stacked((read_i[0], read_o[0], read_f[0], read_g))
         peepholes = np.concatenate([read_i[1], read_o[1], read_f[1]])
         return Cell(
             "LSTM",
             one.hidden,
             cell,
             one.inputs,
-            np.concatenate([part.w for part in parts]),
-            np.concatenate([part.r for part in parts]),
-            np.concatenate([part.bias for part in parts]),
+            weights.w,
+            weights.r,
+            weights.bias,
             np.zeros(4 * one.size),
             (Function.of(o), Function.of(gates.g), Function.of(outer)),
             peepholes=peepholes if peepholes.any() else None,
@@ -85,20 +85,16 @@ def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[_Gates]:
         atoms |= {atom.key: atom for atom in product.atoms if isinstance(atom, Activation) and atom.name in NATIVE}
     found = list(atoms.values())
     for f in found:
-        forgotten = _alone(f).times(kept)
+        forgotten = f.alone.times(kept)
         for g in (one for one in found if one.key != f.key):
             for i in (one for one in found if one.key not in (f.key, g.key)):
-                if forgotten.plus(_alone(i).times(_alone(g))).key == next_cell.key:
+                if forgotten.plus(i.alone.times(g.alone)).key == next_cell.key:
                     yield _Gates(i, f, g)
             coupled = complement(f)
-            if coupled is not None and forgotten.plus(_alone(g)).plus(_alone(f).times(_alone(g)).scaled(-1.0)).key == next_cell.key:
+            if coupled is not None and forgotten.plus(g.alone).plus(f.alone.times(g.alone).scaled(-1.0)).key == next_cell.key:
                 yield _Gates(coupled, None, g)
-            if kept.plus(forgotten.scaled(-1.0)).plus(_alone(f).times(_alone(g))).key == next_cell.key:
+            if kept.plus(forgotten.scaled(-1.0)).plus(f.alone.times(g.alone)).key == next_cell.key:
                 yield _Gates(f, None, g)
-
-
-def _alone(activation: Activation) -> Polynomial:
-    return Polynomial.activation(activation.name, activation.of, activation.alpha, activation.beta)
 
 
 def _peeping(one: Candidate, argument: Polynomial, key: Hashable, seen: Polynomial) -> tuple[Weights, np.ndarray] | None:

@@ -40,11 +40,9 @@ def _split(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
         return None
     spec = split_spec(node, reading.opset, x.lead + len(x.shape))
     axis = _axis(x, spec.axis)
-    if axis is None or spec.sizes is DYNAMIC:
+    sizes = None if axis is None else spec.sizes_of(x.shape[axis])
+    if axis is None or sizes is None:
         return None
-    length = x.shape[axis]
-    each = -(-length // spec.outputs)
-    sizes = spec.sizes if spec.sizes is not None else [min(each, length - i * each) for i in range(spec.outputs)]
     ends = np.cumsum(sizes)
     return [x.taken(part) for part in np.split(x.indexed(), ends[:-1], axis=axis)]
 

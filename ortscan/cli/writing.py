@@ -1,0 +1,47 @@
+"""The way of a verb that writes a model: look at the files first, compare on onnxruntime, then write."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ortscan.cli.files import check_npz, check_readable, check_writable, size_of_model, size_of_source
+from ortscan.cli.options import checking
+from ortscan.cli.output import output_of
+from ortscan.cli.progress import working
+from ortscan.cli.written import Sizes
+
+if TYPE_CHECKING:
+    from ortscan.modelio import LoadedModel
+    from ortscan.verification.result import Verification
+
+__all__ = ["checked_output", "compared", "write_model"]
+
+
+def checked_output(args: argparse.Namespace) -> str | None:
+    """Give the path to write to, None for --dry-run, once all files the verb is given have been looked at."""
+    output = output_of(args)
+    check_readable(args.model)
+    if args.inputs is not None:
+        check_npz(args.inputs)
+    if output is not None:
+        check_writable(output)
+    return output
+
+
+def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification | None":
+    """Compare the model of the verb with ``loaded``, unless --no-verify."""
+    from ortscan import api
+
+    if args.no_verify:
+        return None
+    with working("comparing both models on onnxruntime", args.quiet):
+        return api.verify(args.model, loaded, **checking(args))
+
+
+def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> Sizes:
+    """Write ``loaded`` to ``output``."""
+    from ortscan.modelio import save
+
+    before = size_of_source(args.model, loaded)
+    with working(f"writing {output}", args.quiet):
+        save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
+    return Sizes(output, before, size_of_model(output))
