@@ -18,16 +18,17 @@ def source_of(state: State) -> Hashable:
 
 @dataclass(frozen=True)
 class Function:
-    """An activation as the recurrent operators name it, with its parameters."""
+    """An activation as the recurrent operators name it, with its parameters, and the bounds its argument is brought between."""
 
     name: str
     alpha: float = 0.0
     beta: float = 0.0
+    clip: float | None = None
 
     @classmethod
     def of(cls, activation: Activation) -> "Function":
         """Read it off."""
-        return cls(activation.name, activation.alpha, activation.beta)
+        return cls(activation.name, activation.alpha, activation.beta, activation.clip)
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,8 @@ class Cell:
     def size(self) -> int:
         """The number of hidden features."""
         return int(self.r.shape[1])
+
+    @property
+    def clip(self) -> float | None:
+        """The bounds of the gates' arguments; the output activation of an LSTM has none."""
+        return self.functions[0].clip

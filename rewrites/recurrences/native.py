@@ -1,10 +1,10 @@
 """Writes a cell as a native RNN, GRU or LSTM node over all steps.
 
 Parameters of activations are compact lists, one entry for each activation that takes one: onnxruntime reads a padded list wrongly.
-``layout`` is never written, since onnxruntime refuses it, and clip never, since no family has it.
+``layout`` is never written, since onnxruntime refuses it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -15,8 +15,8 @@ from rewrites.spelling import concat, squeeze, unsqueeze
 
 __all__ = ["NativeResults", "write_native"]
 
-_TAKES_ALPHA = frozenset({"Elu", "HardSigmoid", "LeakyRelu", "ThresholdedRelu"})
-_TAKES_BETA = frozenset({"HardSigmoid"})
+_TAKES_ALPHA = frozenset({"Affine", "Elu", "HardSigmoid", "LeakyRelu", "ScaledTanh", "ThresholdedRelu"})
+_TAKES_BETA = frozenset({"Affine", "HardSigmoid", "ScaledTanh"})
 _DEFAULTS = {
     "RNN": (Function("Tanh"),),
     "GRU": (Function("Sigmoid"), Function("Tanh")),
@@ -52,7 +52,7 @@ def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, 
     if cell.cell is not None:
         operands.append(state(cell.cell.initial))
         operands.append(None if cell.peepholes is None else weights(cell.peepholes))
-    plain = cell.functions == _DEFAULTS[cell.op_type]
+    plain = tuple(replace(function, clip=None) for function in cell.functions) == _DEFAULTS[cell.op_type]
     alphas = [f.alpha for f in cell.functions if f.name in _TAKES_ALPHA]
     betas = [f.beta for f in cell.functions if f.name in _TAKES_BETA]
     made = b.ops(
@@ -65,6 +65,7 @@ def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, 
         activations=None if plain else [f.name for f in cell.functions],
         activation_alpha=None if plain or not alphas else alphas,
         activation_beta=None if plain or not betas else betas,
+        clip=cell.clip,
         linear_before_reset=1 if cell.linear_before_reset else None,
         input_forget=1 if cell.input_forget else None,
     )

@@ -7,11 +7,12 @@ each feature. ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` come out alike.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from rewrites.recurrences.activation_forms import as_one_activation, normal_form
 from rewrites.recurrences.affine import Affine, digest
 
 __all__ = ["Activation", "Atom", "Polynomial", "Product", "TooComplex"]
@@ -26,26 +27,30 @@ class TooComplex(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """``name`` as the recurrent operators spell it (or ``Exp``), applied to each feature of ``of``."""
+    """``name`` as the recurrent operators spell it (or ``Exp``, or ``Clip``), applied to each feature of ``of``.
+
+    ``clip``: the argument is first brought between ``-clip`` and ``clip``.
+    """
 
     name: str
     alpha: float
     beta: float
     of: "Polynomial"
+    clip: float | None = None
 
     @cached_property
     def key(self) -> Hashable:
         """Equal for equal activations."""
-        return digest(self.name, self.alpha, self.beta, self.of.key)
+        return digest(self.name, self.alpha, self.beta, self.clip, self.of.key)
 
     @property
     def alone(self) -> "Polynomial":
         """The activation as a polynomial of its own."""
-        return Polynomial.activation(self.name, self.of, self.alpha, self.beta)
+        return Polynomial.of_atom(self)
 
     def taken(self, index: np.ndarray) -> "Activation":
         """Give the features at ``index``."""
-        return Activation(self.name, self.alpha, self.beta, self.of.taken(index))
+        return replace(self, of=self.of.taken(index))
 
 
 Atom = Activation | Affine
@@ -83,9 +88,14 @@ class Polynomial:
 
     @classmethod
     def activation(cls, name: str, of: "Polynomial", alpha: float = 0.0, beta: float = 0.0) -> "Polynomial":
-        """Apply an activation."""
-        atom = Activation(name, alpha, beta, of)
-        return _sum(Affine(np.zeros(of.width)), [Product(np.ones(of.width), (atom,))])
+        """Apply an activation, which is brought to its normal form."""
+        return cls.of_atom(normal_form(Activation(name, alpha, beta, of)))
+
+    @classmethod
+    def of_atom(cls, atom: Activation) -> "Polynomial":
+        """Give an activation as it is."""
+        width = atom.of.width
+        return _sum(Affine(np.zeros(width)), [Product(np.ones(width), (atom,))])
 
     @property
     def width(self) -> int:
@@ -188,20 +198,4 @@ def _sum(affine: Affine, products: Iterable[Product]) -> Polynomial:
     kept = {key: product for key, product in collected.items() if product.coefficient.any()}
     if len(kept) > _MOST_PRODUCTS:
         raise TooComplex
-    return _sigmoid_or_tanh(affine, kept) or Polynomial(affine, kept)
-
-
-def _sigmoid_or_tanh(affine: Affine, products: Mapping[Hashable, Product]) -> Polynomial | None:
-    """Give ``(1 + tanh(a / 2)) / 2`` as ``sigmoid(a)``, and ``2 * sigmoid(2 * a) - 1`` as ``tanh(a)``."""
-    if len(products) != 1 or not affine.is_constant:
-        return None
-    (product,) = products.values()
-    atom = product.atoms[0]
-    if len(product.atoms) != 1 or not isinstance(atom, Activation):
-        return None
-    factor, added = product.coefficient, affine.bias
-    if atom.name == "Tanh" and (factor == 0.5).all() and (added == 0.5).all():
-        return Polynomial.activation("Sigmoid", atom.of.scaled(2.0))
-    if atom.name == "Sigmoid" and (factor == 2).all() and (added == -1).all():
-        return Polynomial.activation("Tanh", atom.of.scaled(0.5))
-    return None
+    return as_one_activation(affine, kept) or Polynomial(affine, kept)

@@ -21,10 +21,12 @@ _ROWS = 3
 _TOLERANCE = 2e-3
 
 _FUNCTIONS: Mapping[str, Callable[[np.ndarray, Function], np.ndarray]] = {
+    "Affine": lambda x, f: f.alpha * x + f.beta,
     "Elu": lambda x, f: np.where(x < 0, f.alpha * np.expm1(np.minimum(x, 0)), x),
     "HardSigmoid": lambda x, f: np.clip(f.alpha * x + f.beta, 0, 1),
     "LeakyRelu": lambda x, f: np.where(x < 0, f.alpha * x, x),
     "Relu": lambda x, _: np.maximum(x, 0),
+    "ScaledTanh": lambda x, f: f.alpha * np.tanh(f.beta * x),
     "Sigmoid": lambda x, _: 0.5 * np.tanh(0.5 * x) + 0.5,
     "Softplus": lambda x, _: np.logaddexp(0, x),
     "Softsign": lambda x, _: x / (1 + np.abs(x)),
@@ -38,6 +40,8 @@ def step(cell: Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> tupl
 
     def apply(which: int, argument: np.ndarray) -> np.ndarray:
         function = cell.functions[which]
+        if function.clip is not None:
+            argument = np.clip(argument, -function.clip, function.clip)
         return _FUNCTIONS[function.name](argument, function)
 
     size = cell.size

@@ -9,11 +9,11 @@ import numpy as np
 from rewrites.loops import State
 from rewrites.recurrences.affine import Affine
 from rewrites.recurrences.cell import source_of
-from rewrites.recurrences.gates import split_affine
+from rewrites.recurrences.gates import NATIVE, scaled, split_affine
 from rewrites.recurrences.interpretation import Interpretation
-from rewrites.recurrences.polynomial import Activation, Polynomial
+from rewrites.recurrences.polynomial import Activation, Atom, Polynomial
 
-__all__ = ["Candidate", "Weights"]
+__all__ = ["Candidate", "Weights", "atoms_of", "terms_of"]
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,33 @@ class Candidate:
 
     def activations(self) -> list[Activation]:
         """Give the activations in the products of the next value, each once."""
-        found: dict[Hashable, Activation] = {}
-        for product in self.next.products.values():
-            for atom in product.atoms:
-                if isinstance(atom, Activation):
-                    found.setdefault(atom.key, atom)
-        return list(found.values())
+        return list({atom.key: atom for atom in atoms_of(self.next) if isinstance(atom, Activation)}.values())
+
+    def terms(self) -> list[tuple[Activation, Polynomial]]:
+        """Give what the next value may be made of, as ``terms_of`` does."""
+        return terms_of(self.next)
+
+
+def atoms_of(polynomial: Polynomial) -> list[Atom]:
+    """Give the atoms of all products."""
+    return [atom for product in polynomial.products.values() for atom in product.atoms]
+
+
+def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
+    """Give what ``polynomial`` may be made of, as activations the recurrent operators have, each with what it stands for.
+
+    These are its activations, numbers times those, and affine maps.
+    """
+    found: dict[Hashable, tuple[Activation, Polynomial]] = {}
+    for product in polynomial.products.values():
+        for atom in product.atoms:
+            if isinstance(atom, Affine):
+                alone = Polynomial(atom.scaled(product.coefficient))
+                found.setdefault(alone.key, (Activation("Affine", 1.0, 0.0, alone), alone))
+            elif atom.name in NATIVE:
+                found.setdefault(atom.key, (atom, atom.alone))
+                for factor in (product.coefficient, -product.coefficient):
+                    stretched = scaled(atom, factor)
+                    if stretched is not None and stretched is not atom:
+                        found.setdefault(stretched.key, (stretched, atom.alone.scaled(factor)))
+    return list(found.values())

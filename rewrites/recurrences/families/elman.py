@@ -1,4 +1,8 @@
-"""Elman RNN:  h' = f(x @ W + h @ R + b)."""
+"""Elman RNN:  h' = f(x @ W + h @ R + b).
+
+Not where f is nothing and R has zeros: what units then do by themselves, such as to hand values on, would become a whole matrix, in
+which one infinite unit makes all others NaN.
+"""
 
 import numpy as np
 
@@ -16,6 +20,8 @@ def elman(one: Candidate) -> Cell | None:
         return None
     weights = one.weights(activation.of)
     if weights is None or not weights.r.any():
+        return None
+    if activation.name == "Affine" and one.size > 1 and (weights.r == 0).any():
         return None
     none = np.zeros(one.size)
     functions = (Function.of(activation),)

@@ -28,7 +28,7 @@ def gru(one: Candidate) -> Cell | None:
             continue
         r, new, new_bias, before = reset
         reset_weights = one.weights(r.of)
-        if reset_weights is None or Function.of(r) != Function.of(z):
+        if reset_weights is None or Function.of(r) != Function.of(z) or n.clip != z.clip:
             continue
         weights = Weights.stacked((update, reset_weights, new))
         return Cell(
@@ -48,12 +48,11 @@ def gru(one: Candidate) -> Cell | None:
 
 def _update_gates(one: Candidate) -> Iterator[tuple[Activation, Activation]]:
     """Give pairs (z, n) such that the next value is n + z * (h - n)."""
-    found = [activation for activation in one.activations() if activation.name in NATIVE]
-    for gate in found:
-        for n in found:
-            if gate.key == n.key:
+    for gate in one.activations():
+        for n, new in one.terms():
+            if gate.name not in NATIVE or gate.key == n.key:
                 continue
-            z, new = gate.alone, n.alone
+            z = gate.alone
             if new.plus(z.times(one.itself.plus(new.scaled(-1.0)))).key == one.next.key:
                 yield gate, n
             other = complement(gate)

@@ -11,7 +11,7 @@ import numpy as np
 from rewrites.loops import State
 from rewrites.recurrences.affine import Affine
 from rewrites.recurrences.cell import Cell, Function, source_of
-from rewrites.recurrences.families.candidate import Candidate, Weights
+from rewrites.recurrences.families.candidate import Candidate, Weights, atoms_of, terms_of
 from rewrites.recurrences.gates import NATIVE, complement
 from rewrites.recurrences.polynomial import Activation, Polynomial
 
@@ -35,7 +35,7 @@ def lstm(one: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
     kept = Polynomial(Affine.source(key, one.size))
     for gates in _cell_gates(next_cell, kept):
         functions = {Function.of(gate) for gate in (gates.i, gates.f, o) if gate is not None}
-        if len(functions) != 1:
+        if len(functions) != 1 or gates.g.clip != o.clip:
             continue
         read_i, read_o = _peeping(one, gates.i.of, key, kept), _peeping(one, o.of, key, next_cell)
         read_f = _peeping(one, gates.f.of, key, kept) if gates.f is not None else _nothing(one)
@@ -67,33 +67,32 @@ def _nothing(one: Candidate) -> tuple[Weights, np.ndarray]:
 
 def _output_gate(one: Candidate, next_cell: Polynomial) -> tuple[Activation, Activation] | None:
     """Give (o, t) where the next hidden state is o * t(c')."""
-    if len(one.next.products) != 1 or not one.next.affine.is_zero:
-        return None
-    (product,) = one.next.products.values()
-    if len(product.atoms) != 2 or not product.is_plain:
-        return None
-    for o, outer in (product.atoms, reversed(product.atoms)):
-        if isinstance(o, Activation) and isinstance(outer, Activation) and outer.of.key == next_cell.key:
-            return (o, outer) if {o.name, outer.name} <= NATIVE else None
+    linear = Activation("Affine", 1.0, 0.0, next_cell)
+    for o in one.activations():
+        if o.name not in NATIVE:
+            continue
+        for outer, value in (*one.terms(), (linear, next_cell)):
+            if outer.of.key == next_cell.key and outer.clip is None and o.alone.times(value).key == one.next.key:
+                return o, outer
     return None
 
 
 def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[_Gates]:
     """Give every reading of c' as gates."""
-    atoms: dict[Hashable, Activation] = {}
-    for product in next_cell.products.values():
-        atoms |= {atom.key: atom for atom in product.atoms if isinstance(atom, Activation) and atom.name in NATIVE}
-    found = list(atoms.values())
-    for f in found:
+    atoms = {atom.key: atom for atom in atoms_of(next_cell) if isinstance(atom, Activation) and atom.name in NATIVE}
+    terms = [(g, value) for g, value in terms_of(next_cell) if value.key != kept.key]
+    for f in atoms.values():
         forgotten = f.alone.times(kept)
-        for g in (one for one in found if one.key != f.key):
-            for i in (one for one in found if one.key not in (f.key, g.key)):
-                if forgotten.plus(i.alone.times(g.alone)).key == next_cell.key:
+        for g, new in terms:
+            if g.key == f.key:
+                continue
+            for i in atoms.values():
+                if i.key not in (f.key, g.key) and forgotten.plus(i.alone.times(new)).key == next_cell.key:
                     yield _Gates(i, f, g)
             coupled = complement(f)
-            if coupled is not None and forgotten.plus(g.alone).plus(f.alone.times(g.alone).scaled(-1.0)).key == next_cell.key:
+            if coupled is not None and forgotten.plus(new).plus(f.alone.times(new).scaled(-1.0)).key == next_cell.key:
                 yield _Gates(coupled, None, g)
-            if kept.plus(forgotten.scaled(-1.0)).plus(f.alone.times(g.alone)).key == next_cell.key:
+            if kept.plus(forgotten.scaled(-1.0)).plus(f.alone.times(new)).key == next_cell.key:
                 yield _Gates(f, None, g)
 
 

@@ -1,13 +1,15 @@
 """Activations, also from the operators that spell one otherwise (Max(x, 0) is Relu, Clip(a * x + b, 0, 1) is HardSigmoid)."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
+from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.polynomial import Polynomial
 from rewrites.spelling import clip_bounds
-from rewrites.values import const_scalar
+from rewrites.values import const_scalar, rank_of
 
 __all__ = ["ACTIVATIONS"]
 
@@ -40,23 +42,32 @@ def _with_parameters(name: str) -> _Read:
     return read
 
 
-def _max(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
-    """``Max(x, 0)`` is ``Relu(x)``."""
+def _bounded(low: float, high: float, features: Features) -> Sequence[Meaning]:
+    return [features.mapped(lambda run: Polynomial.activation("Clip", run, low, high))]
+
+
+def _extremum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    """``Max(x, low)`` and ``Min(x, high)`` are halves of a Clip."""
     if len(node.inputs) != 2:
         return None
     for x, bound in (node.inputs, reversed(node.inputs)):
-        features = reading.features(x)
-        if features is not None and const_scalar(bound) == 0:
-            return [features.mapped(lambda run: Polynomial.activation("Relu", run))]
+        features, number = reading.features(x), const_scalar(bound)
+        if features is None or number is None or math.isnan(number) or bound is None or x is None:
+            continue
+        if (rank_of(bound) or 0) <= features.lead + len(features.shape):
+            return (
+                _bounded(float(number), math.inf, features)
+                if node.op_type == "Max"
+                else _bounded(-math.inf, float(number), features)
+            )
     return None
 
 
 def _clip(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
-    """``Clip(x, 0, 1)`` is ``HardSigmoid(x)`` with alpha 1 and beta 0; ``Clip(x, 0)`` is ``Relu(x)``."""
     low, high = (_number(bound) for bound in clip_bounds(node, reading.opset))
-    if low == 0.0 and high is None:
-        return _applied(reading, node, "Relu")
-    return _applied(reading, node, "HardSigmoid", 1.0, 0.0) if (low, high) == (0.0, 1.0) else None
+    features = reading.features(node.inputs[0])
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    return _bounded(low, high, features) if features is not None and low < high else None
 
 
 def _number(bound: object) -> float | None:
@@ -72,5 +83,6 @@ ACTIVATIONS: dict[str, _Read] = {
     **{name: _plain(name) for name in ("Exp", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
     **{name: _with_parameters(name) for name in _DEFAULTS},
     "Clip": _clip,
-    "Max": _max,
+    "Max": _extremum,
+    "Min": _extremum,
 }

@@ -76,11 +76,17 @@ class Written:
         return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def written(kind: str, encoding: str, sigmoid: str = "Sigmoid", change: Callable[[str], str] | None = None) -> Written:
+def written(
+    kind: str,
+    encoding: str,
+    sigmoid: str = "Sigmoid",
+    change: Callable[[str], str] | None = None,
+    sigmoids: dict[str, str] = SIGMOIDS,
+) -> Written:
     """Write a cell of `kind` ("RNN", "GRU", "GRU before", "LSTM", "LSTM peepholes", "LSTM coupled")."""
     recipe = _RECIPES[kind]
     gates = recipe.gates
-    cell = _with_sigmoids(recipe.cell, sigmoid)
+    cell = _with_sigmoids(recipe.cell, sigmoids[sigmoid])
     body, before, scanned, weights, width = _gates(encoding, gates, recipe.split_hidden)
     weights |= {"one": np.float32(1).reshape(1), "half": np.float32(0.5).reshape(1)}
     if "peep" in cell:
@@ -153,7 +159,7 @@ def _with_sigmoids(cell: str, sigmoid: str) -> str:
     for statement in cell.replace("\n", "  ").split("  "):
         if " = S(" in statement:
             y, x = statement.strip().split(" = S(")
-            parts.append(SIGMOIDS[sigmoid].format(y=y, x=x.rstrip(")")))
+            parts.append(sigmoid.format(y=y, x=x.rstrip(")")))
         else:
             parts.append(statement.strip())
     return "  ".join(part for part in parts if part)

@@ -47,7 +47,7 @@ MUTATIONS = {
     "a cell that is clipped": ("t = Tanh (c1)", "cc = Min (c1, one)  t = Tanh (cc)"),
     "a skip connection": ("h1 = Mul (o, t)", "ot = Mul (o, t)  h1 = Add (ot, h)"),
     "a gate that sees the square of the state": ("i = Sigmoid (a_i)", "hh = Mul (h, h)  ah = Add (a_i, hh)  i = Sigmoid (ah)"),
-    "a difference instead of a sum": ("c1 = Add (fc, ig)", "c1 = Sub (fc, ig)"),
+    "a difference of the wrong two": ("c1 = Add (fc, ig)", "c1 = Sub (ig, fc)"),
     "normalised gates": ("g = Tanh (a_g)", "m = ReduceMean <keepdims = 1> (a_g, last_axis)  gm = Sub (a_g, m)  g = Tanh (gm)"),
     "an output of the cell before the step": ("t = Tanh (c1)", "t = Tanh (c)"),
     "units of different activations": (
@@ -65,6 +65,80 @@ def test_a_near_miss_does_not_fuse(mutation):
     cell.weights["last_axis"] = np.array([1])
     nodes = fused(cell)
     assert [node.op_type for node in nodes if node.op_type != "RNN"] == ["Scan"]
+
+
+VARIATIONS = {
+    "the new value taken away": ("c1 = Add (fc, ig)", "c1 = Sub (fc, ig)", {}),
+    "a wider tanh": ("g = Tanh (a_g)", "g0 = Tanh (a_g)  g = Mul (g0, two)", {"activations": [b"Sigmoid", b"ScaledTanh", b"Tanh"]}),
+    "no output activation": ("t = Tanh (c1)", "t = Identity (c1)", {"activations": [b"Sigmoid", b"Tanh", b"Affine"]}),
+    "a new value without activation": ("g = Tanh (a_g)", "g = Identity (a_g)", {"activations": [b"Sigmoid", b"Affine", b"Tanh"]}),
+    "relu": ("g = Tanh (a_g)", "g = Max (a_g, zero)", {"activations": [b"Sigmoid", b"Relu", b"Tanh"]}),
+    "gates clipped": (
+        "i = Sigmoid (a_i)  f = Sigmoid (a_f)  g = Tanh (a_g)  o = Sigmoid (a_o)",
+        """ci = Clip (a_i, minus_two, two)  i = Sigmoid (ci)  cf0 = Max (a_f, minus_two)  cf = Min (two, cf0)  f = Sigmoid (cf)
+        cg = Clip (a_g, minus_two, two)  g = Tanh (cg)  co = Clip (a_o, minus_two, two)  o = Sigmoid (co)""",
+        {"clip": 2.0},
+    ),
+}
+
+
+@pytest.mark.parametrize("variation", VARIATIONS)
+def test_what_the_operator_says_otherwise_fuses(variation):
+    old, new, expected = VARIATIONS[variation]
+    cell = written("LSTM", "one product for all gates", change=lambda text: text.replace(old, new))
+    assert new in cell.body
+    cell.weights.update({"two": np.float32(2), "minus_two": np.float32(-2), "zero": np.float32(0)})
+    cell.weights["W"] *= 4
+    (node,) = fused(cell)
+    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    assert node.op_type == "LSTM"
+    assert {key: attributes.get(key) for key in ("activations", "clip")} == {"activations": None, "clip": None} | expected
+
+
+HARD_SIGMOIDS = {
+    "HardSigmoid": "{y} = HardSigmoid <alpha = 0.25> ({x})",
+    "Clip of the sum": "{y}_s = Add ({x}, three)  {y}_c = Clip ({y}_s, zero, six)  {y} = Mul ({y}_c, sixth)",
+    "Clip before the sum": "{y}_c = Clip ({x}, minus_three, three)  {y}_s = Add ({y}_c, three)  {y} = Div ({y}_s, six)",
+    "Relu and Min": "{y}_s = Add ({x}, three)  {y}_r = Relu ({y}_s)  {y}_c = Min ({y}_r, six)  {y} = Mul ({y}_c, sixth)",
+}
+
+
+@pytest.mark.parametrize("spelling", HARD_SIGMOIDS)
+@pytest.mark.parametrize("kind", ["GRU keeping the rest", "LSTM", "LSTM coupled"])
+def test_a_hard_sigmoid_is_read_from_its_parts(spelling, kind):
+    numbers = {"three": 3, "minus_three": -3, "six": 6, "zero": 0, "sixth": 1 / 6}
+    cell = written(kind, "split by Slice", spelling, sigmoids=HARD_SIGMOIDS)
+    cell.weights.update({name: np.float32(number) for name, number in numbers.items()})
+    cell.weights["W"] *= 4
+    (node,) = fused(cell)
+    assert node.op_type == kind.split(" ")[0]
+
+
+@pytest.mark.parametrize(
+    ("cell_text", "activations"),
+    [
+        ("h1 = Identity (a_i)", [b"Affine"]),
+        ("t = Tanh (a_i)  h1 = Mul (t, two)", [b"ScaledTanh"]),
+        ("h1 = Clip (a_i, zero, two)", [b"Relu"]),
+        ("h1 = LeakyRelu <alpha = 0.2> (a_i)", [b"LeakyRelu"]),
+        ("h1 = Elu (a_i)", [b"Elu"]),
+        ("h1 = Softsign (a_i)", [b"Softsign"]),
+        ("h1 = ThresholdedRelu <alpha = 0.3> (a_i)", [b"ThresholdedRelu"]),
+    ],
+)
+def test_an_elman_cell_has_any_activation(cell_text, activations):
+    cell = written("RNN", "split by Slice", change=lambda text: text.replace("h1 = Tanh (a_i)", cell_text))
+    cell.weights.update({"two": np.float32(2), "zero": np.float32(0)})
+    (node,) = fused(cell)
+    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    assert (node.op_type, attributes["activations"]) == ("RNN", activations)
+
+
+def test_what_each_unit_does_by_itself_becomes_no_matrix():
+    cell = written("RNN", "split by Slice", change=lambda text: text.replace("h1 = Tanh (a_i)", "h1 = Identity (a_i)"))
+    cell.weights["R"] = np.diag(np.diag(cell.weights["R"]))
+    (node,) = fused(cell)
+    assert node.op_type == "Scan"
 
 
 def test_what_else_the_body_computes_leaves_it():
