@@ -1,7 +1,7 @@
 """What a recurrent operator computes, as arrays: recognised by the families, then probed, then written as a native node."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,6 +57,14 @@ class Cell:
     def size(self) -> int:
         """The number of hidden features."""
         return int(self.r.shape[1])
+
+    def without_idle_inputs(self) -> "Cell":
+        """Give the cell without the inputs that it multiplies by nothing."""
+        ends = np.cumsum([width for _, width in self.sources]).tolist()
+        columns = {source: self.w[:, end - source[1] : end] for source, end in zip(self.sources, ends, strict=True)}
+        used = tuple(source for source in self.sources if columns[source].any())
+        w = np.concatenate([columns[source] for source in used], axis=1) if used else np.zeros((len(self.w), 0))
+        return replace(self, sources=used, w=w)
 
     @property
     def clip(self) -> float | None:

@@ -82,10 +82,15 @@ def _slice_of(start: int, end: int, step: int, length: int) -> slice:
     return slice(begin, None if step < 0 and stop < 0 else stop, step)
 
 
+def _cast(array: np.ndarray, to: ir.DataType) -> np.ndarray | None:
+    plain = to.is_floating_point() and to.itemsize >= 2 and to != ir.DataType.BFLOAT16
+    return array.astype(to.numpy()) if plain and array.dtype.kind == "f" else None
+
+
 _Compute = Callable[[Constants, ir.Node, list[np.ndarray], ir.Value], np.ndarray | None]
 _OPERATORS: dict[str, _Compute] = {
     "Add": lambda _c, _n, x, _v: x[0] + x[1],
-    "Cast": lambda _c, node, x, _v: x[0] if node.attributes.get_int("to", 0) == int(ir.DataType.from_numpy(x[0].dtype)) else None,
+    "Cast": lambda _c, node, x, _v: _cast(x[0], ir.DataType(node.attributes.get_int("to", 0))),
     "Concat": lambda _c, node, x, _v: np.concatenate(x, axis=axis_of(node, 0, x[0].ndim)),
     "Expand": lambda _c, _n, x, _v: x[0] * np.ones([int(size) for size in x[1]], x[0].dtype) if x[0].dtype.kind == "f" else None,
     "Gather": lambda _c, node, x, _v: np.take(x[0], x[1], axis=axis_of(node, 0, x[0].ndim)),

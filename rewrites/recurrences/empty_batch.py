@@ -13,22 +13,25 @@ import onnx_ir as ir
 from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.native import NativeResults, write_native
-from rewrites.spelling import concat, shape_of, squeeze
+from rewrites.spelling import concat, shape_of, slice_axis, squeeze
 
 __all__ = ["write_guarded"]
 
 
-def write_guarded(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool) -> NativeResults:
-    """Write ``cell`` as ``write_native`` does, for states of two axes and a number of rows that may be 0."""
+def write_guarded(
+    b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, lead: Sequence[int | str | None], lengths: ir.Value | None = None
+) -> NativeResults:
+    """Write ``cell`` as ``write_native`` does, where some of ``lead`` may be 0."""
     kind = cell.hidden.inner.dtype
     assert kind is not None
-    steps, rows = shape_of(b, inputs[0], 0), shape_of(b, inputs[0], 1)
-    some = squeeze(b, b.op("Less", b.const([0]), rows), [0])
+    free = next(axis for axis, dim in enumerate(lead) if not isinstance(dim, int))
+    some = squeeze(b, b.op("Less", b.const([0]), shape_of(b, inputs[0], 1 + free)), [0])
     states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
     then_part, else_part = b.another(), b.another()
-    native = write_native(then_part, cell, inputs, reverse, 2)
+    native = write_native(then_part, cell, inputs, reverse, lead, lengths)
     found = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
-    shape = concat(else_part, [steps, rows, b.const([cell.size])], 0)
+    sizes = slice_axis(else_part, else_part.op("Shape", inputs[0]), 0, 0, -1)
+    shape = concat(else_part, [sizes, b.const([cell.size])], 0)
     zero = ir.tensor(np.zeros(1, kind.numpy()))
     nothing = [else_part.op("ConstantOfShape", shape, value=zero), *(else_part.op("Identity", state.initial) for state in states)]
     branches = [_branch(b, then_part, "then_branch", found), _branch(b, else_part, "else_branch", nothing)]

@@ -5,7 +5,8 @@ which a matrix is applied. A scanned tensor that is an affine map of another one
 is read through to that. Only values of floating point type are read as features.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,9 +20,17 @@ from rewrites.recurrences.features import Features
 from rewrites.recurrences.polynomial import Polynomial, TooComplex
 from rewrites.values import rank_of, shape_dims
 
-__all__ = ["Interpretation", "Meaning", "Scanned"]
+__all__ = ["Flipped", "Interpretation", "Meaning", "Scanned"]
 
-Meaning = Features | np.ndarray | None
+
+@dataclass(frozen=True)
+class Flipped:
+    """Rows of features that stand transposed: features along axis 0."""
+
+    features: Features
+
+
+Meaning = Features | Flipped | np.ndarray | None
 
 _DEEPEST = 8
 _WIDEST = 2048
@@ -69,6 +78,12 @@ class Interpretation:
         """The version of the standard operator set."""
         return self.constants.opset
 
+    @property
+    def kind(self) -> ir.DataType | None:
+        """The element type of all states that are of floating point, where it is one."""
+        kinds = {state.inner.dtype for state in self.loop.states if state.inner.dtype and state.inner.dtype.is_floating_point()}
+        return kinds.pop() if len(kinds) == 1 else None
+
     def meaning(self, value: ir.Value | None) -> Meaning:
         """Give what ``value``, of the body or captured, means."""
         if value is None:
@@ -90,14 +105,26 @@ class Interpretation:
         return Affine.source(key, polynomial.width)
 
     def _read(self, node: ir.Node, known: dict[ir.Value, Meaning]) -> None:
-        from rewrites.recurrences.operators import OPERATORS
+        from rewrites.recurrences.operators import OPERATORS, read_flipped
 
         read = OPERATORS.get(node.op_type) if node.domain == "" else None
         try:
-            meanings = None if read is None else read(self, node)
+            meanings = None if read is None else read(self, node) or read_flipped(self, node)
         except TooComplex:
             meanings = None
         known.update(zip(node.outputs, meanings or [None] * len(node.outputs), strict=True))
+
+    @contextmanager
+    def believing(self, meanings: Mapping[ir.Value, Meaning]) -> Iterator[None]:
+        """Take other meanings for some values for a while."""
+        before = {value: self._known[value] for value in meanings if value in self._known}
+        self._known.update(meanings)
+        try:
+            yield
+        finally:
+            for value in meanings:
+                del self._known[value]
+            self._known.update(before)
 
     @property
     def inputs(self) -> list[tuple[Hashable, Scanned]]:

@@ -4,6 +4,8 @@ Parameters of activations are compact lists, one entry for each activation that 
 ``layout`` is never written, since onnxruntime refuses it.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell, Function
-from rewrites.spelling import concat, squeeze, unsqueeze
+from rewrites.spelling import concat, reshape, squeeze, unsqueeze
 
 __all__ = ["NativeResults", "write_native"]
 
@@ -33,8 +35,13 @@ class NativeResults:
     cell: ir.Value | None
 
 
-def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, rank: int) -> NativeResults:
-    """Write ``cell`` for ``inputs``, each [steps, ..., width]; results are in their order. States have ``rank`` axes, 1 or 2."""
+def write_native(
+    b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, lead: Sequence[int | str | None], lengths: ir.Value | None = None
+) -> NativeResults:
+    """Write ``cell`` for ``inputs``, each [steps, *lead, width], or none; results are in their order. States are [*lead, hidden].
+
+    ``lengths``: the steps of each row as int32 of shape [rows]. Of more than one in ``lead``, at most one may be no number.
+    """
     kind = cell.hidden.inner.dtype
     assert kind is not None
 
@@ -42,13 +49,13 @@ def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, 
         return b.const(np.ascontiguousarray(array[None]).astype(kind.numpy()))
 
     def state(value: ir.Value) -> ir.Value:
-        return unsqueeze(b, value, [0] if rank == 2 else [0, 1])
+        return unsqueeze(b, _rows(b, value, lead, 0, cell.size), [0])
 
-    x = concat(b, inputs, 2 if rank == 2 else 1)
-    x = x if rank == 2 else unsqueeze(b, x, [1])
+    x = concat(b, [_as_kind(b, each, kind) for each in inputs], len(lead) + 1)
     bias = np.concatenate([cell.wb, cell.rb])
-    operands: list[ir.Value | None] = [x, weights(cell.w), weights(cell.r)]
-    operands += [weights(bias) if bias.any() else None, None, state(cell.hidden.initial)]
+    width = sum(width for _, width in cell.sources)
+    operands: list[ir.Value | None] = [_rows(b, x, lead, 1, width), weights(cell.w), weights(cell.r)]
+    operands += [weights(bias) if bias.any() else None, lengths, state(cell.hidden.initial)]
     if cell.cell is not None:
         operands.append(state(cell.cell.initial))
         operands.append(None if cell.peepholes is None else weights(cell.peepholes))
@@ -69,6 +76,28 @@ def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, 
         linear_before_reset=1 if cell.linear_before_reset else None,
         input_forget=1 if cell.input_forget else None,
     )
-    finals = [squeeze(b, value, [0] if rank == 2 else [0, 1]) for value in made[1:]]
-    sequence = squeeze(b, made[0], [1] if rank == 2 else [1, 2])
+    finals = [_unrows(b, squeeze(b, value, [0]), lead, 0, cell.size) for value in made[1:]]
+    sequence = _unrows(b, squeeze(b, made[0], [1]), lead, 1, cell.size)
     return NativeResults(sequence, finals[0], finals[1] if cell.cell is not None else None)
+
+
+def _as_kind(b: Builder, value: ir.Value, kind: ir.DataType) -> ir.Value:
+    return value if value.dtype == kind else b.op("Cast", value, to=int(kind))
+
+
+def _rows(b: Builder, value: ir.Value, lead: Sequence[int | str | None], before: int, width: int) -> ir.Value:
+    """Make one axis of the axes ``lead``, of which ``before`` others come first."""
+    if len(lead) == 0:
+        return unsqueeze(b, value, [before])
+    return value if len(lead) == 1 else reshape(b, value, [*[0] * before, _count(lead), width])
+
+
+def _unrows(b: Builder, value: ir.Value, lead: Sequence[int | str | None], before: int, width: int) -> ir.Value:
+    if len(lead) == 0:
+        return squeeze(b, value, [before])
+    sizes = [dim if isinstance(dim, int) else -1 for dim in lead]
+    return value if len(lead) == 1 else reshape(b, value, [*[0] * before, *sizes, width])
+
+
+def _count(lead: Sequence[int | str | None]) -> int:
+    return math.prod(dim for dim in lead if isinstance(dim, int)) if all(isinstance(dim, int) for dim in lead) else -1

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.loops import ScanView, captured_values
+from rewrites.dependence import reads
 from rewrites.recurrences.cell import Cell, Function, source_of
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.values import const_array, shape_dims
@@ -19,6 +19,7 @@ __all__ = ["probe", "step"]
 
 _ROWS = 3
 _TOLERANCE = 2e-3
+_TOLERANCES = {ir.DataType.FLOAT16: 2e-2}
 
 _FUNCTIONS: Mapping[str, Callable[[np.ndarray, Function], np.ndarray]] = {
     "Affine": lambda x, f: f.alpha * x + f.beta,
@@ -64,41 +65,73 @@ def step(cell: Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> tupl
     return apply(0, wx[1] + rh[1] + p[size : 2 * size] * after) * apply(2, after), after
 
 
-def probe(cell: Cell, reading: Interpretation, ctx: Context) -> bool | None:
-    """Whether ``cell`` and the body agree; None where the body cannot be run by itself."""
+def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: ir.Value | None = None) -> bool | None:
+    """Whether ``cell`` and the body agree; None where the body cannot be run by itself.
+
+    ``mask``: a condition of the body on which rows take the step, the others keeping their states.
+    """
+    states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
+    wanted = [state.next for state in states]
+    nodes = _behind(reading.loop.body, wanted, mask)
+    fed = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
     sources: dict[Hashable, np.ndarray] = {}
-    feeds = _random_feeds(reading, sources)
+    feeds = _random_feeds(reading, sources, fed, mask)
     if feeds is None or not all(key in sources for key, _ in cell.sources):
         return None
-    states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
-    model = _model_of(reading.loop, feeds, [state.next for state in states], ctx)
+    model = _model_of(nodes, feeds, wanted, ctx)
     results = None if model is None else ctx.evaluate(model)
     if results is None:
         return None
     h, *rest = (feeds[state.inner].astype(np.float64).reshape(-1, cell.size) for state in states)
     x = np.concatenate([sources[key] for key, _ in cell.sources], axis=1) if cell.sources else np.zeros((len(h), 0))
     found = step(cell, x, h, rest[0] if rest else None)
-    pairs = zip(results, found, strict=False)
-    return all(
-        other is not None and np.allclose(one.reshape(other.shape), other, rtol=_TOLERANCE, atol=_TOLERANCE) for one, other in pairs
-    )
+    assert cell.hidden.inner.dtype is not None
+    tolerance = _TOLERANCES.get(cell.hidden.inner.dtype, _TOLERANCE)
+    for result, new, old in zip(results, found, (h, *rest), strict=False):
+        expected = new if mask is None or new is None else _masked(feeds[mask], new, old)
+        if expected is None or result.size != expected.size:
+            return None
+        if not np.allclose(result.reshape(expected.shape), expected, rtol=tolerance, atol=tolerance):
+            return False
+    return True
 
 
-def _random_feeds(reading: Interpretation, sources: dict[Hashable, np.ndarray]) -> dict[ir.Value, np.ndarray] | None:
-    """Give something for each body input; ``sources`` takes the rows of the scanned sources behind it."""
+def _masked(mask: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray | None:
+    """Give ``new`` in the rows that ``mask`` has, else ``old``; None where it does not have one number for each row."""
+    return np.where(mask.reshape(-1, 1), new, old) if mask.size in (1, len(new)) else None
+
+
+def _behind(body: ir.Graph, wanted: list[ir.Value], mask: ir.Value | None) -> list[ir.Node]:
+    """Give the nodes of ``body`` that ``wanted`` needs, in order; what is behind ``mask`` is not."""
+    needed, nodes = set(wanted), list[ir.Node]()
+    for node in reversed(list(body)):
+        if any(value in needed and value is not mask for value in node.outputs):
+            nodes.append(node)
+            needed.update(reads(node))
+    return nodes[::-1]
+
+
+def _random_feeds(
+    reading: Interpretation, sources: dict[Hashable, np.ndarray], fed: set[ir.Value], mask: ir.Value | None
+) -> dict[ir.Value, np.ndarray] | None:
+    """Give something for each body input in ``fed``; ``sources`` takes the rows of the scanned sources behind it."""
     rng = np.random.default_rng(7)
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
 
     def size(dim: int | str | None) -> int:
         return dim if isinstance(dim, int) else _ROWS if dim is None else symbols.setdefault(dim, _ROWS)
 
-    for state in loop.states:
+    if mask is not None:
+        if mask.shape is None:
+            return None
+        feeds[mask] = rng.random([size(dim) for dim in shape_dims(mask.shape)]) < 0.5
+    for state in (state for state in loop.states if state.inner in fed):
         features = reading.features(state.inner)
         if features is None or state.inner.dtype is None:
             return None
         lead = [size(dim) for dim in reading.dims[source_of(state)]]
         feeds[state.inner] = rng.standard_normal([*lead, *features.shape]).astype(state.inner.dtype.numpy())
-    for scan in loop.scan_inputs:
+    for scan in (scan for scan in loop.scan_inputs if scan.inner in fed and scan.inner is not mask):
         features, kind = reading.features(scan.inner), scan.inner.dtype
         polynomial = None if features is None else features.whole()
         if features is None or polynomial is None or kind is None or scan.inner.shape is None:
@@ -116,19 +149,18 @@ def _random_feeds(reading: Interpretation, sources: dict[Hashable, np.ndarray]) 
 
 
 def _model_of(
-    loop: ScanView, feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
+    nodes: list[ir.Node], feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
 ) -> onnx.ModelProto | None:
-    """Make a model without inputs that runs the body once."""
+    """Make a model without inputs that runs ``nodes`` once."""
     graph = onnx.GraphProto(name="probe")
     for value, array in feeds.items():
         graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
-    for value in captured_values(loop.body):
-        outside = _outside(value, graph, 0)
-        if not outside:
+    made = {value for node in nodes for value in node.outputs}
+    for value in dict.fromkeys(value for node in nodes for value in reads(node)):
+        if value not in feeds and value not in made and not _outside(value, graph, 0):
             return None
-    graph.node.extend(ir.serde.serialize_node(node) for node in loop.body)
-    produced = {name for node in graph.node for name in node.output} | {tensor.name for tensor in graph.initializer}
-    if not all(value.name in produced for value in results):
+    graph.node.extend(ir.serde.serialize_node(node) for node in nodes)
+    if not all(value in made or value in feeds for value in results):
         return None
     graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in results)
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]

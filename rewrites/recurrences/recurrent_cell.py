@@ -10,6 +10,7 @@ for other rules to take apart. Never touches a loop that needs the cell state of
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
@@ -25,6 +26,7 @@ from rewrites.recurrences.empty_batch import write_guarded
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.native import write_native
+from rewrites.recurrences.no_input import with_input
 from rewrites.recurrences.probe import probe
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
@@ -36,7 +38,7 @@ NAME = "recurrent-cell"
 
 _NATIVE_SINCE = 7
 _FLIPS_SINCE = 10
-_PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
+_PRODUCTS = frozenset({"Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -73,10 +75,12 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
     stacks = Stacks(loop, ctx.builder())
     inputs = [stacks.ordered(reading.scanned[key].outer, reading.scanned[key].reverse) for key, _ in cell.sources]
     lead = reading.dims[source_of(cell.hidden)]
+    if not inputs:
+        cell, inputs = with_input(stacks, cell)
     if cell.op_type != "RNN" and not ctx.options.native_always and any(not isinstance(dim, int) for dim in lead):
-        native = write_guarded(stacks.build, cell, inputs, stacks.backwards)
+        native = write_guarded(stacks.build, cell, inputs, stacks.backwards, lead)
     else:
-        native = write_native(stacks.build, cell, inputs, stacks.backwards, 1 + len(lead))
+        native = write_native(stacks.build, cell, inputs, stacks.backwards, lead)
     after = _after(cell)
     stacks.place(after, native.sequence)
     stacks.place(cell.hidden.next, native.sequence)
@@ -126,14 +130,23 @@ def _after(cell: Cell) -> ir.Value:
 
 def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
     states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
-    if any(state.inner.dtype != ir.DataType.FLOAT for state in states):
-        return NotApplicable("CELL-TYPE", f"onnxruntime runs {cell.op_type} on float32 only, and '{states[0].inner.name}' is none")
+    kinds = {state.inner.dtype for state in states}
+    if kinds not in ({ir.DataType.FLOAT}, {ir.DataType.FLOAT16}):
+        detail = f"onnxruntime runs {cell.op_type} on float32 and float16 only, and '{states[0].inner.name}' is neither"
+        return NotApplicable("CELL-TYPE", detail)
+    if kinds == {ir.DataType.FLOAT16} and not all(_fits_float16(array) for array in (cell.w, cell.r)):
+        return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{states[0].inner.name}' are no float16 numbers")
     lead = reading.dims[source_of(cell.hidden)]
     dims = [reading.dims[key] for key in (*map(source_of, states), *(key for key, _ in cell.sources))]
-    if len(lead) > 1 or not cell.sources or None in lead or 0 in lead or any(each != lead for each in dims):
+    unknown = sum(not isinstance(dim, int) for dim in lead)
+    if (unknown > 1 and len(lead) > 1) or None in lead or 0 in lead or any(each != lead for each in dims):
         detail = f"the {cell.op_type} of '{states[0].inner.name}' has inputs or states that are not rows of one batch"
         return NotApplicable("CELL-ROWS", detail)
     return None
+
+
+def _fits_float16(array: np.ndarray) -> bool:
+    return bool((array.astype(np.float16) == array).all())
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,7 @@ def find_cells(reading: Interpretation) -> Iterator[Cell]:
     for state, polynomial in nexts.items():
         one = Candidate(reading, state, polynomial, inputs)
         try:
-            yield from filter(None, (elman(one), gru(one)))
-            for other, next_cell in nexts.items():
-                cell = None if other is state else lstm(one, other, next_cell)
-                if cell is not None:
-                    yield cell
+            found = [elman(one), gru(one), *(lstm(one, other, after) for other, after in nexts.items() if other is not state)]
         except TooComplex:
             continue
+        yield from (cell.without_idle_inputs() for cell in found if cell is not None)

@@ -8,10 +8,12 @@ from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.activations import ACTIVATIONS
 from rewrites.recurrences.operators.arithmetic import ARITHMETIC
 from rewrites.recurrences.operators.einsum import EINSUM
+from rewrites.recurrences.operators.flipped import read_flipped
 from rewrites.recurrences.operators.movement import MOVEMENT
 from rewrites.recurrences.operators.products import PRODUCTS
+from rewrites.recurrences.operators.single_steps import SINGLE_STEPS
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "read_flipped"]
 
 OPERATORS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {
     **ACTIVATIONS,
@@ -19,4 +21,5 @@ OPERATORS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | Non
     **EINSUM,
     **MOVEMENT,
     **PRODUCTS,
+    **SINGLE_STEPS,
 }

@@ -22,9 +22,12 @@ def _identity(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | Non
 
 
 def _cast(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
-    source = node.inputs[0]
-    same = source is not None and source.dtype is not None and node.attributes.get_int("to", 0) == int(source.dtype)
-    return _identity(reading, node) if same else None
+    """Keep what loses nothing, or no more than the states, which are rounded in each step, do."""
+    source, to = node.inputs[0], ir.DataType(node.attributes.get_int("to", 0))
+    if source is None or source.dtype is None or not source.dtype.is_floating_point() or not to.is_floating_point():
+        return None
+    kept = to == source.dtype or (to.itemsize > source.dtype.itemsize and source.dtype != ir.DataType.BFLOAT16)
+    return _identity(reading, node) if kept or to == reading.kind else None
 
 
 def _axis(features: Features, axis: int) -> int | None:

@@ -10,19 +10,22 @@ from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
 
-__all__ = ["PRODUCTS"]
+__all__ = ["PRODUCTS", "apply_matrix"]
 
 
 def _matmul(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     left, right = (reading.meaning(value) for value in node.inputs)
     if isinstance(left, Features) and isinstance(right, np.ndarray):
-        return _applied(reading, left, right)
+        return apply_matrix(reading, left, right)
     if isinstance(left, np.ndarray) and isinstance(right, Features) and left.ndim == 2 and right.lead == 0:
-        return _applied(reading, right, left.T)
+        return apply_matrix(reading, right, left.T)
     return None
 
 
-def _applied(reading: Interpretation, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None) -> Sequence[Meaning] | None:
+def apply_matrix(
+    reading: Interpretation, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None
+) -> Sequence[Meaning] | None:
+    """Give ``x @ matrix``, or None where ``matrix`` is no matrix for the features of ``x``."""
     if matrix.dtype.kind != "f" or len(x.shape) != 1 or matrix.ndim < 2 or any(size != 1 for size in matrix.shape[:-2]):
         return None
     if matrix.shape[-2] != x.width or matrix.ndim - 1 > max(x.lead, 1) + 1 or (matrix.ndim > 2 and matrix.ndim - 2 > x.lead - 1):
@@ -42,8 +45,8 @@ def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     matrix = matrix * node.attributes.get_float("alpha", 1.0)
     added, beta = node.inputs[2] if len(node.inputs) > 2 else None, node.attributes.get_float("beta", 1.0)
     if added is None or beta == 0:
-        return _applied(reading, x, matrix)
-    result = _applied(reading, x, matrix)
+        return apply_matrix(reading, x, matrix)
+    result = apply_matrix(reading, x, matrix)
     extra = reading.meaning(added)
     if result is None or not isinstance(result[0], Features):
         return None

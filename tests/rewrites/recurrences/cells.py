@@ -3,6 +3,7 @@
 A cell is written with `{x}` for the input of a step, `{h}` and `{c}` for its states; an encoding says how its gates come about.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -32,6 +33,8 @@ ENCODINGS = (
     "split by Reshape",
     "Einsum",
     "rows of one",
+    "weights on the left",
+    "weights on the left of transposed rows",
 )
 
 
@@ -211,6 +214,15 @@ def _gates(encoding: str, gates: tuple[str, ...], split_hidden: bool) -> tuple[s
         parts = " ".join(f"{letter}_{g} = Gather <axis = 1> ({letter}_cut, at{i})" for i, g in enumerate(order))
         return f"{letter}_cut = Reshape ({value}, cut) {parts}"
 
+    def by_rows(value: str, letter: str) -> str:
+        parts = ", ".join(f"{letter}_{g}" for g in order)
+        return f"{parts} = Split <axis = 0, num_outputs = {count}> ({value})" if count > 1 else f"{parts} = Identity ({value})"
+
+    def turned() -> str:
+        """Turn the gates of columns, which so far are called `a_<gate>` and `b_<gate>`, to rows."""
+        names = [f"a_{gate}" for gate in order] + ([f"b_{last}"] if split_hidden else [])
+        return " ".join(f"{name} = Transpose ({name}_c)" for name in names)
+
     width, before, scanned = INPUT, "", "xs"
     text = "xw0 = MatMul (x, W)  xw = Add (xw0, B)  hr = MatMul (h, R)  "
     split = {"split by Slice": by_slice, "split by Gather": by_gather, "split by Reshape": by_reshape}.get(encoding, by_split)
@@ -240,6 +252,18 @@ def _gates(encoding: str, gates: tuple[str, ...], split_hidden: bool) -> tuple[s
     elif encoding == "biases on both sides":
         wide["C"] = (rng.standard_normal(count * HIDDEN) / 2).astype(np.float32)
         text = "xw0 = MatMul (x, W)  xw = Add (xw0, B)  hr0 = MatMul (h, R)  hr = Add (hr0, C)  "
+    elif encoding == "weights on the left":
+        wide["Bcol"] = wide.pop("B")[:, None]
+        text = """xt = Transpose (x)  WT = Transpose <perm = [1, 0]> (W)  xw0 = MatMul (WT, xt)  xw = Add (xw0, Bcol)
+        ht = Transpose (h)  RT = Transpose (R)  hr = MatMul (RT, ht)  """
+        columns = halves("xw", "hr", by_rows)
+        for name in ("a_", "b_"):
+            columns = re.sub(rf"\b({name}\w+)", r"\1_c", columns)
+        return f"{text} {columns} {turned()}", before, scanned, wide, width
+    elif encoding == "weights on the left of transposed rows":
+        wide["Bcol"] = wide.pop("B")[:, None]
+        text = "xwt = Gemm <transA = 1, transB = 1> (W, x, Bcol)  hrt = Gemm <transA = 1, transB = 1> (R, h)  "
+        text += "xw = Transpose (xwt)  hr = Transpose (hrt)  "
     elif encoding == "Einsum":
         text = 'xw0 = Einsum <equation = "bi,io->bo"> (x, W)  xw = Add (xw0, B)  hr = Einsum <equation = "io,bi->bo"> (R, h)  '
     return text + halves("xw", "hr", split), before, scanned, wide, width
