@@ -1,6 +1,6 @@
 """What a node reads, which values of a body change from step to step, and which nodes may be run elsewhere or only once."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
@@ -8,7 +8,7 @@ from rewrites.loops.captures import captured_values
 from rewrites.moving import node_graphs
 from rewrites.values import const_scalar
 
-__all__ = ["cannot_fail", "is_deterministic", "reads", "varying_values"]
+__all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "reads", "varying_values"]
 
 _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
 
@@ -38,6 +38,17 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
         if any(value in varying for value in reads(node)):
             varying.update(node.outputs)
     return varying
+
+
+def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], given: Collection[ir.Value] = ()) -> list[ir.Node]:
+    """Give the nodes of ``body`` that ``wanted`` needs beside the values ``given``, in their order."""
+    needed = {value for value in wanted if value not in given}
+    nodes = list[ir.Node]()
+    for node in reversed(body):
+        if any(value in needed for value in node.outputs):
+            nodes.append(node)
+            needed.update(value for value in reads(node) if value not in given)
+    return nodes[::-1]
 
 
 def is_deterministic(node: ir.Node) -> bool:

@@ -54,6 +54,11 @@ class Cell:
     input_forget: bool = False
 
     @property
+    def states(self) -> tuple[State, ...]:
+        """The states it is made of, the hidden one first."""
+        return (self.hidden,) if self.cell is None else (self.hidden, self.cell)
+
+    @property
     def size(self) -> int:
         """The number of hidden features."""
         return int(self.r.shape[1])

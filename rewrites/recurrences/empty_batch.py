@@ -5,35 +5,37 @@
 The loop that the node stands for runs on such a batch, so where the number of rows is free the node must not see it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell
-from rewrites.recurrences.native import NativeResults, write_native
+from rewrites.recurrences.native import NativeResults
 from rewrites.spelling import concat, shape_of, slice_axis, squeeze
 
 __all__ = ["write_guarded"]
 
 
 def write_guarded(
-    b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, lead: Sequence[int | str | None], lengths: ir.Value | None = None
+    b: Builder, cell: Cell, some_input: ir.Value, lead: Sequence[int | str | None], write: Callable[[Builder], NativeResults]
 ) -> NativeResults:
-    """Write ``cell`` as ``write_native`` does, where some of ``lead`` may be 0."""
+    """Give what ``write`` writes, guarded where one of ``lead`` may be 0; ``some_input`` is [steps, *lead, width]."""
     kind = cell.hidden.inner.dtype
     assert kind is not None
     free = next(axis for axis, dim in enumerate(lead) if not isinstance(dim, int))
-    some = squeeze(b, b.op("Less", b.const([0]), shape_of(b, inputs[0], 1 + free)), [0])
-    states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
+    some = squeeze(b, b.op("Less", b.const([0]), shape_of(b, some_input, 1 + free)), [0])
     then_part, else_part = b.another(), b.another()
-    native = write_native(then_part, cell, inputs, reverse, lead, lengths)
+    native = write(then_part)
     found = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
-    sizes = slice_axis(else_part, else_part.op("Shape", inputs[0]), 0, 0, -1)
+    sizes = slice_axis(else_part, else_part.op("Shape", some_input), 0, 0, -1)
     shape = concat(else_part, [sizes, b.const([cell.size])], 0)
     zero = ir.tensor(np.zeros(1, kind.numpy()))
-    nothing = [else_part.op("ConstantOfShape", shape, value=zero), *(else_part.op("Identity", state.initial) for state in states)]
+    nothing = [
+        else_part.op("ConstantOfShape", shape, value=zero),
+        *(else_part.op("Identity", state.initial) for state in cell.states),
+    ]
     branches = [_branch(b, then_part, "then_branch", found), _branch(b, else_part, "else_branch", nothing)]
     made = b.node("If", [some], len(found), branches, hint=cell.hidden.next.name)
     for value, inside in zip(made, found, strict=True):

@@ -51,7 +51,7 @@ class Interpretation:
     """What the values of one Scan's body mean.
 
     ``scanned``: the scanned sources; ``derived``: the products behind sources of that kind.
-    ``dims``: the leading axes of each source in one step.
+    ``dims``: the leading axes of each source in one step. ``decided``: conditions assumed to be true or false, and what follows.
     """
 
     loop: ScanView
@@ -59,19 +59,29 @@ class Interpretation:
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
     derived: dict[Hashable, Polynomial] = field(default_factory=dict)
     dims: dict[Hashable, tuple[int | str | None, ...]] = field(default_factory=dict)
+    decided: set[ir.Value] = field(default_factory=set)
     _known: dict[ir.Value, Meaning] = field(default_factory=dict)
 
     @classmethod
-    def of_body(cls, loop: ScanView, opset: int) -> "Interpretation":
-        """Read the whole body of ``loop``, whose scanned axes are 0."""
+    def of_body(cls, loop: ScanView, opset: int, assumed: Mapping[ir.Value, bool] | None = None) -> "Interpretation":
+        """Read the whole body of ``loop``, whose scanned axes are 0; ``assumed`` are conditions taken to be true or false."""
         found = cls(loop, Constants(opset))
         for state in loop.states:
             found._known[state.inner] = found._state(state)
         for scan in loop.scan_inputs:
             found._known[scan.inner] = found._slices(scan)
+        for value, outcome in (assumed or {}).items():
+            found._assume(value, outcome)
         for node in loop.body:
             found._read(node, found._known)
+            for value in node.outputs:
+                if assumed and value in assumed:
+                    found._assume(value, assumed[value])
         return found
+
+    def _assume(self, value: ir.Value, outcome: bool) -> None:
+        self._known[value] = np.full((1,) * (rank_of(value) or 0), outcome)
+        self.decided.add(value)
 
     @property
     def opset(self) -> int:
@@ -105,11 +115,11 @@ class Interpretation:
         return Affine.source(key, polynomial.width)
 
     def _read(self, node: ir.Node, known: dict[ir.Value, Meaning]) -> None:
-        from rewrites.recurrences.operators import OPERATORS, read_flipped
+        from rewrites.recurrences.operators import OPERATORS, read_choice, read_flipped
 
-        read = OPERATORS.get(node.op_type) if node.domain == "" else None
+        read = OPERATORS.get(node.op_type, read_choice) if node.domain == "" else None
         try:
-            meanings = None if read is None else read(self, node) or read_flipped(self, node)
+            meanings = None if read is None else read_choice(self, node) or read(self, node) or read_flipped(self, node)
         except TooComplex:
             meanings = None
         known.update(zip(node.outputs, meanings or [None] * len(node.outputs), strict=True))

@@ -15,7 +15,7 @@ from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell, Function
 from rewrites.spelling import concat, reshape, squeeze, unsqueeze
 
-__all__ = ["NativeResults", "write_native"]
+__all__ = ["NativeResults", "join_inputs", "join_rows", "part_rows", "write_native", "write_rows"]
 
 _TAKES_ALPHA = frozenset({"Affine", "Elu", "HardSigmoid", "LeakyRelu", "ScaledTanh", "ThresholdedRelu"})
 _TAKES_BETA = frozenset({"Affine", "HardSigmoid", "ScaledTanh"})
@@ -35,30 +35,34 @@ class NativeResults:
     cell: ir.Value | None
 
 
-def write_native(
-    b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, lead: Sequence[int | str | None], lengths: ir.Value | None = None
-) -> NativeResults:
-    """Write ``cell`` for ``inputs``, each [steps, *lead, width], or none; results are in their order. States are [*lead, hidden].
+def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, lead: Sequence[int | str | None]) -> NativeResults:
+    """Write ``cell`` for ``inputs``, each [steps, *lead, width]; results are in their order. States are [*lead, hidden].
 
-    ``lengths``: the steps of each row as int32 of shape [rows]. Of more than one in ``lead``, at most one may be no number.
+    Of more than one in ``lead``, at most one may be no number.
     """
+    x = join_inputs(b, cell, inputs, lead)
+    initial = [join_rows(b, state.initial, lead, 0, cell.size) for state in cell.states]
+    native = write_rows(b, cell, x, initial, reverse)
+    finals = [None if final is None else part_rows(b, final, lead, 0, cell.size) for final in (native.hidden, native.cell)]
+    assert finals[0] is not None
+    return NativeResults(part_rows(b, native.sequence, lead, 1, cell.size), finals[0], finals[1])
+
+
+def write_rows(
+    b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], reverse: bool, lengths: ir.Value | None = None
+) -> NativeResults:
+    """Write ``cell`` for ``x`` [steps, rows, width] and initial states [rows, hidden]; ``lengths``: int32 [rows]."""
     kind = cell.hidden.inner.dtype
     assert kind is not None
 
     def weights(array: np.ndarray) -> ir.Value:
         return b.const(np.ascontiguousarray(array[None]).astype(kind.numpy()))
 
-    def state(value: ir.Value) -> ir.Value:
-        return unsqueeze(b, _rows(b, value, lead, 0, cell.size), [0])
-
-    x = concat(b, [_as_kind(b, each, kind) for each in inputs], len(lead) + 1)
     bias = np.concatenate([cell.wb, cell.rb])
-    width = sum(width for _, width in cell.sources)
-    operands: list[ir.Value | None] = [_rows(b, x, lead, 1, width), weights(cell.w), weights(cell.r)]
-    operands += [weights(bias) if bias.any() else None, lengths, state(cell.hidden.initial)]
-    if cell.cell is not None:
-        operands.append(state(cell.cell.initial))
-        operands.append(None if cell.peepholes is None else weights(cell.peepholes))
+    operands: list[ir.Value | None] = [x, weights(cell.w), weights(cell.r), weights(bias) if bias.any() else None, lengths]
+    operands += [unsqueeze(b, state, [0]) for state in initial]
+    if cell.peepholes is not None:
+        operands.append(weights(cell.peepholes))
     plain = tuple(replace(function, clip=None) for function in cell.functions) == _DEFAULTS[cell.op_type]
     alphas = [f.alpha for f in cell.functions if f.name in _TAKES_ALPHA]
     betas = [f.beta for f in cell.functions if f.name in _TAKES_BETA]
@@ -76,28 +80,29 @@ def write_native(
         linear_before_reset=1 if cell.linear_before_reset else None,
         input_forget=1 if cell.input_forget else None,
     )
-    finals = [_unrows(b, squeeze(b, value, [0]), lead, 0, cell.size) for value in made[1:]]
-    sequence = _unrows(b, squeeze(b, made[0], [1]), lead, 1, cell.size)
-    return NativeResults(sequence, finals[0], finals[1] if cell.cell is not None else None)
+    finals = [squeeze(b, value, [0]) for value in made[1:]]
+    return NativeResults(squeeze(b, made[0], [1]), finals[0], finals[1] if cell.cell is not None else None)
 
 
-def _as_kind(b: Builder, value: ir.Value, kind: ir.DataType) -> ir.Value:
-    return value if value.dtype == kind else b.op("Cast", value, to=int(kind))
+def join_inputs(b: Builder, cell: Cell, inputs: list[ir.Value], lead: Sequence[int | str | None]) -> ir.Value:
+    """Give ``inputs``, each [steps, *lead, width], side by side as [steps, rows, width]."""
+    kind = cell.hidden.inner.dtype
+    assert kind is not None
+    x = concat(b, [each if each.dtype == kind else b.op("Cast", each, to=int(kind)) for each in inputs], len(lead) + 1)
+    return join_rows(b, x, lead, 1, sum(width for _, width in cell.sources))
 
 
-def _rows(b: Builder, value: ir.Value, lead: Sequence[int | str | None], before: int, width: int) -> ir.Value:
+def join_rows(b: Builder, value: ir.Value, lead: Sequence[int | str | None], before: int, width: int) -> ir.Value:
     """Make one axis of the axes ``lead``, of which ``before`` others come first."""
     if len(lead) == 0:
         return unsqueeze(b, value, [before])
-    return value if len(lead) == 1 else reshape(b, value, [*[0] * before, _count(lead), width])
+    count = math.prod(dim for dim in lead if isinstance(dim, int)) if all(isinstance(dim, int) for dim in lead) else -1
+    return value if len(lead) == 1 else reshape(b, value, [*[0] * before, count, width])
 
 
-def _unrows(b: Builder, value: ir.Value, lead: Sequence[int | str | None], before: int, width: int) -> ir.Value:
+def part_rows(b: Builder, value: ir.Value, lead: Sequence[int | str | None], before: int, width: int) -> ir.Value:
+    """Make the axes ``lead`` of one again."""
     if len(lead) == 0:
         return squeeze(b, value, [before])
     sizes = [dim if isinstance(dim, int) else -1 for dim in lead]
     return value if len(lead) == 1 else reshape(b, value, [*[0] * before, *sizes, width])
-
-
-def _count(lead: Sequence[int | str | None]) -> int:
-    return math.prod(dim for dim in lead if isinstance(dim, int)) if all(isinstance(dim, int) for dim in lead) else -1

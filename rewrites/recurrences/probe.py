@@ -10,9 +10,10 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import reads
+from rewrites.dependence import nodes_behind, reads
 from rewrites.recurrences.cell import Cell, Function, source_of
 from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.masks import Mask
 from rewrites.values import const_array, shape_dims
 
 __all__ = ["probe", "step"]
@@ -65,17 +66,17 @@ def step(cell: Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> tupl
     return apply(0, wx[1] + rh[1] + p[size : 2 * size] * after) * apply(2, after), after
 
 
-def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: ir.Value | None = None) -> bool | None:
+def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: Mask | None = None) -> bool | None:
     """Whether ``cell`` and the body agree; None where the body cannot be run by itself.
 
-    ``mask``: a condition of the body on which rows take the step, the others keeping their states.
+    ``mask``: on which condition rows take the step, the others keeping their states.
     """
-    states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
+    states = cell.states
     wanted = [state.next for state in states]
-    nodes = _behind(reading.loop.body, wanted, mask)
+    nodes = nodes_behind(reading.loop.body, wanted, () if mask is None else (mask.value,))
     fed = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
     sources: dict[Hashable, np.ndarray] = {}
-    feeds = _random_feeds(reading, sources, fed, mask)
+    feeds = _random_feeds(reading, sources, fed, None if mask is None else mask.value)
     if feeds is None or not all(key in sources for key, _ in cell.sources):
         return None
     model = _model_of(nodes, feeds, wanted, ctx)
@@ -88,7 +89,7 @@ def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: ir.Value | No
     assert cell.hidden.inner.dtype is not None
     tolerance = _TOLERANCES.get(cell.hidden.inner.dtype, _TOLERANCE)
     for result, new, old in zip(results, found, (h, *rest), strict=False):
-        expected = new if mask is None or new is None else _masked(feeds[mask], new, old)
+        expected = new if mask is None or new is None else _masked(feeds[mask.value] == mask.outcome, new, old)
         if expected is None or result.size != expected.size:
             return None
         if not np.allclose(result.reshape(expected.shape), expected, rtol=tolerance, atol=tolerance):
@@ -99,16 +100,6 @@ def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: ir.Value | No
 def _masked(mask: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray | None:
     """Give ``new`` in the rows that ``mask`` has, else ``old``; None where it does not have one number for each row."""
     return np.where(mask.reshape(-1, 1), new, old) if mask.size in (1, len(new)) else None
-
-
-def _behind(body: ir.Graph, wanted: list[ir.Value], mask: ir.Value | None) -> list[ir.Node]:
-    """Give the nodes of ``body`` that ``wanted`` needs, in order; what is behind ``mask`` is not."""
-    needed, nodes = set(wanted), list[ir.Node]()
-    for node in reversed(list(body)):
-        if any(value in needed and value is not mask for value in node.outputs):
-            nodes.append(node)
-            needed.update(reads(node))
-    return nodes[::-1]
 
 
 def _random_feeds(

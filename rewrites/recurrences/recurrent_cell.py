@@ -4,19 +4,22 @@
 
 However the cell is written: its values are read as polynomials of activations of affine maps, and the families are read off those.
 Conditions: weights are constants; states are float tensors of one feature axis and at most one more; the native node is faster
-where the model will run; a probe at random points agrees. What else the body computes stays in a loop that scans the hidden states,
+where the model will run; a probe at random points agrees. Rows may keep their states in some steps, on a condition that is the same
+for all of a row (opset 11). What else the body computes stays in a loop that scans the hidden states,
 for other rules to take apart. Never touches a loop that needs the cell state of each step.
 """
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.dependence import reads
+from rewrites.dependence import nodes_behind
 from rewrites.fission.stacks import Stacks
-from rewrites.loops import Loop, LoopView, ScanInput, ScanView, State, rebuild
+from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
@@ -25,18 +28,23 @@ from rewrites.recurrences.cost import too_slow
 from rewrites.recurrences.empty_batch import write_guarded
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation
-from rewrites.recurrences.native import write_native
+from rewrites.recurrences.masked_steps import has_run, write_masked
+from rewrites.recurrences.masks import Mask, masked_cells
+from rewrites.recurrences.native import NativeResults, write_native
 from rewrites.recurrences.no_input import with_input
 from rewrites.recurrences.probe import probe
+from rewrites.recurrences.remainder import Remainder, remainder
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import through_identity
+from rewrites.spelling import unsqueeze, where
+from rewrites.values import rank_of, through_identity
 
 __all__ = ["NAME", "check"]
 
 NAME = "recurrent-cell"
 
 _NATIVE_SINCE = 7
+_MASKED_SINCE = 11
 _FLIPS_SINCE = 10
 _PRODUCTS = frozenset({"Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 
@@ -53,64 +61,54 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     reading = Interpretation.of_body(loop, ctx.opset)
     reason: NotApplicable = NOTHING_HERE
-    for cell in find_cells(reading):
-        answer = _fused(loop, cell, reading, ctx)
+    for cell, mask in chain(((cell, None) for cell in find_cells(reading)), masked_cells(loop, ctx.opset)):
+        answer = _fused(loop, cell, reading if mask is None else mask.taken, mask, ctx)
         if isinstance(answer, Patch):
             return answer
         reason = answer
     return reason
 
 
-def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) -> Patch | NotApplicable:
+def _fused(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | None, ctx: Context) -> Patch | NotApplicable:
     obstacle = _obstacle(cell, reading) or too_slow(cell, reading.dims[source_of(cell.hidden)], ctx.options)
     if obstacle is not None:
         return obstacle
-    rest = _rest(loop, cell)
+    if mask is not None and ctx.opset < _MASKED_SINCE:
+        return NotApplicable("CELL-MASK", f"rows that keep their state need opset {_MASKED_SINCE}, and the model has {ctx.opset}")
+    rest = remainder(loop, cell, mask)
     if rest is None:
         detail = f"the cell state '{cell.hidden.inner.name}' of each step is needed, which the {cell.op_type} node does not give"
         return NotApplicable("CELL-SEQUENCE", detail)
-    if probe(cell, reading, ctx) is not True:
+    if probe(cell, reading, ctx, mask) is not True:
         detail = f"the {cell.op_type} read off '{cell.hidden.inner.name}' was not confirmed by running the body"
         return NotApplicable("CELL-PROBE", detail)
     stacks = Stacks(loop, ctx.builder())
-    inputs = [stacks.ordered(reading.scanned[key].outer, reading.scanned[key].reverse) for key, _ in cell.sources]
-    lead = reading.dims[source_of(cell.hidden)]
-    if not inputs:
-        cell, inputs = with_input(stacks, cell)
-    if cell.op_type != "RNN" and not ctx.options.native_always and any(not isinstance(dim, int) for dim in lead):
-        native = write_guarded(stacks.build, cell, inputs, stacks.backwards, lead)
-    else:
-        native = write_native(stacks.build, cell, inputs, stacks.backwards, lead)
-    after = _after(cell)
-    stacks.place(after, native.sequence)
-    stacks.place(cell.hidden.next, native.sequence)
-    results = [(cell.hidden.final, native.hidden)]
-    if cell.cell is not None and native.cell is not None:
-        results.append((cell.cell.final, native.cell))
-    if rest.needs_previous:
-        stacks.place(cell.hidden.inner, stacks.delayed(cell.hidden))
+    given = _given(stacks, cell, rest, reading, mask, ctx)
+    if isinstance(given, NotApplicable):
+        return given
     for output in loop.scan_outputs:
         source = through_identity(output.inner)
-        if source in (after, cell.hidden.inner):
-            results.append((output.outer, stacks.ordered(stacks.full(source), output.reverse)))
-    outputs = [output for output in loop.scan_outputs if output.outer not in {old for old, _ in results}]
+        if source is not None and source in given.places:
+            given.results.append((output.outer, stacks.ordered(stacks.full(source), output.reverse)))
+    outputs = [output for output in loop.scan_outputs if output.outer not in {old for old, _ in given.results}]
 
     def edit() -> list[ir.Node]:
         stacks.build.insert_before(loop.node)
-        for old, new in results:
+        for node, place in rest.choices:
+            node.replace_input_with(place, rest.after[0])
+        for old, new in given.results:
             if old is not None:
                 replace_value(old, new, ctx.names)
         if not rest.states and not outputs:
             remove_nodes([loop.node])
             return []
         scans, stand_ins = list(loop.scan_inputs), dict[ir.Value, ir.Value]()
-        for value in dict.fromkeys((after, cell.hidden.next, cell.hidden.inner)):
-            if stacks.has(value):
-                inner = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
-                stand_ins[value] = inner
-                scans.append(ScanInput(stacks.get(value).value, inner, 0, stacks.backwards))
-                for node, index in value.uses():
-                    node.replace_input_with(index, inner)
+        for value in given.places:
+            inner = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
+            stand_ins[value] = inner
+            scans.append(ScanInput(stacks.get(value).value, inner, 0, stacks.backwards))
+            for node, index in value.uses():
+                node.replace_input_with(index, inner)
         states = [replace(state, next=stand_ins.get(state.next, state.next)) for state in rest.states]
         loop.body.outputs[:] = [*(state.next for state in states), *(output.inner for output in outputs)]
         remove_nodes(unread_nodes(loop.body))
@@ -118,18 +116,76 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, ctx: Context) ->
         give_own_nodes(loop.body, ctx.names)
         return [node]
 
-    return Patch(f"replaced the recurrence by a native {cell.op_type} of {cell.size} units", edit)
+    rows = "" if mask is None else ", over the steps that each row runs"
+    return Patch(f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}", edit)
 
 
-def _after(cell: Cell) -> ir.Value:
-    """Give the value that the hidden state becomes, of which the body may return a copy."""
-    value = through_identity(cell.hidden.next)
-    assert value is not None
-    return value
+@dataclass
+class _Given:
+    """``places``: the body values that the native node gives for all steps. ``results``: the loop's results that it gives."""
+
+    places: list[ir.Value]
+    results: list[tuple[ir.Value | None, ir.Value]]
+
+
+def _given(
+    stacks: Stacks, cell: Cell, rest: Remainder, reading: Interpretation, mask: Mask | None, ctx: Context
+) -> _Given | NotApplicable:
+    """Write the native node, and say what it gives."""
+    b, backwards, lead = stacks.build, stacks.backwards, reading.dims[source_of(cell.hidden)]
+    runs = None if mask is None else _stacked(stacks, mask, len(lead))
+    if isinstance(runs, NotApplicable):
+        return runs
+    inputs = [stacks.ordered(reading.scanned[key].outer, reading.scanned[key].reverse) for key, _ in cell.sources]
+    if not inputs:
+        cell, inputs = with_input(stacks, cell)
+
+    def write(part: Builder) -> NativeResults:
+        if runs is None:
+            return write_native(part, cell, inputs, backwards, lead)
+        return write_masked(part, cell, inputs, backwards, lead, runs)
+
+    is_free = any(not isinstance(dim, int) for dim in lead)
+    guarded = is_free and not ctx.options.native_always and (cell.op_type != "RNN" or runs is not None)
+    native = write_guarded(b, cell, inputs[0], lead, write) if guarded else write(b)
+    places = list(rest.after)
+    results: list[tuple[ir.Value | None, ir.Value]] = [(cell.hidden.final, native.hidden)]
+    if cell.cell is not None and native.cell is not None:
+        results.append((cell.cell.final, native.cell))
+    for value in rest.after:
+        stacks.place(value, native.sequence)
+    for value, numbers in rest.elsewhere.items():
+        assert runs is not None
+        assert cell.hidden.inner.dtype is not None
+        constant = b.const(numbers.astype(cell.hidden.inner.dtype.numpy()))
+        stacks.place(value, where(b, runs, native.sequence, constant))
+        places.append(value)
+    for state in rest.followers:
+        assert runs is not None
+        first = unsqueeze(b, state.initial, [0])
+        stacks.place(state.next, where(b, has_run(b, runs, backwards), native.sequence, first))
+        places.append(state.next)
+        results.append((state.final, stacks.last(state.next)))
+    for state in rest.needs_previous:
+        stacks.place(state.inner, stacks.delayed(state))
+        places.append(state.inner)
+    return _Given(list(dict.fromkeys(places)), results)
+
+
+def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
+    """Give which rows take which steps: bool [steps, ..., 1], with as many axes as the states have and one more."""
+    reason = stacks.add_all(nodes_behind(stacks.body, [mask.value]))
+    if reason is not None:
+        return reason
+    missing = lead + 1 - (rank_of(mask.value) or 0)
+    runs = stacks.full(mask.value)
+    if not mask.outcome:
+        runs = stacks.build.op("Not", runs)
+    return unsqueeze(stacks.build, runs, list(range(1, 1 + missing))) if missing else runs
 
 
 def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
-    states = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
+    states = cell.states
     kinds = {state.inner.dtype for state in states}
     if kinds not in ({ir.DataType.FLOAT}, {ir.DataType.FLOAT16}):
         detail = f"onnxruntime runs {cell.op_type} on float32 and float16 only, and '{states[0].inner.name}' is neither"
@@ -147,31 +203,3 @@ def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
 
 def _fits_float16(array: np.ndarray) -> bool:
     return bool((array.astype(np.float16) == array).all())
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """What is left beside a cell: other states, and whether anything reads the hidden state as it was before the step."""
-
-    states: tuple[State, ...]
-    needs_previous: bool
-
-
-def _rest(loop: ScanView, cell: Cell) -> _Rest | None:
-    """Give what is left beside ``cell``; None where that needs the cell state."""
-    own = [cell.hidden] if cell.cell is None else [cell.hidden, cell.cell]
-    secret = set() if cell.cell is None else {cell.cell.inner, cell.cell.next}
-    states = tuple(state for state in loop.states if state not in own)
-    wanted = [output.inner for output in loop.scan_outputs] + [state.next for state in states]
-    seen: set[ir.Value] = set()
-    while wanted:
-        value = wanted.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        node = value.producer()
-        if value in secret:
-            return None
-        if through_identity(value) is not _after(cell) and node is not None and node.graph is loop.body:
-            wanted.extend(reads(node))
-    return _Rest(states, cell.hidden.inner in seen)

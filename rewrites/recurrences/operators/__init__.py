@@ -7,13 +7,14 @@ import onnx_ir as ir
 from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.activations import ACTIVATIONS
 from rewrites.recurrences.operators.arithmetic import ARITHMETIC
+from rewrites.recurrences.operators.choices import read_choice
 from rewrites.recurrences.operators.einsum import EINSUM
 from rewrites.recurrences.operators.flipped import read_flipped
 from rewrites.recurrences.operators.movement import MOVEMENT
 from rewrites.recurrences.operators.products import PRODUCTS
 from rewrites.recurrences.operators.single_steps import SINGLE_STEPS
 
-__all__ = ["OPERATORS", "read_flipped"]
+__all__ = ["OPERATORS", "read_choice", "read_flipped"]
 
 OPERATORS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {
     **ACTIVATIONS,

@@ -1,0 +1,110 @@
+"""Conditions on which rows keep their states: the body is read once as if all rows took the step, once as if none did.
+
+    h' = Where(m, f(x, h), h)    or    m * f(x, h) + (1 - m) * h
+
+A mask is a condition of the body that no state has a part in, with one element for each row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.dependence import varying_values
+from rewrites.loops import ScanView, State
+from rewrites.recurrences.cell import Cell, source_of
+from rewrites.recurrences.families import find_cells
+from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.polynomial import Polynomial
+from rewrites.values import shape_dims
+
+__all__ = ["Mask", "masked_cells"]
+
+_MOST_MASKS = 4
+_THROUGH = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Rows take the step where the condition ``value`` is ``outcome``; ``taken``, ``kept``: the body there, and elsewhere."""
+
+    value: ir.Value
+    outcome: bool
+    taken: Interpretation
+    kept: Interpretation
+
+    def keeps(self, state: State) -> bool:
+        """Whether rows that do not take the step keep ``state``."""
+        return _same(_whole(self.kept, state.next), _whole(self.kept, state.inner))
+
+    def is_new(self, value: ir.Value, state: State) -> bool:
+        """Whether ``value`` is what ``state`` becomes, in rows that take the step."""
+        return _same(_whole(self.taken, value), _whole(self.taken, state.next))
+
+    def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
+        """Give what ``value`` is in other rows, where that is a number for each feature or a state."""
+        found = _whole(self.kept, value)
+        if found is None:
+            return None
+        if found.is_constant:
+            return found.affine.bias
+        states = self.kept.loop.states
+        return next((state for state in states if _same(found, _whole(self.kept, state.inner))), None)
+
+
+def masked_cells(loop: ScanView, opset: int) -> Iterator[tuple[Cell, Mask]]:
+    """Give the cells that the body is in rows that take the step, where the others keep their states."""
+    for value in _conditions(loop):
+        readings = {outcome: Interpretation.of_body(loop, opset, assumed={value: outcome}) for outcome in (True, False)}
+        for outcome, taken in readings.items():
+            mask = Mask(value, outcome, taken, readings[not outcome])
+            for cell in find_cells(taken):
+                if all(map(mask.keeps, cell.states)) and _is_for_rows(value, taken.dims[source_of(cell.hidden)]):
+                    yield cell, mask
+
+
+def _conditions(loop: ScanView) -> list[ir.Value]:
+    """Give the conditions that choose between values in the body, as far back as they keep their rank."""
+    varying = varying_values(loop.body, [state.inner for state in loop.states])
+    found: dict[ir.Value, None] = {}
+    for node in loop.body:
+        if node.op_type not in ("Where", "Cast") or node.domain != "" or node.inputs[0] is None:
+            continue
+        value = node.inputs[0]
+        while (origin := value.producer()) is not None and origin.graph is loop.body and origin.op_type in _THROUGH:
+            before = origin.inputs[0]
+            if before is None or before.dtype != ir.DataType.BOOL:
+                break
+            value = before
+        if value.dtype == ir.DataType.BOOL and value not in varying and not _is_outside(loop, value):
+            found.setdefault(value)
+    return list(found)[:_MOST_MASKS]
+
+
+def _is_outside(loop: ScanView, value: ir.Value) -> bool:
+    node = value.producer()
+    return value not in loop.body.inputs and (node is None or node.graph is not loop.body)
+
+
+def _is_for_rows(value: ir.Value, lead: tuple[int | str | None, ...]) -> bool:
+    """Whether ``value`` has one element for each row, or one for all."""
+    if value.shape is None:
+        return False
+    dims = shape_dims(value.shape)
+    return dims == [*lead, 1] or all(dim == 1 for dim in dims)
+
+
+def _whole(reading: Interpretation, value: ir.Value) -> Polynomial | None:
+    meaning = reading.meaning(value)
+    if isinstance(meaning, np.ndarray):
+        if meaning.dtype.kind != "f" or meaning.size == 0:
+            return None
+        same = (meaning == meaning.reshape(-1)[0]).all()
+        return Polynomial.constant(meaning.reshape(-1)[:1] if same else meaning.reshape(-1)) if same or meaning.ndim == 1 else None
+    features = reading.features(value)
+    return None if features is None else features.whole()
+
+
+def _same(one: Polynomial | None, other: Polynomial | None) -> bool:
+    return one is not None and other is not None and one.key == other.key
