@@ -1,14 +1,21 @@
 """What a recurrent operator computes, as arrays: recognised by the families, then probed, then written as a native node."""
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx_ir as ir
 
 from rewrites.loops import State
 from rewrites.recurrences.polynomial import Activation
 
-__all__ = ["Cell", "Function", "source_of"]
+if TYPE_CHECKING:
+    from rewrites.recurrences.run_time_weights import Recipe
+
+__all__ = ["ARRAYS", "Cell", "Function", "source_of"]
+
+ARRAYS = ("w", "r", "wb", "rb", "peepholes")
 
 
 def source_of(state: State) -> Hashable:
@@ -37,7 +44,8 @@ class Cell:
 
     ``sources``: the scanned values that make up the input, with their widths. ``w``: [gates * hidden, input width]; ``r``:
     [gates * hidden, hidden]; ``wb``, ``rb``: [gates * hidden]; ``peepholes``: [3 * hidden] (i, o, f) or None. All float64.
-    ``functions``: the activations in the operator's order. ``cell``: the second state of an LSTM.
+    ``functions``: the activations in the operator's order. ``cell``: the second state of an LSTM. ``recipes``: how arrays of these
+    names come about where they are known only when the model runs; the arrays are examples then.
     """
 
     op_type: str
@@ -52,6 +60,7 @@ class Cell:
     peepholes: np.ndarray | None = None
     linear_before_reset: bool = False
     input_forget: bool = False
+    recipes: "Mapping[str, Recipe]" = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -62,6 +71,16 @@ class Cell:
     def size(self) -> int:
         """The number of hidden features."""
         return int(self.r.shape[1])
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether anything is added to the gates' arguments."""
+        return bool(self.wb.any() or self.rb.any())
+
+    def with_numbers(self, numbers: Mapping[ir.Value, np.ndarray]) -> "Cell":
+        """Give the cell for what tensors known only when the model runs may hold."""
+        arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
+        return replace(self, recipes={}, **arrays)
 
     def without_idle_inputs(self) -> "Cell":
         """Give the cell without the inputs that it multiplies by nothing."""

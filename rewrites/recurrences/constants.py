@@ -1,6 +1,6 @@
 """Constants as arrays, also behind the few operators with which bodies and hoisting rearrange weights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -15,11 +15,11 @@ _DEEPEST = 12
 
 
 class Constants:
-    """Reads constants of one opset; what was read once is remembered."""
+    """Reads constants of one opset; what was read once is remembered. ``given``: what some tensors are taken to hold."""
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, given: Mapping[ir.Value, np.ndarray] | None = None) -> None:
         self.opset = opset
-        self._known: dict[ir.Value, np.ndarray | None] = {}
+        self._known: dict[ir.Value, np.ndarray | None] = {**(given or {})}
 
     def of(self, value: ir.Value | None, depth: int = 0) -> np.ndarray | None:
         """Give the array that ``value`` always is, or None."""

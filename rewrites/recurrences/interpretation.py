@@ -51,7 +51,8 @@ class Interpretation:
     """What the values of one Scan's body mean.
 
     ``scanned``: the scanned sources; ``derived``: the products behind sources of that kind.
-    ``dims``: the leading axes of each source in one step. ``decided``: conditions assumed to be true or false, and what follows.
+    ``dims``: the leading axes of each source in one step. ``same``: sizes that turn out to be the same as others. ``decided``:
+    conditions assumed to be true or false, and what follows.
     """
 
     loop: ScanView
@@ -59,29 +60,63 @@ class Interpretation:
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
     derived: dict[Hashable, Polynomial] = field(default_factory=dict)
     dims: dict[Hashable, tuple[int | str | None, ...]] = field(default_factory=dict)
+    same: dict[str, int | str] = field(default_factory=dict)
     decided: set[ir.Value] = field(default_factory=set)
     _known: dict[ir.Value, Meaning] = field(default_factory=dict)
 
     @classmethod
-    def of_body(cls, loop: ScanView, opset: int, assumed: Mapping[ir.Value, bool] | None = None) -> "Interpretation":
-        """Read the whole body of ``loop``, whose scanned axes are 0; ``assumed`` are conditions taken to be true or false."""
-        found = cls(loop, Constants(opset))
-        for state in loop.states:
-            found._known[state.inner] = found._state(state)
-        for scan in loop.scan_inputs:
-            found._known[scan.inner] = found._slices(scan)
-        for value, outcome in (assumed or {}).items():
-            found._assume(value, outcome)
-        for node in loop.body:
-            found._read(node, found._known)
+    def of_body(
+        cls,
+        loop: ScanView,
+        opset: int,
+        assumed: Mapping[ir.Value, bool] | None = None,
+        numbers: Mapping[ir.Value, np.ndarray] | None = None,
+    ) -> "Interpretation":
+        """Read the whole body of ``loop``, whose scanned axes are 0.
+
+        ``assumed``: conditions taken to be true or false. ``numbers``: what captured tensors are taken to hold.
+        """
+        constants, same = Constants(opset, numbers), dict[str, int | str]()
+        while True:
+            found = cls(loop, constants, same=dict(same))
+            found._read_body(assumed or {})
+            if found.same == same:
+                return found
+            same = found.same
+
+    def _read_body(self, assumed: Mapping[ir.Value, bool]) -> None:
+        for state in self.loop.states:
+            self._known[state.inner] = self._state(state)
+        for scan in self.loop.scan_inputs:
+            self._known[scan.inner] = self._slices(scan)
+        for value, outcome in assumed.items():
+            self._assume(value, outcome)
+        for node in self.loop.body:
+            self._read(node, self._known)
             for value in node.outputs:
-                if assumed and value in assumed:
-                    found._assume(value, assumed[value])
-        return found
+                if value in assumed:
+                    self._assume(value, assumed[value])
 
     def _assume(self, value: ir.Value, outcome: bool) -> None:
         self._known[value] = np.full((1,) * (rank_of(value) or 0), outcome)
         self.decided.add(value)
+
+    def sizes(self, shape: ir.Shape) -> list[int | str | None]:
+        """Give the dimensions of ``shape``, the same name for all that are the same."""
+        return [self._settled(dim) for dim in shape_dims(shape)]
+
+    def _settled(self, dim: int | str | None) -> int | str | None:
+        while isinstance(dim, str) and dim in self.same:
+            dim = self.same[dim]
+        return dim
+
+    def learn_same(self, one: int | str, other: int | str) -> None:
+        """Note that two sizes must be the same, which holds from the next reading on."""
+        first, second = self._settled(one), self._settled(other)
+        if isinstance(first, str) and first != second and second is not None:
+            self.same[first] = second
+        elif isinstance(second, str) and first != second and first is not None:
+            self.same[second] = first
 
     @property
     def opset(self) -> int:
@@ -156,7 +191,7 @@ class Interpretation:
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
             return None
         assert value.shape is not None
-        *lead, width = shape_dims(value.shape)
+        *lead, width = self.sizes(value.shape)
         if not isinstance(width, int) or not 0 < width <= _WIDEST:
             return None
         self.dims[key] = tuple(lead[skipped:])
@@ -199,5 +234,5 @@ class Interpretation:
         whole = features.whole()
         if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):
             return False
-        lead = shape_dims(scan.inner.shape)[:-1]
+        lead = self.sizes(scan.inner.shape)[:-1]
         return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)

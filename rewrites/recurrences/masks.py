@@ -5,7 +5,7 @@
 A mask is a condition of the body that no state has a part in, with one element for each row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,6 @@ from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.polynomial import Polynomial
-from rewrites.values import shape_dims
 
 __all__ = ["Mask", "masked_cells"]
 
@@ -53,14 +52,17 @@ class Mask:
         return next((state for state in states if _same(found, _whole(self.kept, state.inner))), None)
 
 
-def masked_cells(loop: ScanView, opset: int) -> Iterator[tuple[Cell, Mask]]:
-    """Give the cells that the body is in rows that take the step, where the others keep their states."""
+def masked_cells(loop: ScanView, opset: int, numbers: Mapping[ir.Value, np.ndarray]) -> Iterator[tuple[Cell, Mask]]:
+    """Give the cells that the body is in rows that take the step, where the others keep their states.
+
+    ``numbers``: what captured tensors are taken to hold.
+    """
     for value in _conditions(loop):
-        readings = {outcome: Interpretation.of_body(loop, opset, assumed={value: outcome}) for outcome in (True, False)}
+        readings = {outcome: Interpretation.of_body(loop, opset, {value: outcome}, numbers) for outcome in (True, False)}
         for outcome, taken in readings.items():
             mask = Mask(value, outcome, taken, readings[not outcome])
             for cell in find_cells(taken):
-                if all(map(mask.keeps, cell.states)) and _is_for_rows(value, taken.dims[source_of(cell.hidden)]):
+                if all(map(mask.keeps, cell.states)) and _is_for_rows(value, taken, taken.dims[source_of(cell.hidden)]):
                     yield cell, mask
 
 
@@ -87,11 +89,11 @@ def _is_outside(loop: ScanView, value: ir.Value) -> bool:
     return value not in loop.body.inputs and (node is None or node.graph is not loop.body)
 
 
-def _is_for_rows(value: ir.Value, lead: tuple[int | str | None, ...]) -> bool:
+def _is_for_rows(value: ir.Value, reading: Interpretation, lead: tuple[int | str | None, ...]) -> bool:
     """Whether ``value`` has one element for each row, or one for all."""
     if value.shape is None:
         return False
-    dims = shape_dims(value.shape)
+    dims = reading.sizes(value.shape)
     return dims == [*lead, 1] or all(dim == 1 for dim in dims)
 
 

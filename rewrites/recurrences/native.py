@@ -55,14 +55,16 @@ def write_rows(
     kind = cell.hidden.inner.dtype
     assert kind is not None
 
-    def weights(array: np.ndarray) -> ir.Value:
-        return b.const(np.ascontiguousarray(array[None]).astype(kind.numpy()))
+    def weights(*names: str) -> ir.Value:
+        if not any(name in cell.recipes for name in names):
+            return b.const(np.concatenate([getattr(cell, name) for name in names])[None].astype(kind.numpy()))
+        parts = [cell.recipes[name].write(b, kind) if name in cell.recipes else b.const(_array(cell, name, kind)) for name in names]
+        return unsqueeze(b, concat(b, parts, 0), [0])
 
-    bias = np.concatenate([cell.wb, cell.rb])
-    operands: list[ir.Value | None] = [x, weights(cell.w), weights(cell.r), weights(bias) if bias.any() else None, lengths]
+    operands: list[ir.Value | None] = [x, weights("w"), weights("r"), weights("wb", "rb") if cell.has_bias else None, lengths]
     operands += [unsqueeze(b, state, [0]) for state in initial]
     if cell.peepholes is not None:
-        operands.append(weights(cell.peepholes))
+        operands.append(weights("peepholes"))
     plain = tuple(replace(function, clip=None) for function in cell.functions) == _DEFAULTS[cell.op_type]
     alphas = [f.alpha for f in cell.functions if f.name in _TAKES_ALPHA]
     betas = [f.beta for f in cell.functions if f.name in _TAKES_BETA]
@@ -82,6 +84,11 @@ def write_rows(
     )
     finals = [squeeze(b, value, [0]) for value in made[1:]]
     return NativeResults(squeeze(b, made[0], [1]), finals[0], finals[1] if cell.cell is not None else None)
+
+
+def _array(cell: Cell, name: str, kind: ir.DataType) -> np.ndarray:
+    array: np.ndarray = getattr(cell, name)
+    return array.astype(kind.numpy())
 
 
 def join_inputs(b: Builder, cell: Cell, inputs: list[ir.Value], lead: Sequence[int | str | None]) -> ir.Value:

@@ -3,7 +3,7 @@
 The algebra is exact, so a difference is a defect of ours; then nothing is fused.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -14,7 +14,7 @@ from rewrites.dependence import nodes_behind, reads
 from rewrites.recurrences.cell import Cell, Function, source_of
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.masks import Mask
-from rewrites.values import const_array, shape_dims
+from rewrites.values import const_array, static_dims
 
 __all__ = ["probe", "step"]
 
@@ -66,10 +66,13 @@ def step(cell: Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> tupl
     return apply(0, wx[1] + rh[1] + p[size : 2 * size] * after) * apply(2, after), after
 
 
-def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: Mask | None = None) -> bool | None:
+def probe(
+    cell: Cell, reading: Interpretation, ctx: Context, mask: Mask | None = None, weights: Sequence[ir.Value] = ()
+) -> bool | None:
     """Whether ``cell`` and the body agree; None where the body cannot be run by itself.
 
-    ``mask``: on which condition rows take the step, the others keeping their states.
+    ``mask``: on which condition rows take the step, the others keeping their states. ``weights``: captured tensors that are known
+    only when the model runs.
     """
     states = cell.states
     wanted = [state.next for state in states]
@@ -79,7 +82,9 @@ def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: Mask | None =
     feeds = _random_feeds(reading, sources, fed, None if mask is None else mask.value)
     if feeds is None or not all(key in sources for key, _ in cell.sources):
         return None
-    model = _model_of(nodes, feeds, wanted, ctx)
+    numbers = {weight: _random_weight(weight) for weight in weights}
+    cell = cell.with_numbers(numbers)
+    model = _model_of(nodes, {**feeds, **{weight: array.astype(_kind(weight)) for weight, array in numbers.items()}}, wanted, ctx)
     results = None if model is None else ctx.evaluate(model)
     if results is None:
         return None
@@ -95,6 +100,15 @@ def probe(cell: Cell, reading: Interpretation, ctx: Context, mask: Mask | None =
         if not np.allclose(result.reshape(expected.shape), expected, rtol=tolerance, atol=tolerance):
             return False
     return True
+
+
+def _random_weight(weight: ir.Value) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal(static_dims(weight)).astype(_kind(weight)).astype(np.float64)
+
+
+def _kind(value: ir.Value) -> np.dtype:
+    assert value.dtype is not None
+    return value.dtype.numpy()
 
 
 def _masked(mask: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray | None:
@@ -115,7 +129,7 @@ def _random_feeds(
     if mask is not None:
         if mask.shape is None:
             return None
-        feeds[mask] = rng.random([size(dim) for dim in shape_dims(mask.shape)]) < 0.5
+        feeds[mask] = rng.random([size(dim) for dim in reading.sizes(mask.shape)]) < 0.5
     for state in (state for state in loop.states if state.inner in fed):
         features = reading.features(state.inner)
         if features is None or state.inner.dtype is None:
@@ -127,7 +141,7 @@ def _random_feeds(
         polynomial = None if features is None else features.whole()
         if features is None or polynomial is None or kind is None or scan.inner.shape is None:
             return None
-        lead = [size(dim) for dim in shape_dims(scan.inner.shape)[: features.lead]]
+        lead = [size(dim) for dim in reading.sizes(scan.inner.shape)[: features.lead]]
         rows = np.broadcast_to(polynomial.affine.bias, (int(np.prod(lead, dtype=np.int64)), polynomial.width)).copy()
         for key, matrix in polynomial.affine.terms.items():
             if key not in sources:

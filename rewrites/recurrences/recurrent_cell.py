@@ -3,14 +3,14 @@
     Scan(h0, c0, xs) body(h, c, x) => (o * tanh(c2), c2 = f * c + i * g, ...)    ->    LSTM(xs, W, R, B, , h0, c0)
 
 However the cell is written: its values are read as polynomials of activations of affine maps, and the families are read off those.
-Conditions: weights are constants; states are float tensors of one feature axis and at most one more; the native node is faster
-where the model will run; a probe at random points agrees. Rows may keep their states in some steps, on a condition that is the same
-for all of a row (opset 11). What else the body computes stays in a loop that scans the hidden states,
-for other rules to take apart. Never touches a loop that needs the cell state of each step.
+Conditions: weights are the same in every step and of known shapes; states are tensors of float32 or float16 whose last axis holds
+the features; the native node is faster where the model will run; a probe at random points agrees. Rows may keep their states in
+some steps, on a condition that is the same for all of a row (opset 11). What else the body computes stays in a loop that scans the
+hidden states, for other rules to take apart. Never touches a loop that needs the cell state of each step.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 import onnx_ir as ir
@@ -34,6 +34,7 @@ from rewrites.recurrences.native import NativeResults, write_native
 from rewrites.recurrences.no_input import with_input
 from rewrites.recurrences.probe import probe
 from rewrites.recurrences.remainder import Remainder, remainder
+from rewrites.recurrences.run_time_weights import cells_of_run_time_weights, run_time_weights
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import unsqueeze, where
@@ -59,17 +60,44 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if not any(node.op_type in _PRODUCTS for node in loop.body):
         return NOTHING_HERE
-    reading = Interpretation.of_body(loop, ctx.opset)
     reason: NotApplicable = NOTHING_HERE
-    for cell, mask in chain(((cell, None) for cell in find_cells(reading)), masked_cells(loop, ctx.opset)):
-        answer = _fused(loop, cell, reading if mask is None else mask.taken, mask, ctx)
+    for found in _candidates(loop, ctx.opset):
+        answer = _fused(loop, found, ctx)
         if isinstance(answer, Patch):
             return answer
         reason = answer
     return reason
 
 
-def _fused(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | None, ctx: Context) -> Patch | NotApplicable:
+@dataclass(frozen=True)
+class _Found:
+    """A cell, the reading it was found in, and what else it depends on: a mask, tensors known only when the model runs."""
+
+    cell: Cell
+    reading: Interpretation
+    mask: Mask | None = None
+    weights: tuple[ir.Value, ...] = ()
+
+
+def _candidates(loop: ScanView, opset: int) -> Iterator[_Found]:
+    """Give the cells the body may be, the plainest first."""
+
+    def plain(numbers: Mapping[ir.Value, np.ndarray]) -> list[tuple[Cell, tuple[Interpretation, Mask | None]]]:
+        reading = Interpretation.of_body(loop, opset, numbers=numbers)
+        return [(cell, (reading, None)) for cell in find_cells(reading)]
+
+    def masked(numbers: Mapping[ir.Value, np.ndarray]) -> list[tuple[Cell, tuple[Interpretation, Mask | None]]]:
+        return [(cell, (mask.taken, mask)) for cell, mask in masked_cells(loop, opset, numbers)]
+
+    for find in (plain, masked):
+        yield from (_Found(cell, reading, mask) for cell, (reading, mask) in find({}))
+    weights = tuple(run_time_weights(loop, opset))
+    for find in (plain, masked) if weights else ():
+        yield from (_Found(cell, reading, mask, weights) for cell, (reading, mask) in cells_of_run_time_weights(weights, find))
+
+
+def _fused(loop: ScanView, found: _Found, ctx: Context) -> Patch | NotApplicable:
+    cell, reading, mask = found.cell, found.reading, found.mask
     obstacle = _obstacle(cell, reading) or too_slow(cell, reading.dims[source_of(cell.hidden)], ctx.options)
     if obstacle is not None:
         return obstacle
@@ -79,7 +107,7 @@ def _fused(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | Non
     if rest is None:
         detail = f"the cell state '{cell.hidden.inner.name}' of each step is needed, which the {cell.op_type} node does not give"
         return NotApplicable("CELL-SEQUENCE", detail)
-    if probe(cell, reading, ctx, mask) is not True:
+    if probe(cell, reading, ctx, mask, found.weights) is not True:
         detail = f"the {cell.op_type} read off '{cell.hidden.inner.name}' was not confirmed by running the body"
         return NotApplicable("CELL-PROBE", detail)
     stacks = Stacks(loop, ctx.builder())
@@ -190,7 +218,7 @@ def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
     if kinds not in ({ir.DataType.FLOAT}, {ir.DataType.FLOAT16}):
         detail = f"onnxruntime runs {cell.op_type} on float32 and float16 only, and '{states[0].inner.name}' is neither"
         return NotApplicable("CELL-TYPE", detail)
-    if kinds == {ir.DataType.FLOAT16} and not all(_fits_float16(array) for array in (cell.w, cell.r)):
+    if kinds == {ir.DataType.FLOAT16} and not all(_fits_float16(cell, name) for name in ("w", "r")):
         return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{states[0].inner.name}' are no float16 numbers")
     lead = reading.dims[source_of(cell.hidden)]
     dims = [reading.dims[key] for key in (*map(source_of, states), *(key for key, _ in cell.sources))]
@@ -201,5 +229,8 @@ def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
     return None
 
 
-def _fits_float16(array: np.ndarray) -> bool:
+def _fits_float16(cell: Cell, name: str) -> bool:
+    if name in cell.recipes:
+        return cell.recipes[name].is_exact
+    array = getattr(cell, name)
     return bool((array.astype(np.float16) == array).all())

@@ -103,7 +103,9 @@ def _settled(reading: Interpretation, parts: Sequence[Features]) -> tuple[int | 
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
         for i, dim in enumerate(part.dims):
-            if None not in (dim, dims[i]) and dim != dims[i]:
+            known = dims[i]
+            if dim is not None and known is not None and dim != known:
+                reading.learn_same(dim, known)
                 return None
             dims[i] = dim if dims[i] is None else dims[i]
     for part in parts:

@@ -69,12 +69,14 @@ def feeds_of(model: onnx.ModelProto, seed: int, rows: int = ROWS) -> dict[str, n
     return {name: feeds.get(name, state) for name, state in states.items()}
 
 
-def nodes_of(model: onnx.ModelProto, *, target: str = "onnx", rows: int = ROWS) -> list[str]:
+def nodes_of(
+    model: onnx.ModelProto, *, target: str = "onnx", rows: int = ROWS, weights: dict[str, np.ndarray] | None = None
+) -> list[str]:
     """Optimise, compare on several masks, and give the recurrent nodes and loops left."""
     result = give_back(rewritten(model, target=target, debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     for seed in range(3):
-        feeds = feeds_of(model, seed, rows)
+        feeds = feeds_of(model, seed, rows) | (weights or {})
         assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
     return [node.op_type for node in result.graph.node if node.op_type in {"RNN", "GRU", "LSTM", "Scan", "Loop", "If"}]
 
@@ -138,6 +140,18 @@ def test_one_condition_for_all_rows_is_a_mask_too():
 @pytest.mark.parametrize("rows", [0, 3])
 def test_a_free_number_of_rows_is_guarded(rows):
     assert nodes_of(masked("LSTM", "Where", "the state", rows="B"), target="cpu", rows=rows) == ["If"]
+
+
+def test_masks_go_together_with_weights_that_are_fed():
+    model = masked("LSTM", "products", "the new value or zero")
+    fed = {tensor.name: onnx.numpy_helper.to_array(tensor).shape for tensor in model.graph.initializer if tensor.name in "WRB"}
+    kept = [tensor for tensor in model.graph.initializer if tensor.name not in fed]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+    model.graph.input.extend(onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in fed.items())
+    rng = np.random.default_rng(8)
+    weights = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in fed.items()}
+    assert nodes_of(model, weights=weights) == ["LSTM"]
 
 
 NEAR_MISSES = {
