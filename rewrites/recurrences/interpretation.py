@@ -5,7 +5,7 @@ which a matrix is applied. A scanned tensor that is an affine map of another one
 is read through to that. Only values of floating point type are read as features.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ from rewrites.recurrences.features import Features
 from rewrites.recurrences.polynomial import Polynomial, TooComplex
 from rewrites.values import rank_of, shape_dims
 
-__all__ = ["Flipped", "Interpretation", "Meaning", "Scanned"]
+__all__ = ["Flipped", "Interpretation", "Meaning", "Scanned", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,26 @@ class Interpretation:
         meaning = self.meaning(value)
         return meaning if isinstance(meaning, Features) else None
 
+    def whole(self, value: ir.Value) -> Polynomial | None:
+        """Give what ``value`` is in a row as one polynomial, constant for a constant that is the same in all rows."""
+        meaning = self.meaning(value)
+        if not isinstance(meaning, np.ndarray):
+            return meaning.whole() if isinstance(meaning, Features) else None
+        if meaning.dtype.kind != "f" or meaning.size == 0:
+            return None
+        flat = meaning.reshape(-1)
+        if (flat == flat[0]).all():
+            return Polynomial.constant(flat[:1])
+        return Polynomial.constant(flat) if meaning.ndim == 1 else None
+
+    def are_same(self, one: ir.Value, other: ir.Value) -> bool:
+        """Whether two values hold the same numbers row by row, though perhaps with other axes of one around the rows."""
+        first, second = self.features(one), self.features(other)
+        if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
+            return False
+        left, right = first.whole(), second.whole()
+        return left is not None and right is not None and left.key == right.key
+
     def as_source(self, features: Features) -> Affine:
         """Give an affine map of ``features``, whose runs become sources of their own where they are none."""
         return joined([run.affine if run.is_affine else self._derived(run) for run in features.runs])
@@ -236,3 +256,8 @@ class Interpretation:
             return False
         lead = self.sizes(scan.inner.shape)[:-1]
         return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)
+
+
+def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
+    """Give leading axes without those of size 1: what is alike there has the same rows."""
+    return [dim for dim in dims if dim != 1]

@@ -16,7 +16,6 @@ from rewrites.loops import ScanView, State
 from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation
-from rewrites.recurrences.polynomial import Polynomial
 
 __all__ = ["Mask", "masked_cells"]
 
@@ -35,21 +34,17 @@ class Mask:
 
     def keeps(self, state: State) -> bool:
         """Whether rows that do not take the step keep ``state``."""
-        return _same(_whole(self.kept, state.next), _whole(self.kept, state.inner))
-
-    def is_new(self, value: ir.Value, state: State) -> bool:
-        """Whether ``value`` is what ``state`` becomes, in rows that take the step."""
-        return _same(_whole(self.taken, value), _whole(self.taken, state.next))
+        return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
         """Give what ``value`` is in other rows, where that is a number for each feature or a state."""
-        found = _whole(self.kept, value)
+        found = self.kept.whole(value)
         if found is None:
             return None
         if found.is_constant:
             return found.affine.bias
         states = self.kept.loop.states
-        return next((state for state in states if _same(found, _whole(self.kept, state.inner))), None)
+        return next((state for state in states if self.kept.are_same(value, state.inner)), None)
 
 
 def masked_cells(loop: ScanView, opset: int, numbers: Mapping[ir.Value, np.ndarray]) -> Iterator[tuple[Cell, Mask]]:
@@ -95,18 +90,3 @@ def _is_for_rows(value: ir.Value, reading: Interpretation, lead: tuple[int | str
         return False
     dims = reading.sizes(value.shape)
     return dims == [*lead, 1] or all(dim == 1 for dim in dims)
-
-
-def _whole(reading: Interpretation, value: ir.Value) -> Polynomial | None:
-    meaning = reading.meaning(value)
-    if isinstance(meaning, np.ndarray):
-        if meaning.dtype.kind != "f" or meaning.size == 0:
-            return None
-        same = (meaning == meaning.reshape(-1)[0]).all()
-        return Polynomial.constant(meaning.reshape(-1)[:1] if same else meaning.reshape(-1)) if same or meaning.ndim == 1 else None
-    features = reading.features(value)
-    return None if features is None else features.whole()
-
-
-def _same(one: Polynomial | None, other: Polynomial | None) -> bool:
-    return one is not None and other is not None and one.key == other.key

@@ -9,7 +9,7 @@ some steps, on a condition that is the same for all of a row (opset 11). What el
 hidden states, for other rules to take apart. Never touches a loop that needs the cell state of each step.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,10 +27,10 @@ from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.cost import too_slow
 from rewrites.recurrences.empty_batch import write_guarded
 from rewrites.recurrences.families import find_cells
-from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.interpretation import Interpretation, rows_of
 from rewrites.recurrences.masked_steps import has_run, write_masked
 from rewrites.recurrences.masks import Mask, masked_cells
-from rewrites.recurrences.native import NativeResults, write_native
+from rewrites.recurrences.native import NativeResults, join_rows, part_rows, write_native
 from rewrites.recurrences.no_input import with_input
 from rewrites.recurrences.probe import probe
 from rewrites.recurrences.remainder import Remainder, remainder
@@ -103,7 +103,7 @@ def _fused(loop: ScanView, found: _Found, ctx: Context) -> Patch | NotApplicable
         return obstacle
     if mask is not None and ctx.opset < _MASKED_SINCE:
         return NotApplicable("CELL-MASK", f"rows that keep their state need opset {_MASKED_SINCE}, and the model has {ctx.opset}")
-    rest = remainder(loop, cell, mask)
+    rest = remainder(loop, cell, reading, mask)
     if rest is None:
         detail = f"the cell state '{cell.hidden.inner.name}' of each step is needed, which the {cell.op_type} node does not give"
         return NotApplicable("CELL-SEQUENCE", detail)
@@ -164,7 +164,7 @@ def _given(
     runs = None if mask is None else _stacked(stacks, mask, len(lead))
     if isinstance(runs, NotApplicable):
         return runs
-    inputs = [stacks.ordered(reading.scanned[key].outer, reading.scanned[key].reverse) for key, _ in cell.sources]
+    inputs = [_input(stacks, reading, key, width, lead) for key, width in cell.sources]
     if not inputs:
         cell, inputs = with_input(stacks, cell)
 
@@ -181,12 +181,16 @@ def _given(
     if cell.cell is not None and native.cell is not None:
         results.append((cell.cell.final, native.cell))
     for value in rest.after:
-        stacks.place(value, native.sequence)
+        features = reading.features(value)
+        assert features is not None
+        stacks.place(value, _with_lead(stacks, native.sequence, lead, features.dims, cell.size))
     for value, numbers in rest.elsewhere.items():
         assert runs is not None
         assert cell.hidden.inner.dtype is not None
         constant = b.const(numbers.astype(cell.hidden.inner.dtype.numpy()))
-        stacks.place(value, where(b, runs, native.sequence, constant))
+        features = reading.features(value)
+        assert features is not None
+        stacks.place(value, _with_lead(stacks, where(b, runs, native.sequence, constant), lead, features.dims, cell.size))
         places.append(value)
     for state in rest.followers:
         assert runs is not None
@@ -198,6 +202,21 @@ def _given(
         stacks.place(state.inner, stacks.delayed(state))
         places.append(state.inner)
     return _Given(list(dict.fromkeys(places)), results)
+
+
+def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Sequence[int | str | None]) -> ir.Value:
+    """Give a scanned source: [steps, *lead, width]."""
+    scanned, own = reading.scanned[key], reading.dims[key]
+    return _with_lead(stacks, stacks.ordered(scanned.outer, scanned.reverse), own, lead, width)
+
+
+def _with_lead(
+    stacks: Stacks, value: ir.Value, own: Sequence[int | str | None], lead: Sequence[int | str | None], width: int
+) -> ir.Value:
+    """Give [steps, *own, width] as [steps, *lead, width]: the same but for axes of size 1."""
+    if list(own) == list(lead):
+        return value
+    return part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
 
 
 def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
@@ -221,9 +240,15 @@ def _obstacle(cell: Cell, reading: Interpretation) -> NotApplicable | None:
     if kinds == {ir.DataType.FLOAT16} and not all(_fits_float16(cell, name) for name in ("w", "r")):
         return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{states[0].inner.name}' are no float16 numbers")
     lead = reading.dims[source_of(cell.hidden)]
-    dims = [reading.dims[key] for key in (*map(source_of, states), *(key for key, _ in cell.sources))]
+    own, others = [reading.dims[source_of(state)] for state in states], [reading.dims[key] for key, _ in cell.sources]
     unknown = sum(not isinstance(dim, int) for dim in lead)
-    if (unknown > 1 and len(lead) > 1) or None in lead or 0 in lead or any(each != lead for each in dims):
+    if (
+        (unknown > 1 and len(lead) > 1)
+        or None in lead
+        or 0 in lead
+        or any(each != lead for each in own)
+        or any(rows_of(each) != rows_of(lead) for each in others)
+    ):
         detail = f"the {cell.op_type} of '{states[0].inner.name}' has inputs or states that are not rows of one batch"
         return NotApplicable("CELL-ROWS", detail)
     return None

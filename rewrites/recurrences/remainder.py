@@ -8,7 +8,8 @@ import onnx_ir as ir
 
 from rewrites.dependence import nodes_behind, reads
 from rewrites.loops import ScanView, State
-from rewrites.recurrences.cell import Cell
+from rewrites.recurrences.cell import Cell, source_of
+from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.masks import Mask
 from rewrites.values import through_identity
 
@@ -33,18 +34,20 @@ class Remainder:
     needs_previous: tuple[State, ...] = ()
 
 
-def remainder(loop: ScanView, cell: Cell, mask: Mask | None) -> Remainder | None:
-    """Give what is left beside ``cell``; None where that needs the cell state."""
+def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | None) -> Remainder | None:
+    """Give what is left beside ``cell``, found in ``reading``; None where that needs the cell state."""
     copied = through_identity(cell.hidden.next)
     assert copied is not None
     after, elsewhere = [copied, cell.hidden.next], dict[ir.Value, np.ndarray]()
     others = [state for state in loop.states if state not in cell.states]
-    followers = tuple(state for state in others if mask is not None and mask.is_new(state.next, cell.hidden) and mask.keeps(state))
+    followers = () if mask is None else tuple(state for state in others if _follows(state, cell, mask))
     choices = [] if mask is None else _choices(loop, cell, mask)
-    if mask is not None:
-        for value in (value for node in loop.body for value in node.outputs if value not in after):
-            if not mask.is_new(value, cell.hidden):
-                continue
+    for value in (value for node in loop.body for value in node.outputs if value not in after):
+        if not reading.are_same(value, cell.hidden.next):
+            continue
+        if mask is None:
+            after.append(value)
+        else:
             otherwise = mask.otherwise(value)
             if isinstance(otherwise, np.ndarray):
                 elsewhere[value] = otherwise
@@ -61,6 +64,11 @@ def remainder(loop: ScanView, cell: Cell, mask: Mask | None) -> Remainder | None
     return Remainder(states, tuple(dict.fromkeys(used)), elsewhere, followers, tuple(choices), previous)
 
 
+def _follows(state: State, cell: Cell, mask: Mask) -> bool:
+    alike = mask.taken.dims.get(source_of(state)) == mask.taken.dims[source_of(cell.hidden)]
+    return alike and mask.taken.are_same(state.next, cell.hidden.next) and mask.keeps(state)
+
+
 def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]]:
     """Find Where nodes that take what the hidden state becomes in rows that take the step, though it is not yet masked."""
     behind = set(nodes_behind(loop.body, [cell.hidden.next]))
@@ -72,7 +80,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
         assert isinstance(outcome, np.ndarray)
         place = 1 if outcome.item() else 2
         value = node.inputs[place]
-        if value is not None and mask.is_new(value, cell.hidden):
+        if value is not None and mask.taken.are_same(value, cell.hidden.next):
             found.append((node, place))
     return found
 

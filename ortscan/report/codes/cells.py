@@ -6,6 +6,11 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "CELL-MASK",
+        "Rows keep their states in some steps, which this opset cannot say around a native node.",
+        "The steps that each row runs are brought together by TopK and GatherND of opset 11; migrate the model to that or later.",
+    ),
+    Code(
         "CELL-PROBE",
         "A recognised cell could not be confirmed.",
         "Before a native node takes the place of a loop, the body is run once at random points and compared with the cell. It "
@@ -14,8 +19,8 @@ TABLE = (
     Code(
         "CELL-ROWS",
         "The inputs and states of a recognised cell are not rows of one batch.",
-        "A native node wants inputs of shape [steps, batch, features] and states of shape [batch, features] with the same batch, "
-        "and at least one input. Declaring the shapes of the model's inputs, with one name for the batch, may help.",
+        "A native node wants inputs of shape [steps, batch, features] and states of shape [batch, features] with the same batch. "
+        "Declaring the shapes of the model's inputs, with one name for the batch, may help.",
     ),
     Code(
         "CELL-SEQUENCE",
@@ -25,7 +30,7 @@ TABLE = (
     Code(
         "CELL-TYPE",
         "onnxruntime has no native node for this element type.",
-        "RNN, GRU and LSTM run on float32; a node on double loads and then fails.",
+        "RNN, GRU and LSTM run on float32, and on float16 where the weights fit it; a node on double loads and then fails.",
     ),
     Code(
         "COST-NATIVE",

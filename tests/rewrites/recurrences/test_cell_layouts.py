@@ -69,6 +69,24 @@ def test_a_cell_without_inputs_is_given_zeros():
     assert nodes_of(text, {"h0": normal(2, 4), "zs": normal(5, 2)}, R=R, B=B) == ["RNN"]
 
 
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_states_side_by_side_in_one_are_two(axis):
+    """As TensorFlow's state_is_tuple=False has them, or stacked."""
+    shape = "2,8" if axis else "2,2,4"
+    read = "h, c = Split <axis = 1, num_outputs = 2> (s)" if axis else "h = Gather (s, none)  c = Gather (s, one)"
+    write = (
+        "s1 = Concat <axis = 1> (h1, c1)"
+        if axis
+        else "h2 = Unsqueeze (h1, first)  c2 = Unsqueeze (c1, first)  s1 = Concat <axis = 0> (h2, c2)"
+    )
+    text = f"""g (float[{shape}] s0, float[6,2,3] xs) => (float[{shape}] sn, float[6,2,4] ys) {{
+        sn, ys = Scan <num_scan_inputs = 1, body = step (float[{shape}] s, float[2,3] x) => (float[{shape}] s1, float[2,4] y) {{
+            {read}  {LSTM}  {write} }}> (s0, xs) }}"""
+    feeds = {"s0": normal(*map(int, shape.split(","))), "xs": normal(6, 2, 3)}
+    places = {"none": np.array(0), "one": np.array(1), "first": np.array([0])}
+    assert nodes_of(text, feeds, WL=normal(3, 16), RL=normal(4, 16), **places) == ["LSTM"]
+
+
 ELMAN = "xw = MatMul (x, W)  hr = MatMul (h, R)  s = Add (xw, hr)  a = Add (s, B)  h1 = Tanh (a)"
 HALF = {"W": W.astype(np.float16), "R": R.astype(np.float16), "B": B.astype(np.float16)}
 

@@ -130,6 +130,21 @@ def test_a_state_that_keeps_the_last_output_follows_the_hidden_state():
     assert nodes_of(model) == ["LSTM"]
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_lengths_that_a_state_counts_down_are_masks(reverse):
+    """Backwards this takes the last steps of each row, which the node's own reverse direction does not."""
+    model = masked("LSTM", "Where", "the state", reverse=reverse, condition="m = Greater (n, zero_int)  n1 = Sub (n, one_int)")
+    scan = model.graph.node[0]
+    body = onnx.helper.get_node_attr_value(scan, "body")
+    body.input.insert(0, onnx.helper.make_tensor_value_info("n", 7, [ROWS, 1]))
+    body.output.insert(0, onnx.helper.make_tensor_value_info("n1", 7, [ROWS, 1]))
+    scan.input.insert(0, "lengths")
+    scan.output.insert(0, "left")
+    arrays = {"one_int": np.array(1), "zero_int": np.array(0)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    assert nodes_of(model) == ["LSTM"]
+
+
 def test_one_condition_for_all_rows_is_a_mask_too():
     condition = "three = Constant <value_int = 3> ()  under = Less (now, three)  m = Reshape (under, ones)"
     model = masked("LSTM", "Where", "the state", condition=condition)
