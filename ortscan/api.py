@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -9,7 +10,15 @@ import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
 from ortscan.lifting import Lifted, load_in_opset
-from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions_with_loops, restore_interface
+from ortscan.modelio import (
+    Inlining,
+    LoadedModel,
+    ModelLike,
+    hand_back,
+    inline_functions,
+    inline_functions_with_loops,
+    restore_interface,
+)
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, rules_for, size_hints
 from ortscan.quiet import quietly
 from ortscan.targets import target_named
@@ -17,8 +26,11 @@ from ortscan.verification.arguments import given_shapes
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
+from rewrites.lowering.lower import may_be_refused
+from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_loops, name_free_dims, prepare, tidy
 from rewrites.report import Report
+from rewrites.rules import ON_REQUEST
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
@@ -139,7 +151,7 @@ def rewritten(
     def attempt(lifted: Lifted) -> Report:
         model = lifted.loaded.model
         messages = lifted.messages + _inline(model)
-        if not has_loops(model):
+        if not has_loops(model) and not _nodes_to_look_at(model, rules):
             counted = count_operators(model.graph)
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
@@ -159,12 +171,38 @@ def rewritten(
     if lifted.migration is not None and not lifted.needed and not report.changed:
         lifted = load_in_opset(model, "keep")
         report = attempt(lifted)
+    elif not report.changed and not lifted.needed and not report.loops:
+        lifted = load_in_opset(model, "keep")
     report.migrated = lifted.migration is not None and lifted.migration.source != lifted.migration.target
     return lifted.loaded, report
 
 
+def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
+    """Whether some recurrent node may not run as it is, or is to be guarded."""
+    if not any(is_recurrent(node) for node in model.graph.all_nodes()):
+        return False
+    return any(rule in ON_REQUEST for rule in rules) or may_be_refused(Context.of(model, Options(), evaluate))
+
+
 def _inline(model: ir.Model) -> list[str]:
     outcome = inline_functions_with_loops(model)
+    if any(is_recurrent(node) for function in model.functions.values() for node in function.all_nodes()):
+        trial = model.clone()
+        inline_functions(trial, _holds_recurrent_nodes)
+        ctx = Context.of(trial, Options(), evaluate)
+        prepare(ctx)
+        if may_be_refused(ctx):
+            more = inline_functions(model, _holds_recurrent_nodes)
+            messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
+            return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]
+    return _said(outcome)
+
+
+def _holds_recurrent_nodes(function: ir.Function) -> bool:
+    return any(is_recurrent(node) for node in function.all_nodes())
+
+
+def _said(outcome: Inlining) -> list[str]:
     messages = [f"inlined the function {name}, which holds a loop" for name in outcome.inlined]
     return messages + [f"left the function {name} as it is: {reason}" for name, reason in outcome.kept]
 

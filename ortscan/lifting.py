@@ -2,16 +2,24 @@
 
 from dataclasses import dataclass, field
 
+import onnx_ir as ir
+
+from ortscan.evaluate import evaluate
 from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, load
 from ortscan.opsets import opset_number
+from rewrites.context import Context, Options
 from rewrites.errors import MigrationError, OptionError
+from rewrites.lowering.lower import may_be_refused
+from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.migration import Migration
 from rewrites.prepare import has_loops
 
 __all__ = ["Lifted", "load_in_opset"]
 
 _MOST_REWRITES_SINCE = 18
+_SCANS_SINCE = 9
+_RECURRENT_SINCE = 7
 
 
 @dataclass
@@ -28,7 +36,8 @@ class Lifted:
 
 
 def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
-    """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it holds a loop and is older.
+    """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
+    recurrent node that onnxruntime runs in later ones only.
 
     Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
     """
@@ -41,13 +50,26 @@ def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
         return Lifted(loaded, migration, True, _said(migration))
     loaded = load(model)
     source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
-    if source >= _MOST_REWRITES_SINCE or not (has_loops(loaded.model) or loaded.model.functions):
+    wanted = has_loops(loaded.model) or loaded.model.functions or _needs_lowering(loaded.model, source)
+    if source >= _MOST_REWRITES_SINCE or not wanted:
         return Lifted(loaded)
     try:
         taken, migration = migrated(model, _MOST_REWRITES_SINCE)
     except MigrationError as error:
         return Lifted(loaded, messages=[f"stays in opset {source}: {error}"])
-    return Lifted(taken, migration, bool(migration.scans), _said(migration))
+    return Lifted(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
+
+
+def _needs_lowering(model: ir.Model, source: int) -> bool:
+    """Whether recurrent nodes are older than what onnxruntime runs, or it may refuse them and what they become has no Scan."""
+    if _too_old(model, source):
+        return True
+    recurrent = source < _SCANS_SINCE and any(is_recurrent(node) for node in model.graph.all_nodes())
+    return recurrent and may_be_refused(Context.of(model, Options(), evaluate))
+
+
+def _too_old(model: ir.Model, source: int) -> bool:
+    return source < _RECURRENT_SINCE and any(is_recurrent(node) for node in model.graph.all_nodes())
 
 
 def _said(migration: Migration) -> list[str]:

@@ -9,16 +9,32 @@ from typing import Any
 import onnx_ir as ir
 
 from rewrites.errors import OptionError
-from rewrites.rules import ALWAYS, RULES
+from rewrites.rules import ALWAYS, ON_REQUEST, RULES
 
-__all__ = ["DEFAULT_MEMORY_BUDGET", "check_flags", "check_path", "memory_bytes", "rule_names", "rules_for", "size_hints"]
+__all__ = [
+    "DEFAULT",
+    "DEFAULT_MEMORY_BUDGET",
+    "check_flags",
+    "check_path",
+    "default_names",
+    "memory_bytes",
+    "rule_names",
+    "rules_for",
+    "size_hints",
+]
 
+DEFAULT = "default"
 DEFAULT_MEMORY_BUDGET = 256 << 20
 
 
 def rule_names() -> list[str]:
     """Give the names of all rules, in the order they are tried."""
     return [rule.NAME for rule in RULES]
+
+
+def default_names() -> list[str]:
+    """Give the names of the rules that are used where none are named, which the name ``default`` stands for."""
+    return [rule.NAME for rule in RULES if rule not in ON_REQUEST]
 
 
 def check_flags(**flags: Any) -> None:
@@ -43,7 +59,9 @@ def memory_bytes(budget: Any) -> int:
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleType]:
     """Give the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
-    wanted = set(rule_names()) if passes is None else _names("passes", passes)
+    wanted = {DEFAULT} if passes is None else _names("passes", passes)
+    if DEFAULT in wanted:
+        wanted = wanted - {DEFAULT} | set(default_names())
     unwanted = _names("skip", skip)
     for name in sorted(wanted | unwanted):
         if name not in rule_names():

@@ -14,9 +14,11 @@ from rewrites.errors import InvariantBroken
 from rewrites.invariants import check_invariants
 from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
+from rewrites.lowering.lower import NODE_RULES, lower_nodes
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
-from rewrites.report import Fate, Fired, LoopReport, Reason, Report
+from rewrites.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
+from rewrites.rule import Patch
 from rewrites.rules import ALWAYS
 
 __all__ = ["count_operators", "rewrite"]
@@ -41,6 +43,7 @@ def rewrite(
     """
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     driver = _Driver(ctx, rules, report, stop_after, debug)
+    report.nodes = lower_nodes(ctx, rules, driver.change_node)
     loops = driver.repair(driver.register())
     for sweep in range(_SWEEPS):
         fired = len(report.patches)
@@ -65,8 +68,13 @@ def count_operators(graph: ir.Graph) -> Counter[str]:
 
 class _Driver:
     def __init__(self, ctx: Context, rules: Sequence[ModuleType], report: Report, stop_after: int | None, debug: bool) -> None:
-        self.ctx, self.rules, self.report, self.debug = ctx, rules, report, debug
+        self.ctx, self.report, self.debug = ctx, report, debug
+        self.rules = [rule for rule in rules if rule not in NODE_RULES]
         self.left = stop_after
+
+    def change_node(self, rule: ModuleType, entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
+        """Make a change to a recurrent node, where changes are still to be made, and give what is to be looked at next."""
+        return None if self.left == 0 else self._apply(rule, entry, patch)
 
     def register(self) -> list[ir.Node]:
         """Read every loop once, so that a malformed one is refused before anything changes, and open its report."""
@@ -114,17 +122,20 @@ class _Driver:
                 if not outcome.silent:
                     entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
                 continue
-            replaced: Sequence[ir.Node] = outcome.edit()
-            fired = Fired(len(self.report.patches) + 1, rule.NAME, entry.where, outcome.what)
-            self.report.patches.append(fired)
-            entry.fired.append(fired)
             entry.notes.extend(outcome.notes)
-            if self.left is not None:
-                self.left -= 1
-            if self.debug and rule not in ALWAYS:
-                check_invariants(self.ctx.model, f"patch {fired.number} ({fired.rule} on {fired.loop})")
-            return replaced
+            return self._apply(rule, entry, outcome)
         return None
+
+    def _apply(self, rule: ModuleType, entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
+        replaced = patch.edit()
+        fired = Fired(len(self.report.patches) + 1, rule.NAME, entry.where, patch.what)
+        self.report.patches.append(fired)
+        entry.fired.append(fired)
+        if self.left is not None:
+            self.left -= 1
+        if self.debug and rule not in ALWAYS:
+            check_invariants(self.ctx.model, f"patch {fired.number} ({fired.rule} on {fired.loop})")
+        return replaced
 
     def conclude(self, loops: Sequence[ir.Node]) -> None:
         """Close the reports: what is left of each loop."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["Fired", "LoopReport", "Reason", "Report"]
+__all__ = ["Fired", "LoopReport", "NodeReport", "Reason", "Report"]
 
 Fate = Literal["removed", "reduced", "rewritten", "kept"]
 
@@ -54,10 +54,24 @@ class LoopReport:
 
 
 @dataclass
+class NodeReport:
+    """An RNN, GRU or LSTM node that onnxruntime does not run as it is: what was done to it, or why nothing could be.
+
+    ``where``: path of names from the main graph; ``kind``: the operator.
+    """
+
+    where: str
+    kind: str
+    fired: list[Fired] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+
+
+@dataclass
 class Report:
     """The outcome of one run over a model.
 
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
+    ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
     """
 
@@ -69,6 +83,7 @@ class Report:
     target: str = "cpu"
     opset: int = 0
     migrated: bool = False
+    nodes: list[NodeReport] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:

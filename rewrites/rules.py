@@ -15,6 +15,8 @@ from rewrites.loop_idioms import (
     trip_count,
     written_rows,
 )
+from rewrites.lowering import guard_recurrence
+from rewrites.lowering.lower import NODE_RULES
 from rewrites.normal_form import (
     common_subexpressions,
     dead_code,
@@ -32,12 +34,16 @@ from rewrites.normal_form import (
 )
 from rewrites.recurrences import recurrent_cell
 
-__all__ = ["ALWAYS", "RULES"]
+__all__ = ["ALWAYS", "ON_REQUEST", "RULES"]
 
 ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
 """Rules that no option switches off: without them onnxruntime computes garbage."""
 
+ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence,)
+"""Rules that are used only where they are asked for by name."""
+
 RULES: tuple[ModuleType, ...] = (
+    *NODE_RULES,
     own_outputs,
     identities,
     unused_results,

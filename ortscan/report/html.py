@@ -7,7 +7,7 @@ from ortscan.report.codes import lookup
 from ortscan.report.counts import operator_changes, totals
 from ortscan.report.plain import plain
 from ortscan.report.words import headline, loop_line
-from rewrites.report import LoopReport, Reason, Report
+from rewrites.report import LoopReport, NodeReport, Reason, Report
 
 __all__ = ["page"]
 
@@ -34,7 +34,7 @@ def page(report: Report, title: str, facts: Sequence[str] = ()) -> str:
         f"<h1>{_safe(title)}</h1>\n{paragraphs}"
         f"<h2>Operators</h2>\n{_operators(report)}\n"
         f"<h2>Loops</h2>\n{''.join(_loop(loop) for loop in report.loops) or '<p>None.</p>'}\n"
-        f"</body></html>\n"
+        f"{_nodes(report)}</body></html>\n"
     )
 
 
@@ -50,9 +50,22 @@ def _row(name: str, before: int, after: int) -> str:
     return f'<tr><td>{_safe(name)}</td><td class="n">{before}</td><td class="n">{after}</td></tr>\n'
 
 
+def _nodes(report: Report) -> str:
+    sections = "".join(
+        f'<section class="{"kept" if node.reasons else "removed"}"><h3>{_safe(node.where)}</h3>'
+        f"<ul>{''.join(_history(node))}</ul></section>\n"
+        for node in report.nodes
+    )
+    return f"<h2>Recurrent nodes that onnxruntime does not run</h2>\n{sections}" if sections else ""
+
+
+def _history(entry: LoopReport | NodeReport) -> list[str]:
+    lines = [f"<li>#{fired.number} <b>{_safe(fired.rule)}</b>: {_safe(fired.what)}</li>" for fired in entry.fired]
+    return lines + [_reason(reason) for reason in entry.reasons]
+
+
 def _loop(loop: LoopReport) -> str:
-    lines = [f"<li>#{fired.number} <b>{_safe(fired.rule)}</b>: {_safe(fired.what)}</li>" for fired in loop.fired]
-    lines += [_reason(reason) for reason in loop.reasons]
+    lines = _history(loop)
     lines += [f"<li>Note: {_safe(note)}</li>" for note in loop.notes]
     listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
     return f'<section class="{loop.fate}"><h3>{_safe(loop.where)}</h3><p>{_safe(loop_line(loop))}</p>{listed}</section>\n'

@@ -1,5 +1,7 @@
 """A Report in a terminal of 80 columns or more."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -9,7 +11,7 @@ from ortscan.report.counts import operator_changes, totals
 from ortscan.report.plain import plain
 from ortscan.report.tables import rows, safe, table
 from ortscan.report.words import headline, loop_line
-from rewrites.report import LoopReport, Report
+from rewrites.report import Fired, LoopReport, Reason, Report
 
 __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
 
@@ -50,11 +52,14 @@ def patch_list(report: Report) -> RenderableType:
 
 
 def explanation(report: Report) -> RenderableType:
-    """Show what became of every loop, what was done to it, and why the rest of it stays."""
+    """Show what became of every loop and recurrent node, what was done to it, and why the rest of it stays."""
     parts: list[RenderableType] = [Text(headline(report)), *(safe(message) for message in report.messages)]
     for loop in report.loops:
         heading = Text(plain(loop.where), style=f"bold {_STYLES[loop.fate]}")
         parts += [Text(), heading, Padding(_loop(loop), (0, 0, 0, 2))]
+    for node in report.nodes:
+        heading = Text(plain(node.where), style=f"bold {_STYLES['kept' if node.reasons else 'removed']}")
+        parts += [Text(), heading, Padding(rows(_did(node.fired) + _why(node.reasons)), (0, 0, 0, 2))]
     return Group(*parts)
 
 
@@ -64,10 +69,18 @@ def code_text(code: Code) -> RenderableType:
 
 
 def _loop(loop: LoopReport) -> RenderableType:
-    lines = [("did", f"#{fired.number} {fired.rule}: {fired.what}") for fired in loop.fired]
-    for reason in loop.reasons:
+    notes = [("note", note) for note in loop.notes]
+    return Group(safe(loop_line(loop)), rows(_did(loop.fired) + _why(loop.reasons) + notes))
+
+
+def _did(changes: Sequence[Fired]) -> list[tuple[str, str]]:
+    return [("did", f"#{fired.number} {fired.rule}: {fired.what}") for fired in changes]
+
+
+def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
+    lines = []
+    for reason in reasons:
         lines.append(("why", f"{reason.code} ({reason.rule}) {meaning(reason.code)}".rstrip()))
         if reason.detail:
             lines.append(("", reason.detail))
-    lines += [("note", note) for note in loop.notes]
-    return Group(safe(loop_line(loop)), rows(lines))
+    return lines

@@ -20,12 +20,16 @@ def plural(count: int, noun: str) -> str:
 
 
 def headline(report: Report) -> str:
-    """Say in one sentence what became of the loops."""
+    """Say in one sentence what became of the loops, and in one more each what became of recurrent nodes."""
+    lowered = sum(1 for node in report.nodes if not node.reasons)
+    left = len(report.nodes) - lowered
+    others = [f" {plural(lowered, 'recurrent node')} made to run on onnxruntime."] if lowered else []
+    others += [f" {plural(left, 'recurrent node')} that onnxruntime does not run left."] if left else []
     if not report.loops:
-        return "The model has no Scan or Loop."
+        return "The model has no Scan or Loop." + "".join(others)
     fates = Counter(loop.fate for loop in report.loops)
     parts = [f"{fates[fate]} {fate}" for fate in _FATES if fates[fate]]
-    return f"{plural(len(report.loops), 'loop')}: {', '.join(parts)}."
+    return f"{plural(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
 
 
 def loop_line(loop: LoopReport) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.branches import write_if
 from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.native import NativeResults
@@ -36,13 +37,5 @@ def write_guarded(
         else_part.op("ConstantOfShape", shape, value=zero),
         *(else_part.op("Identity", state.initial) for state in cell.states),
     ]
-    branches = [_branch(b, then_part, "then_branch", found), _branch(b, else_part, "else_branch", nothing)]
-    made = b.node("If", [some], len(found), branches, hint=cell.hidden.next.name)
-    for value, inside in zip(made, found, strict=True):
-        value.type, value.shape = inside.type, inside.shape
+    made = write_if(b, some, (then_part, found), (else_part, nothing), cell.hidden.next.name)
     return NativeResults(made[0], made[1], made[2] if cell.cell is not None else None)
-
-
-def _branch(b: Builder, part: Builder, name: str, outputs: Sequence[ir.Value]) -> ir.Attr:
-    nodes, part.nodes = part.nodes, []
-    return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))

@@ -2,12 +2,14 @@
 
 import difflib
 
-from ortscan.report.codes import cells, choices, loops, operators, scans, unknowns
+from ortscan.report.codes import cells, choices, loops, operators, recurrent_nodes, scans, unknowns
 from ortscan.report.codes.code import Code
 
 __all__ = ["CODES", "lookup", "meaning", "similar"]
 
-CODES = {entry.code: entry for table in (loops, scans, cells, operators, unknowns, choices) for entry in table.TABLE}
+CODES = {
+    entry.code: entry for table in (loops, scans, cells, recurrent_nodes, operators, unknowns, choices) for entry in table.TABLE
+}
 
 
 def lookup(code: str) -> Code | None:

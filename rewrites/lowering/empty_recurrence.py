@@ -1,0 +1,76 @@
+"""Keeps a node from sequences without steps or rows, on which onnxruntime aborts the process or gives what the text does not.
+
+    GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence and the initial states
+
+onnxruntime 1.31 aborts where a GRU or LSTM has no row, or a GRU without lengths no step; an LSTM without lengths and steps returns
+uninitialised memory as its cell. Of nodes it would not have run otherwise an RNN keeps its initial state too, where onnxruntime
+gives zeros. Where sizes are known nothing is needed.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.branches import write_if
+from rewrites.context import Context
+from rewrites.lowering.as_scan import initial_states
+from rewrites.lowering.empty_rows import LOWERED
+from rewrites.lowering.guarded import is_guarded
+from rewrites.lowering.native import put_in_place
+from rewrites.lowering.recurrent_node import RecurrentNode
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.spelling import concat, reduce, shape_of, squeeze
+from rewrites.values import dim_of
+
+__all__ = ["NAME", "check", "under_if"]
+
+NAME = "empty-recurrence"
+
+_STEPS, _ROWS = 0, 1
+_SINCE = 9
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the node has become one that onnxruntime runs, except for sizes of 0."""
+    return under_if(view, ctx) if LOWERED in view.node.meta else NOTHING_HERE
+
+
+def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the sizes that do harm may be 0."""
+    if view.batch_first:
+        return NOTHING_HERE
+    free = [axis for axis in _harmful(view) if not isinstance(dim_of(view.x, axis), int) or dim_of(view.x, axis) == 0]
+    if not free or is_guarded(ctx.model.graph, view.node.graph, view.x):
+        return NOTHING_HERE
+    if ctx.opset < _SINCE:
+        return NotApplicable("RNN-OPSET", f"comparing sizes takes opset {_SINCE}, and the model is of opset {ctx.opset}")
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        sizes = concat(b, [shape_of(b, view.x, axis) for axis in free], 0)
+        least = reduce(b, "ReduceMin", sizes, [0], keepdims=True) if len(free) > 1 else sizes
+        condition = squeeze(b, b.op("Less", b.const([0]), least), [0])
+        some, none = b.another(), b.another()
+        initial = initial_states(none, view)
+        found = list(some.like(view.node, view.node.inputs))
+        node = some.nodes[0]
+        node.meta.update(view.node.meta)
+        dims = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
+        kind = (view.dtype or ir.DataType.FLOAT).numpy()
+        empty = none.op("ConstantOfShape", concat(none, dims, 0), value=ir.tensor(np.zeros(1, kind)))
+        given = {id(one) for one in view.states}
+        nothing = [empty, *(none.op("Identity", one) if id(one) in given else one for one in initial)]
+        made = write_if(b, condition, (some, found), (none, nothing[: len(found)]), view.node.outputs[0].name)
+        put_in_place(ctx, b, view.node, [value if old.name else None for old, value in zip(view.node.outputs, made, strict=True)])
+        return [node]
+
+    what = " or ".join(("no step", "no row")[axis] for axis in free)
+    return Patch(f"put it under an If for sequences of {what}", edit)
+
+
+def _harmful(view: RecurrentNode) -> list[int]:
+    """Give the axes that must not be empty."""
+    bare = view.input("sequence_lens") is None
+    if view.kind != "RNN":
+        return [_STEPS, _ROWS] if bare else [_ROWS]
+    kept = LOWERED in view.node.meta and view.states[0] is not None
+    return [_STEPS] if bare and kept else []

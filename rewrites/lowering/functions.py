@@ -1,0 +1,51 @@
+"""The activations of recurrent operators, and the lists their parameters are written in.
+
+The lists are compact: an entry is taken by each activation in turn that has such a parameter, by no other. What the lists do not
+reach has "the default of the corresponding ONNX operator"; onnxruntime takes 0 for three of them instead. ScaledTanh, once an
+experimental operator, names no default; onnxruntime's operator of that name takes 1 and 1.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rewrites.recurrences.cell import Function
+
+__all__ = ["DEFAULTS", "PARAMETERS", "compact", "functions_of", "spelling_of"]
+
+PARAMETERS: Mapping[str, tuple[float | None, float | None]] = {
+    "Affine": (1.0, 0.0),
+    "Elu": (1.0, None),
+    "HardSigmoid": (0.2, 0.5),
+    "LeakyRelu": (0.01, None),
+    "Relu": (None, None),
+    "ScaledTanh": (1.0, 1.0),
+    "Sigmoid": (None, None),
+    "Softplus": (None, None),
+    "Softsign": (None, None),
+    "Tanh": (None, None),
+    "ThresholdedRelu": (1.0, None),
+}
+"""The defaults of alpha and beta; None for a parameter that the activation does not have."""
+
+DEFAULTS: Mapping[str, tuple[str, ...]] = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+"""The activations of one direction where none are named."""
+
+
+def spelling_of(name: str) -> str | None:
+    """Give the operator text's spelling of an activation written in any case; None where there is no such activation."""
+    return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
+
+
+def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
+    """Give the activations ``names`` with their parameters from the two compact lists."""
+    alpha, beta = iter(alphas), iter(betas)
+    return [Function(name, _next(alpha, PARAMETERS[name][0]), _next(beta, PARAMETERS[name][1])) for name in names]
+
+
+def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
+    """Give the two lists that say all parameters of ``functions``."""
+    alphas = [function.alpha for function in functions if PARAMETERS[function.name][0] is not None]
+    return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]
+
+
+def _next(given: Iterator[float], default: float | None) -> float:
+    return 0.0 if default is None else next(given, default)

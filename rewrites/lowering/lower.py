@@ -1,0 +1,122 @@
+"""Applies the rules on recurrent nodes to every RNN, GRU and LSTM of a model, in bodies and branches too."""
+
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.errors import InvariantBroken
+from rewrites.loops.checks import label
+from rewrites.lowering import (
+    activation_defaults,
+    batch_first,
+    bfloat16,
+    double,
+    empty_recurrence,
+    empty_rows,
+    guard_recurrence,
+    plain_attributes,
+    sequence_lengths,
+)
+from rewrites.lowering.empty_rows import LOWERED
+from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.moving import node_graphs
+from rewrites.not_applicable import NotApplicable
+from rewrites.report import NodeReport, Reason
+from rewrites.rule import NOTHING_HERE, Patch
+
+__all__ = ["DEFAULT", "NODE_RULES", "Fire", "lower_nodes", "may_be_refused"]
+
+NODE_RULES: tuple[ModuleType, ...] = (
+    plain_attributes,
+    activation_defaults,
+    sequence_lengths,
+    bfloat16,
+    batch_first,
+    double,
+    empty_rows,
+    empty_recurrence,
+    guard_recurrence,
+)
+"""The rules in the order in which a node meets them; the first that fires starts the row again."""
+
+DEFAULT = tuple(rule for rule in NODE_RULES if rule is not guard_recurrence)
+
+Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
+"""Makes the change of a rule and gives the nodes that stand in the node's place; None where no more changes are to be made."""
+
+_ON_WHAT_RUNS = (activation_defaults, guard_recurrence)
+_PATCHES_PER_NODE = 40
+
+
+def may_be_refused(ctx: Context) -> bool:
+    """Whether some recurrent node may need a rule. Before inference it may say so needlessly, but never the contrary."""
+    return any(is_recurrent(node) and _may_need(node, ctx) for node in ctx.model.graph.all_nodes())
+
+
+def _may_need(node: ir.Node, ctx: Context) -> bool:
+    view = read(node)
+    if isinstance(view, NotApplicable) or view.dtype is None:
+        return True
+    lengths = view.input("sequence_lens")
+    if lengths is not None and (lengths.dtype is None or lengths.shape is None):
+        return True
+    return any(rule.check(view, ctx) is not NOTHING_HERE for rule in DEFAULT)
+
+
+def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> list[NodeReport]:
+    """Apply ``rules`` to all recurrent nodes, and report those that something was done to, or refused."""
+    reports = []
+    for node, where in list(_with_paths(ctx.model.graph, "main")):
+        entry = NodeReport(where, node.op_type)
+        _settle(node, ctx, [rule for rule in NODE_RULES if rule in rules], fire, entry)
+        if entry.fired or entry.reasons:
+            reports.append(entry)
+    return reports
+
+
+def _settle(node: ir.Node, ctx: Context, rules: Sequence[ModuleType], fire: Fire, entry: NodeReport) -> None:
+    pending: list[ir.Node] = [node]
+    for _ in range(_PATCHES_PER_NODE):
+        if not pending:
+            return
+        current = pending.pop()
+        view = read(current)
+        if isinstance(view, NotApplicable):
+            entry.reasons = [Reason(plain_attributes.NAME, view.code, view.detail)]
+            return
+        found = _first_patch(view, ctx, rules, entry)
+        if found is None:
+            continue
+        rule, patch = found
+        replaced = fire(rule, entry, patch)
+        if replaced is None:
+            return
+        for new in replaced:
+            if rule not in _ON_WHAT_RUNS:
+                new.meta[LOWERED] = True
+        pending.extend(replaced)
+    raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_NODE} patches on the node {entry.where}")
+
+
+def _first_patch(
+    view: RecurrentNode, ctx: Context, rules: Sequence[ModuleType], entry: NodeReport
+) -> tuple[ModuleType, Patch] | None:
+    entry.reasons = []
+    for rule in rules:
+        outcome = rule.check(view, ctx)
+        if isinstance(outcome, Patch):
+            return rule, outcome
+        if not outcome.silent:
+            entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
+    return None
+
+
+def _with_paths(graph: ir.Graph, path: str) -> Iterator[tuple[ir.Node, str]]:
+    for node in graph:
+        here = f"{path}/{node.op_type} {label(node)}"
+        for inner in node_graphs(node):
+            yield from _with_paths(inner, here)
+        if is_recurrent(node):
+            yield node, here
