@@ -64,7 +64,9 @@ def optimize(
     ``shapes``: typical shapes of inputs, such as ``{"x": [64, 1, 128]}``, for cost decisions only.
     ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
-    ``passes``, ``skip``: rules to use, or not to use, by the names that reports show.
+    ``passes``, ``skip``: rules to use, or not to use, by the names that reports show; ``default`` stands for all that are used
+    where none are named. Used only where named: ``guard-scan`` and ``guard-recurrence``, which let a model run on sequences without
+    steps or rows.
     ``verify``: compare both models on onnxruntime and raise VerificationFailed where they differ.
     ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
     for a path then refers to the external data beside the output instead of holding it. Without ``output`` it holds all weights,

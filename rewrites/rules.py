@@ -15,7 +15,7 @@ from rewrites.loop_idioms import (
     trip_count,
     written_rows,
 )
-from rewrites.lowering import guard_recurrence
+from rewrites.lowering import guard_recurrence, guard_scan
 from rewrites.lowering.lower import NODE_RULES
 from rewrites.normal_form import (
     common_subexpressions,
@@ -39,7 +39,7 @@ __all__ = ["ALWAYS", "ON_REQUEST", "RULES"]
 ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
 """Rules that no option switches off: without them onnxruntime computes garbage."""
 
-ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence,)
+ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence, guard_scan)
 """Rules that are used only where they are asked for by name."""
 
 RULES: tuple[ModuleType, ...] = (
@@ -69,4 +69,5 @@ RULES: tuple[ModuleType, ...] = (
     pairwise_distance,
     recurrent_cell,
     split_loop,
+    guard_scan,
 )

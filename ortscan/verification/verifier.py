@@ -19,6 +19,7 @@ from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.precision import coarsest_float
 from ortscan.verification.preparing import Prepared, prepare
 from ortscan.verification.result import Verification
+from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs, check_providers
 from ortscan.verification.series import run_series, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
@@ -93,6 +94,9 @@ def verify(
         if unsound_scans(old.proto):
             notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
             old = changed_source(old, sound_oracle(old.proto), stack)
+        coarsest = coarsest_float(old.proto)
+        old, changes = runnable_oracle(old, stack)
+        notes += changes
         plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
         perilous = configure is None and any(plan.perilous for plan in plans)
 
@@ -111,7 +115,6 @@ def verify(
         problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
         if problems:
             return refuse(names, problems, notes, inconclusive=True)
-        coarsest = coarsest_float(old.proto)
         judge = Judge(
             before=oracle,
             after=runner,

@@ -9,7 +9,7 @@ from rewrites.builder import Builder
 from rewrites.recurrences.cell import Function
 from rewrites.spelling import where
 
-__all__ = ["activate", "clipped"]
+__all__ = ["activate", "clipped", "number"]
 
 
 def activate(b: Builder, function: Function, x: ir.Value) -> ir.Value:
@@ -19,47 +19,48 @@ def activate(b: Builder, function: Function, x: ir.Value) -> ir.Value:
 
 def clipped(b: Builder, x: ir.Value, bound: float | None) -> ir.Value:
     """Give ``x`` brought into ``-bound`` to ``bound``; itself where there is no bound."""
-    return x if bound is None else b.op("Min", b.op("Max", x, _number(b, -bound, x)), _number(b, bound, x))
+    return x if bound is None else b.op("Min", b.op("Max", x, number(b, -bound, x)), number(b, bound, x))
 
 
-def _number(b: Builder, number: float, like: ir.Value) -> ir.Value:
+def number(b: Builder, given: float, like: ir.Value) -> ir.Value:
+    """Give a constant of the type of ``like``."""
     assert like.dtype is not None
-    return b.const(np.array(number, like.dtype.numpy()))
+    return b.const(np.array(given, like.dtype.numpy()))
 
 
 def _affine(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    return b.op("Add", b.op("Mul", x, _number(b, function.alpha, x)), _number(b, function.beta, x))
+    return b.op("Add", b.op("Mul", x, number(b, function.alpha, x)), number(b, function.beta, x))
 
 
 def _elu(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    below = b.op("Sub", b.op("Exp", b.op("Min", x, _number(b, 0, x))), _number(b, 1, x))
-    return where(b, b.op("Less", x, _number(b, 0, x)), b.op("Mul", below, _number(b, function.alpha, x)), x)
+    below = b.op("Sub", b.op("Exp", b.op("Min", x, number(b, 0, x))), number(b, 1, x))
+    return where(b, b.op("Less", x, number(b, 0, x)), b.op("Mul", below, number(b, function.alpha, x)), x)
 
 
 def _hard_sigmoid(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    return b.op("Min", b.op("Max", _affine(b, function, x), _number(b, 0, x)), _number(b, 1, x))
+    return b.op("Min", b.op("Max", _affine(b, function, x), number(b, 0, x)), number(b, 1, x))
 
 
 def _leaky_relu(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    return where(b, b.op("Less", x, _number(b, 0, x)), b.op("Mul", x, _number(b, function.alpha, x)), x)
+    return where(b, b.op("Less", x, number(b, 0, x)), b.op("Mul", x, number(b, function.alpha, x)), x)
 
 
 def _scaled_tanh(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    inner = b.op("Tanh", b.op("Mul", x, _number(b, function.beta, x)))
-    return b.op("Mul", inner, _number(b, function.alpha, x))
+    inner = b.op("Tanh", b.op("Mul", x, number(b, function.beta, x)))
+    return b.op("Mul", inner, number(b, function.alpha, x))
 
 
 def _softplus(b: Builder, _: Function, x: ir.Value) -> ir.Value:
     small = b.op("Exp", b.op("Neg", b.op("Abs", x)))
-    return b.op("Add", b.op("Max", x, _number(b, 0, x)), b.op("Log", b.op("Add", small, _number(b, 1, x))))
+    return b.op("Add", b.op("Max", x, number(b, 0, x)), b.op("Log", b.op("Add", small, number(b, 1, x))))
 
 
 def _softsign(b: Builder, _: Function, x: ir.Value) -> ir.Value:
-    return b.op("Div", x, b.op("Add", b.op("Abs", x), _number(b, 1, x)))
+    return b.op("Div", x, b.op("Add", b.op("Abs", x), number(b, 1, x)))
 
 
 def _thresholded_relu(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    return where(b, b.op("Less", x, _number(b, function.alpha, x)), _number(b, 0, x), x)
+    return where(b, b.op("Less", x, number(b, function.alpha, x)), number(b, 0, x), x)
 
 
 _WRITERS: Mapping[str, Callable[[Builder, Function, ir.Value], ir.Value]] = {
@@ -67,7 +68,7 @@ _WRITERS: Mapping[str, Callable[[Builder, Function, ir.Value], ir.Value]] = {
     "Elu": _elu,
     "HardSigmoid": _hard_sigmoid,
     "LeakyRelu": _leaky_relu,
-    "Relu": lambda b, _, x: b.op("Max", x, _number(b, 0, x)),
+    "Relu": lambda b, _, x: b.op("Max", x, number(b, 0, x)),
     "ScaledTanh": _scaled_tanh,
     "Sigmoid": lambda b, _, x: b.op("Sigmoid", x),
     "Softplus": _softplus,

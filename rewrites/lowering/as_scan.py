@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
+from rewrites.checked_lengths import checked_lengths
 from rewrites.context import Context
 from rewrites.loops import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan
@@ -44,8 +45,9 @@ def write_scans(ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.
 
 def _live_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
     """Give which steps of which row are real, bool of shape [T, B, 1]."""
-    time = count_up(b, shape_of(b, view.x, 0))
-    wide = b.op("Cast", lengths, to=int(ir.DataType.INT64))
+    steps = shape_of(b, view.x, 0)
+    time = count_up(b, steps)
+    wide = checked_lengths(b, b.op("Cast", lengths, to=int(ir.DataType.INT64)), steps)
     return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, wide, [0])), [2])
 
 

@@ -26,7 +26,7 @@ from rewrites.not_applicable import NotApplicable
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import NOTHING_HERE, Patch
 
-__all__ = ["DEFAULT", "NODE_RULES", "Fire", "lower_nodes", "may_be_refused"]
+__all__ = ["DEFAULT", "NODE_RULES", "Fire", "lower_nodes", "may_be_refused", "needs_rule"]
 
 NODE_RULES: tuple[ModuleType, ...] = (
     plain_attributes,
@@ -52,10 +52,11 @@ _PATCHES_PER_NODE = 40
 
 def may_be_refused(ctx: Context) -> bool:
     """Whether some recurrent node may need a rule. Before inference it may say so needlessly, but never the contrary."""
-    return any(is_recurrent(node) and _may_need(node, ctx) for node in ctx.model.graph.all_nodes())
+    return any(is_recurrent(node) and needs_rule(node, ctx) for node in ctx.model.graph.all_nodes())
 
 
-def _may_need(node: ir.Node, ctx: Context) -> bool:
+def needs_rule(node: ir.Node, ctx: Context) -> bool:
+    """Whether a recurrent node may need a rule of those that are used unasked."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
         return True

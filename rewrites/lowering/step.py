@@ -7,11 +7,10 @@ gates side by side in the operator's order (RNN: i; GRU: z, r, h; LSTM: i, o, f,
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
-from rewrites.lowering.activations import activate, clipped
+from rewrites.lowering.activations import activate, clipped, number
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.recurrences.cell import Function
 from rewrites.spelling import split
@@ -80,7 +79,7 @@ def _lstm(cell: _Cell, xw: ir.Value, states: Sequence[ir.Value]) -> list[ir.Valu
     b, size, (h, c) = cell.build, cell.view.hidden, states
     i, o, f, g = split(b, b.op("Add", xw, b.op("MatMul", h, cell.weights.r[0])), -1, [size] * 4, 4)
     i, g = cell.gate(0, cell.peeping(0, i, c)), cell.gate(1, g)
-    forget = b.op("Sub", b.const(np.array(1, np.float64)), i) if cell.view.input_forget else cell.gate(0, cell.peeping(2, f, c))
+    forget = b.op("Sub", number(b, 1, i), i) if cell.view.input_forget else cell.gate(0, cell.peeping(2, f, c))
     after = b.op("Add", b.op("Mul", forget, c), b.op("Mul", i, g))
     return [b.op("Mul", cell.gate(0, cell.peeping(1, o, after)), activate(b, cell.functions[2], after)), after]
 

@@ -6,6 +6,12 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "EMPTY-SHAPE",
+        "The size of an empty result is not known before the loop.",
+        "Without a step nothing in the body tells how large a step's result would be. Declaring the shapes of the model's inputs, "
+        "with the same names for the same sizes, may help.",
+    ),
+    Code(
         "RECURRENCE",
         "Each step needs the state of the step before.",
         "What is left of the loop is its recurrence, of no family that is recognised. All work that does not depend on the "

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
+from rewrites.checked_lengths import checked_lengths
 from rewrites.errors import MalformedLoop
 from rewrites.loops import ScanView, State
 from rewrites.spelling import count_up, gather, reduce, shape_of, unsqueeze, where
@@ -67,7 +68,7 @@ def lengths_of(loop: ScanView, sizes: Sizes, b: Builder) -> Lengths | None:
     plain = known_rows is not None and static_dims(given) == (known_rows.item(),)
     flat = given if plain else b.op("Reshape", given, sizes.rows)
     if known is None or known_steps is None:
-        flat = _checked(b, flat, sizes.steps)
+        flat = checked_lengths(b, flat, sizes.steps)
     time = count_up(b, sizes.steps)
     live = b.op("Less", unsqueeze(b, time, [0]), unsqueeze(b, flat, [1]))
     return Lengths(flat, live, time, _most(loop, b, flat, known))
@@ -129,13 +130,6 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
     most = lengths.max(initial=0) if steps is None else steps.item()
     if (lengths < 0).any() or (lengths > most).any():
         raise MalformedLoop(f"Scan '{label}': sequence_lens holds {lengths.ravel().tolist()}, but must be in 0..{most}.")
-
-
-def _checked(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
-    """Give ``lengths``, by way of a Gather that fails where one is not in 0..T."""
-    after = b.op("Add", steps, b.const([1]))
-    below = b.op("Less", lengths, b.const([0]))
-    return gather(b, count_up(b, after), where(b, below, after, lengths), 0)
 
 
 def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir.Value:

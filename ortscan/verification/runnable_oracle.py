@@ -1,0 +1,92 @@
+"""Giving a model that onnxruntime does not run, for its recurrent nodes, a meaning to compare with: that of the operators' text.
+
+    LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations, which onnxruntime runs
+
+Only for the comparison. The nodes that a rewrite makes of such a node are other ones wherever it is not of float64.
+"""
+
+import os
+from contextlib import ExitStack
+
+import onnx_ir as ir
+
+from ortscan.modelio import LoadedModel, inline_functions, restore_interface
+from ortscan.modelio.slots import tensor_slots
+from ortscan.verification.source import Source, open_source
+from ortscan.verification.subgraphs import all_nodes
+from rewrites.context import Context, Options
+from rewrites.lowering import batch_first, sequence_lengths
+from rewrites.lowering.bfloat16 import in_float32
+from rewrites.lowering.expand import expand
+from rewrites.lowering.lower import may_be_refused, needs_rule
+from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.prepare import name_free_dims, prepare, tidy
+from rewrites.rule import Patch
+
+__all__ = ["runnable_oracle"]
+
+_RECURRENT = ("RNN", "GRU", "LSTM")
+_SCANS_SINCE = 9
+_RECURRENT_SINCE = 7
+
+
+def runnable_oracle(source: Source, stack: ExitStack) -> tuple[Source, list[str]]:
+    """Give ``source`` with Scans for the recurrent nodes that onnxruntime does not run, and what was changed in words.
+
+    Gives ``source`` itself where there are none. Raises MigrationError where a model too old for Scans cannot be taken to a later
+    opset.
+    """
+    if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
+        return source, []
+    loaded, old = _loaded(source)
+    model = loaded.model
+    inline_functions(model, lambda function: any(is_recurrent(node) for node in function.all_nodes()))
+    name_free_dims(model)
+    ctx = Context.of(model, Options(), lambda _: None)
+    if not old and not may_be_refused(ctx):
+        return source, []
+    prepare(ctx)
+    notes = []
+    for node in [node for node in model.graph.all_nodes() if is_recurrent(node)]:
+        view = read(node)
+        if isinstance(view, RecurrentNode) and (old or needs_rule(node, ctx)):
+            notes.append(f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran")
+            _expand(view, ctx)
+    if not notes:
+        return source, []
+    tidy(ctx)
+    restore_interface(loaded)
+    return open_source(loaded, stack), notes
+
+
+def _loaded(source: Source) -> tuple[LoadedModel, bool]:
+    """Load the model, in a later opset where its own has no Scan; and say whether its recurrent nodes are too old to be run."""
+    from ortscan.migration import migrated
+    from ortscan.modelio import load
+
+    model = ir.from_proto(source.proto)
+    folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
+    for slot in tensor_slots(model):
+        tensor = slot.get()
+        if isinstance(tensor, ir.ExternalTensor):
+            tensor.base_dir = folder or ""
+    version = model.opset_imports.get("", _SCANS_SINCE)
+    if version >= _SCANS_SINCE:
+        return load(model), False
+    return migrated(model, 18)[0], version < _RECURRENT_SINCE
+
+
+def _expand(view: RecurrentNode, ctx: Context) -> None:
+    if view.dtype in (ir.DataType.BFLOAT16, ir.DataType.FLOAT16):
+        view = _again(in_float32(view, ctx))
+    for rule in (sequence_lengths, batch_first):
+        outcome = rule.check(view, ctx)
+        if isinstance(outcome, Patch):
+            view = _again(outcome.edit()[0])
+    expand(view, ctx)
+
+
+def _again(node: ir.Node) -> RecurrentNode:
+    view = read(node)
+    assert isinstance(view, RecurrentNode)
+    return view

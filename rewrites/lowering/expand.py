@@ -1,0 +1,40 @@
+"""Puts Scans of its equations in the place of a recurrent node, under an If where there may be no step.
+
+LSTM (x, W, R)    ->    If (x has steps) then Scan (h0, c0, x @ W') else the initial states and an empty sequence
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.branches import write_if
+from rewrites.context import Context
+from rewrites.lowering.as_scan import initial_states, write_scans
+from rewrites.lowering.native import put_in_place
+from rewrites.lowering.recurrent_node import RecurrentNode
+from rewrites.spelling import concat, shape_of, squeeze
+from rewrites.values import dim_of
+
+__all__ = ["expand"]
+
+
+def expand(view: RecurrentNode, ctx: Context) -> None:
+    """Put the Scans in the place of a node of float32 or float64 whose ``layout`` is 0, in a model of opset 9 or later."""
+    b = ctx.builder()
+    initial = initial_states(b, view)
+    steps = dim_of(view.x, 0)
+    if isinstance(steps, int) and steps > 0:
+        put_in_place(ctx, b, view.node, _wanted(view, write_scans(ctx, b, view, initial)))
+        return
+    some, none = b.another(), b.another()
+    condition = squeeze(b, b.op("Less", b.const([0]), shape_of(b, view.x, 0)), [0])
+    found = write_scans(ctx, some, view, initial)
+    assert view.dtype is not None
+    shape = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
+    zero = ir.tensor(np.zeros(1, view.dtype.numpy()))
+    nothing = [none.op("ConstantOfShape", concat(none, shape, 0), value=zero), *(none.op("Identity", one) for one in initial)]
+    made = write_if(b, condition, (some, found), (none, nothing), view.node.outputs[0].name)
+    put_in_place(ctx, b, view.node, _wanted(view, list(made)))
+
+
+def _wanted(view: RecurrentNode, results: list[ir.Value]) -> list[ir.Value | None]:
+    return [value if old.name else None for old, value in zip(view.node.outputs, results, strict=False)]

@@ -1,0 +1,102 @@
+"""On request, a Scan is kept from sequences without steps, which onnxruntime refuses.
+
+    Scan (h0, xs)    ->    If (xs has steps) then Scan (h0, xs) else the initial states and empty results
+
+The operator's text has no such exception: no step leaves the states as they were. Off unless named: the If costs a little in every
+run. Conditions: all sizes of the empty results are known where the Scan stands.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.branches import write_if
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
+from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.lowering.guarded import is_guarded
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.spelling import concat, shape_of, squeeze
+from rewrites.values import const_array, shape_dims
+
+__all__ = ["NAME", "check"]
+
+NAME = "guard-scan"
+
+_GUARDED = "ortscan.guarded"
+_NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
+"""Types that onnxruntime has no ConstantOfShape for, and one that casts to them."""
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the Scan may be given no step."""
+    if isinstance(loop, LoopView) or loop.batched or (isinstance(loop.steps, int) and loop.steps > 0):
+        return NOTHING_HERE
+    first, graph = loop.scan_inputs[0], loop.node.graph
+    if graph is None or graph.meta.get(_GUARDED) or is_guarded(ctx.model.graph, graph, first.outer):
+        return NOTHING_HERE
+    sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
+    for output, places in zip(loop.scan_outputs, sizes, strict=True):
+        if places is None or output.inner.dtype is None:
+            return NotApplicable("EMPTY-SHAPE", f"not all sizes of '{output.inner.name}' are known before the loop")
+        if output.inner.dtype == ir.DataType.STRING and not all(isinstance(place, int) for place in places):
+            return NotApplicable("EMPTY-SHAPE", f"'{output.inner.name}' holds strings, of a size known only at run time")
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        condition = squeeze(b, b.op("Less", b.const([0]), shape_of(b, first.outer, first.axis)), [0])
+        some, none = b.another(), b.another()
+        old = loop.node
+        del old.attributes["body"]
+        outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
+        scan = make_scan(ctx.names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
+        for mine, theirs in zip(scan.outputs, old.outputs, strict=True):
+            mine.type, mine.shape = theirs.type or mine.type, theirs.shape
+        some.nodes.append(scan)
+        nothing = [none.op("Identity", state.initial) for state in loop.states]
+        for output, places in zip(loop.scan_outputs, sizes, strict=True):
+            assert places is not None
+            assert output.inner.dtype is not None
+            nothing.append(_empty(none, places, output.inner.dtype))
+        made = write_if(b, condition, (some, scan.outputs), (none, nothing), old.name)
+        assert scan.graph is not None
+        scan.graph.meta[_GUARDED] = True
+        guard = b.nodes.pop()
+        b.insert_before(old)
+        stand_in_for(old, guard, list(zip(old.outputs, made, strict=True)), ctx.names)
+        return [scan]
+
+    return Patch("put it under an If for sequences of no step", edit)
+
+
+def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
+    """Give the sizes of an empty result: numbers, or where they are to be read before the loop."""
+    if output.inner.shape is None:
+        return None
+    values = [*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs), *captured_values(loop.body)]
+    named = {
+        dim: (value, axis)
+        for value in values
+        if value.shape is not None
+        for axis, dim in enumerate(shape_dims(value.shape))
+        if isinstance(dim, str)
+    }
+    found: list[int | tuple[ir.Value, int]] = []
+    for dim in shape_dims(output.inner.shape):
+        place = dim if isinstance(dim, int) else named.get(dim or "")
+        if place is None:
+            return None
+        found.append(place)
+    found.insert(output.axis, 0)
+    return found
+
+
+def _empty(b: Builder, places: list[int | tuple[ir.Value, int]], kind: ir.DataType) -> ir.Value:
+    sizes = [b.const([place]) if isinstance(place, int) else shape_of(b, *place) for place in places]
+    known = [const_array(size) for size in sizes]
+    if all(size is not None for size in known):
+        shape = [int(size.item()) for size in known if size is not None]
+        return b.op("Identity", b.const(np.zeros(shape, object if kind == ir.DataType.STRING else kind.numpy())))
+    by_way = _NO_CONSTANT_OF.get(kind, kind)
+    zeros = b.op("ConstantOfShape", concat(b, sizes, 0), value=ir.tensor(np.zeros(1, by_way.numpy())))
+    return zeros if by_way == kind else b.op("Cast", zeros, to=int(kind))

@@ -1,0 +1,158 @@
+"""Sequences without steps or rows: what onnxruntime does with them, and the Ifs that keep nodes from them."""
+
+from types import ModuleType
+
+import numpy as np
+import onnx
+import pytest
+
+from ortscan.api import rewritten
+from ortscan.modelio import give_back
+from ortscan.verification.own_process import GuardedRunner
+from ortscan.verification.source import Source
+from rewrites.fission import split_loop
+from rewrites.lowering import guard_recurrence, guard_scan
+from tests.rewrites.apply import apply, patches, reasons
+from tests.rewrites.lowering.nodes import INPUTS, OneNode
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+from tests.support.text import assert_text_equal
+
+RUNNING = """
+g (float[T, B, 3] x, float[1, B, 2] h0) => (float[T, 1, B, 2] y, float[1, B, 2] h)
+<float[1, 6, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}, float[1, 6, 2] R = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}>
+{ y, h = GRU <hidden_size = 2> (x, W, R, , , h0) }
+"""
+GUARDED = """
+g (float[T, B, 3] x, float[1, B, 2] h0) => (float[T, 1, B, 2] y, float[1, B, 2] h)
+<float[1, 6, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}, float[1, 6, 2] R = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6},
+ int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}>
+{
+  steps = Shape <start = 0, end = 1> (x)
+  rows = Shape <start = 1, end = 2> (x)
+  sizes = Concat <axis = 0> (steps, rows)
+  least = ReduceMin <keepdims = 1> (sizes, zero)
+  some = Less (zero, least)
+  flag = Squeeze (some, zero)
+  y, h = If (flag) <
+    then_branch = some_steps () => (y1, h1) { y1, h1 = GRU <hidden_size = 2> (x, W, R, , , h0) },
+    else_branch = nothing () => (y2, h2) {
+      t = Shape <start = 0, end = 1> (x)
+      b = Shape <start = 1, end = 2> (x)
+      shape = Concat <axis = 0> (t, one, b, two)
+      y2 = ConstantOfShape <value = float[1] {0}> (shape)
+      h2 = Identity (h0)
+    }
+  >
+}
+"""
+
+
+def test_a_node_that_runs_is_guarded_on_request():
+    feeds = {"x": np.ones((3, 2, 3), np.float32), "h0": np.ones((1, 2, 2), np.float32)}
+    result, report = apply(RUNNING, [guard_recurrence], feeds=feeds)
+    assert_text_equal(result, GUARDED)
+    assert patches(report) == ["guard-recurrence"]
+    _, report = apply(result, [guard_recurrence])
+    assert not report.patches
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T, B", "3, 2"),
+        ("GRU <hidden_size = 2>", "RNN <hidden_size = 2>"),
+    ],
+    ids=["known sizes", "an RNN"],
+)
+def test_what_needs_no_guard_gets_none(old, new):
+    text = RUNNING.replace(old, new).replace("1, B, 2] h0", "1, 2, 2] h0" if "3" in new else "1, B, 2] h0")
+    if "RNN" in new:
+        text = text.replace("1, 6,", "1, 2,").replace("7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}", "}").replace("6, }", "6}")
+        text = text.replace("{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}", "{1, 2, 3, 4}")
+    _, report = apply(text, [guard_recurrence], check=False)
+    assert not report.patches
+
+
+def test_nobody_guards_what_runs_unasked():
+    model = OneNode("LSTM").model()
+    loaded, report = rewritten(model)
+    assert not report.changed
+    assert list(give_back(loaded).graph.node) == list(model.graph.node)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("lengths", [False, True])
+def test_a_guarded_node_survives_what_kills_onnxruntime(kind, direction, lengths):
+    extra = {"initial_h", "initial_c", *(["lengths"] if lengths else [])}
+    node = OneNode(kind, {"direction": direction}, frozenset(extra & {*INPUTS[kind]}))
+    loaded, _ = rewritten(node.model(), passes=["default", "guard-recurrence"], debug=True)
+    result = give_back(loaded)
+    for steps, rows in ((3, 2), (0, 2), (2, 0), (0, 0)):
+        feeds = node.feeds(steps, rows)
+        expected = node.expected(feeds)
+        if steps == 0 and (kind == "RNN" or lengths):  # runs as it is, and what runs keeps its numbers
+            expected = [np.zeros_like(one) for one in expected]
+        assert_same_numbers(ort_run(result, feeds), expected)
+
+
+def test_onnxruntime_still_dies_of_no_rows():
+    model = OneNode("LSTM").model()
+    runner = GuardedRunner(Source(model, model.SerializeToString()), ["y"], ["CPUExecutionProvider"])
+    try:
+        assert runner.run(OneNode("LSTM").feeds(2, 0)).died
+    finally:
+        runner.close()
+
+
+SCAN = """
+g (float[H] h0, float[T, B, H] xs) => (float[H] h, float[T, B, H] ys, int64[T, 2] ns)
+<int64[2] two = {1, 2}>
+{
+  h, ys, ns = Scan <num_scan_inputs = 1, body = b (float[H] s, float[B, H] x) => (float[H] s1, float[B, H] y, int64[2] n) {
+      y = Add (s, x)
+      t = ReduceSum <keepdims = 0> (y, axis)
+      s1 = Tanh (t)
+      n = Identity (two)
+    }> (h0, xs)
+}
+""".replace("<int64[2] two = {1, 2}>", "<int64[2] two = {1, 2}, int64[1] axis = {0}>")
+
+
+def feeds_of(steps: int, rows: int = 2, size: int = 3) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(steps)
+    shapes = {"h0": (size,), "xs": (steps, rows, size)}
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.mark.parametrize("rules", [[guard_scan], [split_loop, guard_scan]], ids=["alone", "with others"])
+def test_a_scan_of_no_step_gives_initial_states_and_empty_results(rules: list[ModuleType]):
+    result, report = apply(SCAN, rules, feeds=feeds_of(3))
+    assert patches(report).count("guard-scan") == 1
+    h, ys, ns = ort_run(result, feeds_of(0))
+    np.testing.assert_array_equal(h, feeds_of(0)["h0"])
+    assert (ys.shape, ns.shape, ns.dtype) == ((0, 2, 3), (0, 2), np.int64)
+    _, report = apply(result, rules)
+    assert not report.patches
+
+
+def test_a_scan_of_known_steps_needs_no_guard():
+    _, report = apply(SCAN.replace("[T,", "[4,"), [guard_scan])
+    assert not report.patches
+
+
+def test_a_result_of_unknown_size_keeps_the_scan_as_it_is():
+    text = """
+    g (float[T, 3] xs) => (float[T, N] ys) {
+      ys = Scan <num_scan_inputs = 1, body = b (float[3] x) => (float[N] y) { k = NonZero (x) f = Cast <to = 1> (k)
+          e = Squeeze (f, axis) y = Identity (e) }> (xs)
+    }
+    """.replace("{\n", "<int64[1] axis = {0}> {\n", 1)
+    _, report = apply(text, [guard_scan])
+    assert reasons(report) == ["EMPTY-SHAPE"]
+
+
+def test_a_scan_is_not_guarded_unasked():
+    _, report = rewritten(onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 18]>' + SCAN))
+    assert "guard-scan" not in patches(report)
