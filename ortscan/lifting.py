@@ -10,6 +10,7 @@ from ortscan.modelio import LoadedModel, ModelLike, load
 from ortscan.opsets import opset_number
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError, OptionError
+from rewrites.lowering.empty_rows import LOWERED
 from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.migration import Migration
@@ -47,6 +48,8 @@ def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
         if isinstance(opset, str) and not opset.isdecimal():
             raise OptionError(f"opset must be 'auto', 'keep' or a number, not {opset!r}.")
         loaded, migration = migrated(model, opset_number(opset))
+        if migration.source < _RECURRENT_SINCE:
+            _mark_old_nodes(loaded.model)
         return Lifted(loaded, migration, True, _said(migration))
     loaded = load(model)
     source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
@@ -57,6 +60,8 @@ def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
         taken, migration = migrated(model, _MOST_REWRITES_SINCE)
     except MigrationError as error:
         return Lifted(loaded, messages=[f"stays in opset {source}: {error}"])
+    if source < _RECURRENT_SINCE:
+        _mark_old_nodes(taken.model)
     return Lifted(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
 
 
@@ -70,6 +75,13 @@ def _needs_lowering(model: ir.Model, source: int) -> bool:
 
 def _too_old(model: ir.Model, source: int) -> bool:
     return source < _RECURRENT_SINCE and any(is_recurrent(node) for node in model.graph.all_nodes())
+
+
+def _mark_old_nodes(model: ir.Model) -> None:
+    """Tell the rules that onnxruntime did not run the recurrent nodes of the original."""
+    for node in model.graph.all_nodes():
+        if is_recurrent(node):
+            node.meta[LOWERED] = True
 
 
 def _said(migration: Migration) -> list[str]:
