@@ -9,8 +9,8 @@ for ThresholdedRelu. With onnxruntime's 0 an Affine or a ScaledTanh gives 0 what
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.lowering.functions import PARAMETERS, compact
 from rewrites.lowering.recurrent_node import RecurrentNode
+from rewrites.recurrences.functions import PARAMETERS, compact
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
 __all__ = ["NAME", "check"]

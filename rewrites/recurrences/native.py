@@ -6,24 +6,17 @@ Parameters of activations are compact lists, one entry for each activation that 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
-from rewrites.recurrences.cell import Cell, Function
+from rewrites.recurrences.cell import Cell
+from rewrites.recurrences.functions import DEFAULTS, compact
 from rewrites.spelling import concat, reshape, squeeze, unsqueeze
 
 __all__ = ["NativeResults", "join_inputs", "join_rows", "part_rows", "write_native", "write_rows"]
-
-_TAKES_ALPHA = frozenset({"Affine", "Elu", "HardSigmoid", "LeakyRelu", "ScaledTanh", "ThresholdedRelu"})
-_TAKES_BETA = frozenset({"Affine", "HardSigmoid", "ScaledTanh"})
-_DEFAULTS = {
-    "RNN": (Function("Tanh"),),
-    "GRU": (Function("Sigmoid"), Function("Tanh")),
-    "LSTM": (Function("Sigmoid"), Function("Tanh"), Function("Tanh")),
-}
 
 
 @dataclass(frozen=True)
@@ -65,9 +58,8 @@ def write_rows(
     operands += [unsqueeze(b, state, [0]) for state in initial]
     if cell.peepholes is not None:
         operands.append(weights("peepholes"))
-    plain = tuple(replace(function, clip=None) for function in cell.functions) == _DEFAULTS[cell.op_type]
-    alphas = [f.alpha for f in cell.functions if f.name in _TAKES_ALPHA]
-    betas = [f.beta for f in cell.functions if f.name in _TAKES_BETA]
+    plain = tuple(function.name for function in cell.functions) == DEFAULTS[cell.op_type]
+    alphas, betas = compact(cell.functions)
     made = b.ops(
         cell.op_type,
         operands,
@@ -76,8 +68,8 @@ def write_rows(
         hidden_size=cell.size,
         direction="reverse" if reverse else None,
         activations=None if plain else [f.name for f in cell.functions],
-        activation_alpha=None if plain or not alphas else alphas,
-        activation_beta=None if plain or not betas else betas,
+        activation_alpha=alphas or None,
+        activation_beta=betas or None,
         clip=cell.clip,
         linear_before_reset=1 if cell.linear_before_reset else None,
         input_forget=1 if cell.input_forget else None,

@@ -9,7 +9,7 @@ import ortscan
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
 from rewrites.lowering import activation_defaults, batch_first, bfloat16, double, plain_attributes, sequence_lengths
-from rewrites.lowering.functions import PARAMETERS
+from rewrites.recurrences.functions import PARAMETERS
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.lowering.nodes import OneNode
 from tests.rewrites.lowering.test_refused_nodes import agrees, optimised, runs, variant
