@@ -11,6 +11,7 @@ import pytest
 import ortscan
 from ortscan import quiet
 from ortscan.errors import ModelFileError, OptionError
+from ortscan.options import rules_for
 from tests.support.text import model_from_text
 
 MAP = model_from_text(
@@ -169,3 +170,10 @@ def test_what_onnx_ir_says_of_a_model_on_its_way_stays_inside(caplog):
     for call in (ortscan.optimize, ortscan.explain, lambda model: ortscan.verify(model, model)):
         call(proto)
     assert caplog.text == ""
+
+
+def test_default_stands_for_what_is_used_unasked():
+    unasked = [rule.NAME for rule in rules_for(None, [])]
+    more = [rule.NAME for rule in rules_for(["default", "guard-scan"], [])]
+    assert "guard-scan" not in unasked
+    assert more == [*unasked, "guard-scan"]

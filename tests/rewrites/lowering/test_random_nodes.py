@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
+import ortscan
 from tests.rewrites.lowering.nodes import INPUTS, KINDS, OneNode
 from tests.rewrites.lowering.test_refused_nodes import DIRECTIONS, agrees, optimised
 
@@ -59,3 +60,4 @@ def test_a_random_node_computes_what_the_text_says(node, steps, rows):
             agrees(node, result, steps, rows)
         elif steps and rows:
             agrees(node, result, steps, rows, [max(1, steps - row) for row in range(rows)])
+    assert not ortscan.explain(result).nodes

@@ -1,13 +1,19 @@
 """Rules on recurrent nodes, ONNX text in and out, and what they leave alone."""
 
+import io
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
+from rich.console import Console
 
 import ortscan
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
+from ortscan.report.as_json import dump, report_dict
+from ortscan.report.html import page
+from ortscan.report.text import explanation
 from rewrites.lowering import activation_defaults, batch_first, bfloat16, double, plain_attributes, sequence_lengths
 from rewrites.recurrences.functions import PARAMETERS
 from tests.rewrites.apply import apply, patches
@@ -346,3 +352,22 @@ def test_verification_repairs_an_original_that_onnxruntime_computes_wrongly():
     feeds = node.feeds(3, 2)
     assert not np.any(ort_run(node.model(), feeds)[0])
     agrees(node, result, 3, 2)
+
+
+def test_other_targets_get_the_bare_node():
+    node = OneNode("LSTM", {"layout": 1})
+    result = give_back(rewritten(node.model(), target="cuda")[0])
+    assert [one.op_type for one in result.graph.node] == ["Transpose", "LSTM", "Transpose", "Transpose", "Transpose"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [({"layout": 1}, "batch-first"), ({"activations": ["Gelu", "Tanh", "Tanh"]}, "'Gelu' is none of the operator's activations")],
+)
+def test_reports_say_what_became_of_a_node(attributes, said):
+    report = ortscan.explain(OneNode("LSTM", attributes).model())
+    console = Console(width=120, file=io.StringIO())
+    console.print(explanation(report))
+    for shown in (console.file.getvalue(), page(report, "model").replace("&#x27;", "'"), dump(report_dict(report))):
+        assert "main/LSTM 'cell'" in shown
+        assert said in shown
