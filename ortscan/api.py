@@ -77,7 +77,7 @@ def optimize(
     """
     check_path(output)
     check_flags(verify=verify)
-    loaded, _ = rewritten(
+    loaded, report = rewritten(
         model,
         target=target,
         opset=opset,
@@ -88,7 +88,7 @@ def optimize(
         skip=skip,
     )
     if verify:
-        _verify_or_raise(model, loaded, shapes)
+        _verify_or_raise(model, loaded, report, shapes)
     return hand_back(loaded, output)
 
 
@@ -209,7 +209,10 @@ def _said(outcome: Inlining) -> list[str]:
     return messages + [f"left the function {name} as it is: {reason}" for name, reason in outcome.kept]
 
 
-def _verify_or_raise(before: ModelLike, after: LoadedModel, shapes: Shapes | None) -> None:
+def _verify_or_raise(before: ModelLike, after: LoadedModel, report: Report, shapes: Shapes | None) -> None:
+    from ortscan.report.words import refused_node
+
     outcome = verify(before, after, shapes=shapes)
     if not outcome.ok:
-        raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
+        refused = refused_node(report) if outcome.inconclusive else None
+        raise VerificationFailed(refused or f"The rewritten model is not what the original is: {outcome.summary()}")

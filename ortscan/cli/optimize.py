@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
     from ortscan.cli.written import refutation
+    from ortscan.report.words import refused_node
 
     with working(f"rewriting {args.model}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
@@ -55,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         sizes = write_model(args, loaded, output)
     show_outcome(args, Outcome(report, verification, sizes))
     if verification is not None and refuted:
-        raise VerificationFailed(refutation(verification, f"{args.model} and its rewrite"))
+        refused = refused_node(report) if verification.inconclusive else None
+        raise VerificationFailed(refused or refutation(verification, f"{args.model} and its rewrite"))
     if unchanged:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)
         return ExitCode.UNCHANGED

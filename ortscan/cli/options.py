@@ -33,7 +33,7 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="how much memory a vectorised part may take at a time, such as 64M or 1G (default 256M)",
     )
     group.add_argument("--fast-math", action="store_true", help="also allow rewrites that round differently")
-    group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes")
+    group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes; default: all that run unasked")
     group.add_argument("--skip", type=name_list, default=[], metavar="A,B", help="leave out these passes")
     return group
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from rewrites.report import Fate, LoopReport, Report
 
-__all__ = ["headline", "loop_line", "plural", "size"]
+__all__ = ["headline", "loop_line", "plural", "refused_node", "size"]
 
 _FATES: dict[Fate, str] = {
     "removed": "no loop left",
@@ -30,6 +30,14 @@ def headline(report: Report) -> str:
     fates = Counter(loop.fate for loop in report.loops)
     parts = [f"{fates[fate]} {fate}" for fate in _FATES if fates[fate]]
     return f"{plural(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
+
+
+def refused_node(report: Report) -> str | None:
+    """Say in one sentence which recurrent node onnxruntime still does not run, and why; None where there is none."""
+    node = next((node for node in report.nodes if node.reasons), None)
+    if node is None:
+        return None
+    return f"onnxruntime does not run {node.where}, and ortscan cannot change that: {node.reasons[0].detail}."
 
 
 def loop_line(loop: LoopReport) -> str:

@@ -27,6 +27,7 @@ REFUSED: Mapping[str, Mapping[str, Any]] = {
     "no hidden_size": {"names_hidden_size": False, "extra": STATES},
     "clip of 0": {"attributes": {"clip": 0.0}},
     "clip below 0": {"attributes": {"clip": -1.0}, "extra": STATES},
+    "layout 1 with a clip of 0": {"attributes": {"layout": 1, "clip": 0.0}, "extra": PLAIN},
     "output_sequence": {"attributes": {"output_sequence": 1}},
     "lengths int64": {"extra": frozenset({"lengths"}), "lengths_type": INT64},
     "lengths [1, B]": {"extra": frozenset({"lengths"}) | STATES, "lengths_shape": ("1", "B")},

@@ -1,6 +1,7 @@
 """Rules on recurrent nodes, ONNX text in and out, and what they leave alone."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,11 +11,13 @@ from rich.console import Console
 
 import ortscan
 from ortscan.api import rewritten
+from ortscan.errors import VerificationFailed
 from ortscan.modelio import give_back
 from ortscan.report.as_json import dump, report_dict
 from ortscan.report.html import page
 from ortscan.report.text import explanation
-from rewrites.lowering import activation_defaults, batch_first, bfloat16, double, plain_attributes, sequence_lengths
+from rewrites.lowering import activation_defaults, batch_first, bfloat16, double, guard_scan, plain_attributes, sequence_lengths
+from rewrites.lowering.lower import NODE_RULES
 from rewrites.recurrences.functions import PARAMETERS
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.lowering.nodes import OneNode
@@ -371,3 +374,16 @@ def test_reports_say_what_became_of_a_node(attributes, said):
     for shown in (console.file.getvalue(), page(report, "model").replace("&#x27;", "'"), dump(report_dict(report))):
         assert "main/LSTM 'cell'" in shown
         assert said in shown
+
+
+def test_a_node_without_meaning_is_refused_in_one_sentence():
+    node = OneNode("LSTM", {"activations": ["Gelu", "Tanh", "Tanh"]})
+    with pytest.raises(
+        VerificationFailed, match=r"does not run main/LSTM 'cell', and .*: 'Gelu' is none of the operator's activations\.$"
+    ):
+        ortscan.optimize(node.model(), verify=True)
+
+
+def test_the_readme_names_every_rule():
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    assert [rule.NAME for rule in (*NODE_RULES, guard_scan) if f"`{rule.NAME}`" not in readme] == []
