@@ -65,9 +65,9 @@ RULES: tuple[ModuleType, ...] = (
     grown_by_concat,
     collected_sequences,
     loop_to_scan,
+    guard_scan,
     packed_states,
     pairwise_distance,
     recurrent_cell,
     split_loop,
-    guard_scan,
 )

@@ -3,7 +3,8 @@
     Scan (h0, xs)    ->    If (xs has steps) then Scan (h0, xs) else the initial states and empty results
 
 The operator's text has no such exception: no step leaves the states as they were. Off unless named: the If costs a little in every
-run. Conditions: all sizes of the empty results are known where the Scan stands.
+run. Comes before the rules that take a Scan apart, since what they write is not made for no step: a native LSTM gives zeros then,
+or worse. Conditions: all sizes of the empty results are known where the Scan stands.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ from rewrites.loops.rebuild import make_scan, stand_in_for
 from rewrites.lowering.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import concat, shape_of, squeeze
-from rewrites.values import const_array, shape_dims
+from rewrites.values import const_array, shape_dims, through_identity
 
 __all__ = ["NAME", "check"]
 
@@ -71,6 +72,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
     """Give the sizes of an empty result: numbers, or where they are to be read before the loop."""
+    found: list[int | tuple[ir.Value, int]]
+    source = through_identity(output.inner)
+    state = next((state for state in loop.states if through_identity(state.next) is source), None)
+    if state is not None and state.initial.shape is not None:  # no step changes the shape of a state
+        found = [dim if isinstance(dim, int) else (state.initial, axis) for axis, dim in enumerate(state.initial.shape.dims)]
+        return [*found[: output.axis], 0, *found[output.axis :]]
     if output.inner.shape is None:
         return None
     values = [*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs), *captured_values(loop.body)]
@@ -81,7 +88,7 @@ def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Valu
         for axis, dim in enumerate(shape_dims(value.shape))
         if isinstance(dim, str)
     }
-    found: list[int | tuple[ir.Value, int]] = []
+    found = []
     for dim in shape_dims(output.inner.shape):
         place = dim if isinstance(dim, int) else named.get(dim or "")
         if place is None:

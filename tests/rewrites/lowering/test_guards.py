@@ -14,6 +14,7 @@ from rewrites.fission import split_loop
 from rewrites.lowering import guard_recurrence, guard_scan
 from tests.rewrites.apply import apply, patches, reasons
 from tests.rewrites.lowering.nodes import INPUTS, OneNode
+from tests.rewrites.recurrences.cells import written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import assert_text_equal
@@ -156,3 +157,17 @@ def test_a_result_of_unknown_size_keeps_the_scan_as_it_is():
 def test_a_scan_is_not_guarded_unasked():
     _, report = rewritten(onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 18]>' + SCAN))
     assert "guard-scan" not in patches(report)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_a_cell_of_no_step_gives_its_initial_states(kind):
+    cell = written(kind, "one product for all gates" if kind != "GRU" else "split by Slice")
+    model = cell.model(steps="T", rows="B")
+    for target in ("cpu", "onnx"):
+        loaded, report = rewritten(model, passes=["default", "guard-scan"], target=target, debug=True)
+        assert "guard-scan" in patches(report)
+        feeds = cell.feeds(steps=3, rows=1)
+        assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds), 1e-4, 1e-5)
+        empty = cell.feeds(steps=0, rows=1)
+        for value in ort_run(give_back(loaded), empty):
+            assert value.shape[0] == 0 or any(np.array_equal(value, one) for one in empty.values())
