@@ -1,7 +1,7 @@
 """Recurrent nodes drawn at random, refused by onnxruntime or not, have the numbers of the text afterwards."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
@@ -53,6 +53,8 @@ def test_a_random_node_computes_what_the_text_says(node, steps, rows):
     with np.errstate(over="ignore"):
         result = optimised(node)
         steps, rows = (size if isinstance(size, int) else drawn for size, drawn in ((node.steps, steps), (node.rows, rows)))
+        # onnxruntime's Softplus is infinite from 89 on, and activations without bounds may get there
+        assume(all(np.abs(one).max(initial=0) < 20 for one in node.expected(node.feeds(steps, rows))))
         refused = node.element in (TensorProto.DOUBLE, TensorProto.BFLOAT16) or not node.names_hidden_size
         refused = refused or node.batch_first or "output_sequence" in node.attributes
         refused = refused or ("lengths" in node.extra and (node.lengths_type, node.lengths_shape) != (TensorProto.INT32, ("B",)))
