@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import numpy as np
 import onnx
@@ -39,13 +40,17 @@ class Options:
 
 @dataclass
 class Context:
-    """The state shared by all rules while one model is rewritten."""
+    """The state shared by all rules while one model is rewritten.
+
+    ``rules``: the rules in use, for one that asks what others would do.
+    """
 
     model: ir.Model
     options: Options
     evaluate: Evaluator
     names: Names
     constants: ConstantPool
+    rules: Sequence[ModuleType] = ()
 
     @classmethod
     def of(cls, model: ir.Model, options: Options, evaluate: Evaluator) -> "Context":

@@ -41,6 +41,7 @@ def rewrite(
     ``stop_after``: apply that many patches and no more. ``debug``: check the invariants after each patch.
     ``progress``: called with the number of loops settled and the number in all. Raises MalformedLoop before anything is changed.
     """
+    ctx.rules = rules
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     driver = _Driver(ctx, rules, report, stop_after, debug)
     report.nodes = lower_nodes(ctx, rules, driver.change_node)
@@ -101,7 +102,8 @@ class _Driver:
             return
         entry: LoopReport = node.meta[_REPORT]
         waiting = [node]
-        for _ in range(_PATCHES_PER_LOOP):
+        most = max(_PATCHES_PER_LOOP, entry.nodes_before)
+        for _ in range(most):
             if not waiting:
                 return
             replaced = self._step(waiting[-1], entry)
@@ -110,7 +112,7 @@ class _Driver:
                 for new in replaced:
                     new.meta[_REPORT] = entry
                 waiting.extend(replaced)
-        raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_LOOP} patches on the loop {entry.where}")
+        raise InvariantBroken(f"the rules still fire after {most} patches on the loop {entry.where}")
 
     def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
         if self.left == 0:

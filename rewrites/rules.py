@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from rewrites import pairwise_distance
-from rewrites.fission import split_loop
+from rewrites.fission import split_loop, split_states
 from rewrites.loop_idioms import (
     collected_sequences,
     counted_inputs,
@@ -70,4 +70,5 @@ RULES: tuple[ModuleType, ...] = (
     pairwise_distance,
     recurrent_cell,
     split_loop,
+    split_states,
 )

@@ -95,12 +95,22 @@ class StepSizes:
 
         With many rows a step, a product is as fast in the loop. Rows of sizes that are not known count as few.
         """
-        if node.op_type not in _PRODUCTS or not any(
-            value is not None and value.graph is not node.graph for value in node.inputs[:2]
-        ):
+        if not self.weights(node):
             return False
+        rows = self.rows(node)
+        return rows is None or rows < _MANY_ROWS
+
+    def weights(self, node: ir.Node) -> list[ir.Value]:
+        """Give the factors of ``node``, a product, that come from outside the body."""
+        if node.op_type not in _PRODUCTS:
+            return []
+        return [value for value in node.inputs[:2] if value is not None and value.graph is not node.graph]
+
+    def rows(self, node: ir.Node) -> int | None:
+        """Give the number of rows of a product in one step; None where it is not known."""
         result = node.outputs[0]
         if result.shape is None or len(result.shape) == 0 or not self.hinted(result):
-            return True
-        columns = result.shape[-1] if isinstance(result.shape[-1], int) else self.options.sizes[result.shape[-1].value or ""]
-        return self.elements(result) < _MANY_ROWS * columns
+            return None
+        last = result.shape[-1]
+        columns = last if isinstance(last, int) else self.options.sizes[last.value or ""]
+        return self.elements(result) // max(1, columns)

@@ -23,7 +23,7 @@ from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "check", "not_plain"]
 
 NAME = "split-loop"
 
@@ -34,17 +34,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See what can leave the loop."""
     if isinstance(loop, LoopView):
         return NOTHING_HERE
-    if loop.batched:
-        return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
-    parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
-    if any(part.axis != 0 for part in parts):
-        return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
-    if ctx.opset < _FLIPS_SINCE and len({part.reverse for part in parts}) > 1:
-        return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
-    if loop.node.meta.get("blocks"):
-        return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
-    if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):
-        return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on stacks of nothing
+    refusal = not_plain(loop, ctx)
+    if refusal is not None:
+        return refusal
     sizes = StepSizes.of(loop, ctx.options)
     before = find_before(loop, ctx, sizes)
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
@@ -57,6 +49,22 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         tail.discard()
         return _why_not(loop, before, after)
     return _split(loop, before, after, head, tail, ctx)
+
+
+def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
+    """Say so where ``loop`` is in no form in which stacks can stand for its values."""
+    if loop.batched:
+        return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
+    parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
+    if any(part.axis != 0 for part in parts):
+        return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
+    if ctx.opset < _FLIPS_SINCE and len({part.reverse for part in parts}) > 1:
+        return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
+    if loop.node.meta.get("blocks"):
+        return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
+    if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):
+        return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on stacks of nothing
+    return None
 
 
 def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:

@@ -40,9 +40,11 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import unsqueeze, where
 from rewrites.values import rank_of, through_identity
 
-__all__ = ["NAME", "check"]
+__all__ = ["FAMILY", "NAME", "check"]
 
 NAME = "recurrent-cell"
+FAMILY = True
+"""It takes a recurrence out of its loop, so that other states are better split off for it."""
 
 _NATIVE_SINCE = 7
 _MASKED_SINCE = 11

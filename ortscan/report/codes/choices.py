@@ -18,6 +18,12 @@ TABLE = (
         "If the real sizes are smaller than was assumed, say so with --shape.",
     ),
     Code(
+        "COST-SEPARATE",
+        "Loops of their own for states that do not need each other would gain nothing.",
+        "Some states of the loop could be computed in a second loop. That pays where they alone are a recurrence that leaves, or "
+        "where work between the two can then be done for all steps at once; here one loop is as fast.",
+    ),
+    Code(
         "FAST-MATH",
         "A rewrite that rounds differently was not asked for.",
         "The squared distance (x - y)^2 can be computed as x^2 - 2xy + y^2, with one matrix product. It is much faster, but loses "
