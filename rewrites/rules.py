@@ -20,6 +20,7 @@ from rewrites.lowering.lower import NODE_RULES
 from rewrites.normal_form import (
     common_subexpressions,
     dead_code,
+    end_steps,
     fold_constants,
     hoist_invariants,
     identities,
@@ -67,6 +68,7 @@ RULES: tuple[ModuleType, ...] = (
     loop_to_scan,
     guard_scan,
     packed_states,
+    end_steps,
     pairwise_distance,
     recurrent_cell,
     split_loop,

@@ -4,10 +4,12 @@
     ->    hs = Scan(h0, xs) body(h, x) => (h2, h2);  Scan(k0, hs) body(k, g) => (k2 = Sin(g @ W + k @ S))    and then hs @ W leaves
 
 What reads the other states as they were before the step reads a stack that starts with their initial values. The loop is cut in
-two, again and again, in either of two cases:
+two, again and again, in either of three cases:
 
 * some states, alone in a loop, are a recurrence that another rule takes out as a whole (a rule that says it is a ``FAMILY`` and
   accepts a loop of these states alone);
+* none of the states needs its own value of the step before, so that a loop of them alone is none, and more than copies leaves
+  with it (only outputs, and states like it, are computed from such a state);
 * the work between the two, which reads states of the first loop and feeds the second, leaves for all steps at once, and saves more
   in each step than the second loop and the data it is handed cost: 250 ns for each operator and the reading of the weights that few
   rows are multiplied by, against 1000 ns for the loop and 300 ns for each value carried (``step_costs``), by a fifth at least.
@@ -69,6 +71,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if isinstance(cut, NotApplicable):
             refusal = refusal or cut
             continue
+        if _is_no_recurrence(loop, components, late, cut, ctx):
+            return _split(loop, cut, ctx, sizes, "which are no recurrence")
         if _leaves(loop, cut, components.members[number], ctx):
             rest = _split_off(loop, components, number, late, cut, sizes)
             if isinstance(rest, StateCut):
@@ -99,6 +103,23 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
         return False
     with rehearsal(loop, cut, states, ctx) as (alone, recorded):
         return any(isinstance(rule.check(alone, recorded), Patch) for rule in families)
+
+
+def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
+    """Whether none of the components of ``late`` needs itself, and all of their work leaves with them."""
+    groups = [group for number, group in enumerate(components.members) if late >> number & 1]
+    if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
+        return False
+    if all(node.op_type == "Identity" for node in cut.nodes):
+        return False
+    with rehearsal(loop, cut, cut.states, ctx) as (alone, recorded):
+        before = find_before(alone, recorded, StepSizes.of(alone, ctx.options))
+        return len(before.nodes) == len(alone.body) and len(before.states) == len(alone.states)
+
+
+def _needs_itself(group: Sequence[State], components: Components) -> bool:
+    own = components.behind[group[0].inner]
+    return len(group) > 1 or bool(components.behind.get(group[0].next, 0) & own)
 
 
 def _split_off(

@@ -183,3 +183,22 @@ def test_a_value_of_unknown_rank_is_not_carried():
     after, report = apply(text, RULES)
     assert "COST-SEPARATE" in reasons(report)
     assert len(loops_of(after)) == 1
+
+
+def test_a_state_that_only_results_need_and_that_is_no_recurrence_leaves():
+    text = scan(
+        "p = Add(x, g)  g_next = Tanh(p)  q = Sin(g_next)  k_next = Cos(q)  r = Exp(k)  y = Mul(r, g)  m_next = Neg(k)",
+        "y",
+        states="g k m",
+    )
+    before = read(text)
+    feeds = data(before)
+    after, _ = apply(before, RULES, feeds=feeds)
+    assert_same_numbers(ort_run(after, feeds), run_model(before, feeds))
+    assert bodies(after) == [["Add", "Tanh"]]
+
+
+def test_a_state_that_is_but_a_copy_of_what_was_stays():
+    text = scan("p = Add(x, g)  g_next = Tanh(p)  k_next = Identity(g)", "", states="g k")
+    after, _ = apply(text, RULES)
+    assert len(loops_of(after)[0].output) == 2
