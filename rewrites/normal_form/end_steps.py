@@ -113,8 +113,8 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
                 remove_nodes([node])
         if plan.output.outer.uses():
             stack = unsqueeze(build, value, [plan.output.axis])
-            for node, index in plan.output.outer.uses():
-                node.replace_input_with(index, stack)
+            for node, place in plan.output.outer.uses():
+                node.replace_input_with(place, stack)
         for between, axis in plan.found.between:
             if between.shape is not None:
                 between.shape = ir.Shape([1 if i == axis else dim for i, dim in enumerate(between.shape.dims)])

@@ -11,7 +11,8 @@ import onnxruntime as ort
 
 import ortscan
 from tests.benchmarks.large_models import delay_line, many_scans, recurrent_body, wide_body
-from tests.benchmarks.loops import timed_loops
+from tests.benchmarks.loops import STACKS, timed_loops
+from tests.support.layers import layer_feeds, layers
 
 
 def main() -> None:
@@ -22,6 +23,13 @@ def main() -> None:
         result = session(ortscan.optimize(loop.model, **loop.options))
         before, after = best_of_both(original, result, loop.feeds)
         print(f"| {loop.name} | {before:.3f} | {after:.3f} | {before / after:.1f} |", flush=True)
+    print("\n| two layers, 100 steps | a loop each, ms | in one body, ms | ratio |")
+    print("|---|---|---|---|")
+    for cell, hidden, batch in STACKS:
+        models = [layers([cell] * 2, hidden, batch, apart=apart) for apart in (True, False)]
+        apart, together = (session(ortscan.optimize(model)) for model in models)
+        before, after = best_of_both(apart, together, layer_feeds(models[0]))
+        print(f"| {cell}, batch {batch}, width {hidden} | {before:.3f} | {after:.3f} | {before / after:.2f} |", flush=True)
     print("\n| `optimize` of | seconds |")
     print("|---|---|")
     for name, make, sizes in (

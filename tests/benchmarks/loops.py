@@ -1,14 +1,27 @@
 """Loops to time, each a model and its feeds."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
 
-__all__ = ["TimedLoop", "timed_loops"]
+from tests.support.layers import layer_feeds, layers
+
+__all__ = ["STACKS", "TimedLoop", "timed_loops"]
+
+STACKS = (
+    ("LSTM", 256, 1),
+    ("LSTM", 64, 8),
+    ("LayerNorm-LSTM", 256, 1),
+    ("LayerNorm-LSTM", 128, 1),
+    ("LayerNorm-LSTM", 64, 8),
+    ("sine cell", 256, 1),
+    ("sine cell", 64, 1),
+)
+"""Stacks of two layers: the cell, its width and the batch."""
 
 _HEADER = '<ir_version: 9, opset_import: ["": 18]>'
 
@@ -34,6 +47,15 @@ def timed_loops() -> Iterator[TimedLoop]:
     yield _distances(floats, 60, 8, 4, {})
     for hidden, batch in ((256, 1), (64, 1), (64, 8)):
         yield _lstm(floats, hidden, batch)
+    hoisted = _lstm(floats, 256, 1)
+    yield replace(hoisted, name=f"{hoisted.name}, kept in its loop", options={"skip": ["recurrent-cell"]})
+    yield from layered_loops()
+
+
+def layered_loops() -> Iterator[TimedLoop]:
+    for cell, hidden, batch in STACKS:
+        model = layers([cell] * 2, hidden, batch)
+        yield TimedLoop(f"two layers of {cell} in one body, batch {batch}, width {hidden}", model, layer_feeds(model))
 
 
 def _model(text: str, **weights: np.ndarray) -> onnx.ModelProto:
