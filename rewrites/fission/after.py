@@ -16,6 +16,7 @@ from rewrites.fission.before import Before
 from rewrites.fission.groups import Groups
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
+from rewrites.fission.step_costs import staying_ns, to_carry
 from rewrites.loops import ScanOutput, ScanView
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
@@ -128,8 +129,9 @@ def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: di
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Before) -> list[ir.Node]:
     """Keep in the loop what, with all that it is made from, reads much more from the recurrence than it gives.
 
-    The stack of what it reads would be the larger one, unless the loop gives that stack anyway. A copy of a value that stays is no
-    work either. Products by weights still move where a step has few rows.
+    The stack of what it reads would be the larger one, unless the loop gives that stack anyway; or the stacks are so many and large
+    that they cost more than the work. A copy of a value that stays is no work either. Products by weights still move where a
+    step has few rows.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
     groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
@@ -137,12 +139,14 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Bef
         made = groups.of(node)
         if not made.crossing.members or made.few_rows:
             continue
-        if not made.copies and made.crossing.size <= 2 * groups.least_given(node):
+        read, given = made.crossing.size, groups.least_given(node)
+        if not made.copies and read <= 2 * given and to_carry(read, sizes) <= made.least_ns + to_carry(given, sizes):
             continue
         group = groups.all_makers(node)
         inside = {value for one in group for value in one.outputs}
         leaving = [value for value in inside if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
-        if made.copies or made.crossing.size > 2 * sum(map(sizes.step, leaving)):
+        given = sum(map(sizes.step, leaving))
+        if made.copies or read > 2 * given or to_carry(read, sizes) > staying_ns(group, 0, sizes) + to_carry(given, sizes):
             groups.keep(group)
     return [node for node in nodes if node in groups.chosen]
 

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from rewrites.fission.before import Before
 from rewrites.fission.measured_sets import MeasuredSet, MeasuredSets
 from rewrites.fission.sizes import StepSizes
+from rewrites.fission.step_costs import few_rows, staying_ns
 
 __all__ = ["Groups", "Made"]
 
@@ -16,13 +17,15 @@ __all__ = ["Groups", "Made"]
 class Made:
     """Of a node with all of the chosen nodes that it is made from: what it reads of the recurrence, and what it surely gives.
 
-    ``copies``: nothing but copies. ``few_rows``: one of them multiplies few rows by weights.
+    ``copies``: nothing but copies. ``few_rows``: one of them multiplies few rows by weights. ``least_ns``: what it costs in each
+    step to have them in the loop, at least.
     """
 
     crossing: MeasuredSet
     given: MeasuredSet
     copies: bool
     few_rows: bool
+    least_ns: int
 
 
 class Groups:
@@ -77,7 +80,8 @@ class Groups:
             self._reads.union([crossing, *(maker.crossing for maker in makers)]),
             self._gives.union([given, *(maker.given for maker in makers)]),
             node.op_type == "Identity" and all(maker.copies for maker in makers),
-            self._sizes.few_rows(node) or any(maker.few_rows for maker in makers),
+            few_rows(node, self._sizes) or any(maker.few_rows for maker in makers),
+            staying_ns([node], 0, self._sizes) + max((maker.least_ns for maker in makers), default=0),
         )
 
     def _makers(self, node: ir.Node) -> dict[ir.Node, None]:

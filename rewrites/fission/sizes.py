@@ -13,7 +13,6 @@ from rewrites.values import bytes_per_element, size_estimate, through_identity
 __all__ = ["StepSizes"]
 
 _PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "MatMulInteger", "FusedMatMul", "FusedGemm"})
-_MANY_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -89,16 +88,6 @@ class StepSizes:
             detail = f"'{value.name}' takes about {one} bytes a step, the loop's own inputs and outputs {self.own}"
             return NotApplicable("MEMORY-BUDGET", f"{detail}, for a number of steps that is not known")
         return None
-
-    def few_rows(self, node: ir.Node) -> bool:
-        """Whether ``node`` multiplies few rows a step by weights, which all steps at once would read only once.
-
-        With many rows a step, a product is as fast in the loop. Rows of sizes that are not known count as few.
-        """
-        if not self.weights(node):
-            return False
-        rows = self.rows(node)
-        return rows is None or rows < _MANY_ROWS
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
         """Give the factors of ``node``, a product, that come from outside the body."""

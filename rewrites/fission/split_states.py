@@ -33,7 +33,7 @@ from rewrites.fission.sizes import StepSizes
 from rewrites.fission.split_loop import not_plain
 from rewrites.fission.stacks import Stacks
 from rewrites.fission.state_cut import StateCut, find_cut
-from rewrites.fission.step_costs import LOOP_NS, NODE_NS, product_ns, start_ns, weight_bytes
+from rewrites.fission.step_costs import LOOP_NS, start_ns, staying_ns, weight_bytes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
@@ -139,11 +139,9 @@ def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int
     work = [
         node
         for node in cut.between
-        if node.op_type not in ("Constant", "Identity")
-        and (node.outputs[0].name in leaving if node in here else has_rule(node) and is_deterministic(node))
+        if (node.outputs[0].name in leaving if node in here else has_rule(node) and is_deterministic(node))
     ]
-    in_loop = weight_bytes(loop.body, sizes)
-    return sum(NODE_NS + product_ns(node, in_loop, sizes) for node in work)
+    return staying_ns(work, weight_bytes(loop.body, sizes), sizes)
 
 
 def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: str) -> Patch:

@@ -38,6 +38,10 @@ class Stacks(Emission):
             self.known[value] = Operand(self.ordered(scan.outer, scan.reverse), True, value)
         return super().get(value)
 
+    def sources(self) -> list[ir.Value]:
+        """Give the scan inputs, as the body sees them."""
+        return list(self._scans)
+
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
         """Give a tensor whose rows are in ``backwards`` or forward order in the order of these stacks (and the other way round)."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)

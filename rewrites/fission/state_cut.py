@@ -15,7 +15,7 @@ from rewrites.fission.alive import Alive
 from rewrites.fission.cheapest_cut import FOREVER, CutGraph
 from rewrites.fission.components import Components
 from rewrites.fission.sizes import StepSizes
-from rewrites.fission.step_costs import NODE_NS, carrying_ns, product_ns, weight_bytes
+from rewrites.fission.step_costs import carrying_ns, staying_ns, weight_bytes
 from rewrites.loops import ScanOutput, ScanView, State
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
@@ -23,6 +23,7 @@ from rewrites.not_applicable import NotApplicable
 __all__ = ["StateCut", "find_cut"]
 
 _MOST_PATHS = 64
+_PER_NS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _graph(
         if not is_deterministic(node) or node_graphs(node):
             graph.edge(CutGraph.SOURCE, node, FOREVER)
         elif node in early:
-            graph.edge(CutGraph.SOURCE, node, NODE_NS + product_ns(node, in_loop, sizes))
+            graph.edge(CutGraph.SOURCE, node, _PER_NS * staying_ns([node], in_loop, sizes))
         for value in reads(node):
             if value not in ours:
                 graph.edge(value, node, FOREVER)
@@ -161,10 +162,10 @@ def _carried(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Give what it costs to carry ``value``, in ns a step; what no stack can hold is never carried."""
+    """Give what it costs to carry ``value``, and of two that cost the same the smaller less; what no stack can hold never is."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.refusal(value) is not None:
         return FOREVER
-    return carrying_ns(value, sizes)
+    return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
 
 
 def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Alive]:

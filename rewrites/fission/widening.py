@@ -8,9 +8,12 @@ import onnx_ir as ir
 from rewrites.fission.measured_sets import MeasuredSet, MeasuredSets
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
+from rewrites.fission.step_costs import carrying_ns, few_rows, reading_ns, staying_ns, weight_bytes
 from rewrites.not_applicable import NotApplicable
 
 __all__ = ["not_worth_moving"]
+
+_MOST_SOURCES = 32
 
 
 def not_worth_moving(
@@ -36,7 +39,7 @@ def not_worth_moving(
             continue
         users = {user: None for value in node.outputs for user, _ in value.uses()}
         below = [leaving[user] for user in users if user in moved]
-        if None in below or any(value in bound for value in node.outputs) or sizes.few_rows(node):
+        if None in below or any(value in bound for value in node.outputs) or few_rows(node, sizes):
             leaving[node] = None
             continue
         own = sets.of(value for value in node.outputs if any(user not in moved for user, _ in value.uses()))
@@ -56,6 +59,31 @@ def not_worth_moving(
             if maker in moved and maker not in queued:
                 queued.add(maker)
                 heapq.heappush(waiting, -place[maker])
+    return blocked | _dearer_than_their_source(moved, bound, stacks, sizes)
+
+
+def _dearer_than_their_source(
+    moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
+) -> dict[ir.Node, NotApplicable]:
+    """Give what is made of one value alone, where it is cheaper to hand the recurrence that value than all that is made of it."""
+    blocked: dict[ir.Node, NotApplicable] = {}
+    for source in stacks.sources()[:_MOST_SOURCES]:
+        readers = [node for node, _ in source.uses()]
+        if not readers or any(node not in moved or node in blocked for node in readers):
+            continue
+        group: dict[ir.Node, None] = {}
+        for reader in readers:
+            group |= _made_from(reader, moved)
+        values = [value for node in group for value in node.outputs]
+        given = [value for value in values if any(user not in moved for user, _ in value.uses())]
+        if len(given) < 2 or any(value in bound for value in values):
+            continue
+        carried = sum(carrying_ns(value, sizes) for value in given)
+        entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
+        read = sum(reading_ns(value, sizes) for value in entering if stacks.get(value).batched)
+        if carried > read + staying_ns(group, weight_bytes(group, sizes), sizes):
+            detail = f"{len(given)} values made of '{source.name}' would be handed over instead of it"
+            blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
     return blocked
 
 

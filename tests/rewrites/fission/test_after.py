@@ -100,3 +100,10 @@ def test_sizes_of_the_body_never_name_sizes_outside():
     (loop,) = loops_of(after)
     stacks = {info.name: info for info in after.graph.value_info if info.name in loop.output}
     assert all(not dim.dim_param or dim.dim_param == "T" for info in stacks.values() for dim in info.type.tensor_type.shape.dim)
+
+
+@pytest.mark.parametrize(("width", "stays"), [(3, False), (30000, True)])
+def test_two_large_values_are_not_stacked_instead_of_what_is_made_of_them(width, stays):
+    text = scan("b = Add(x, h)  h_next = Tanh(b)  g_next = Mul(g, h_next)  c = Sub(g_next, h_next)  y = Exp(c)", "y", states="g h")
+    after, _ = split(text.replace("float[5, 3]", f"float[5, {width}]").replace("float[3]", f"float[{width}]"))
+    assert ("Sub" in body_ops(after)) == stays

@@ -145,3 +145,30 @@ def test_a_stack_without_a_bound_is_refused_where_it_dwarfs_the_loops_own(steps,
     }}"""
     after, _ = split(text, options=Options(sizes=hint))
     assert ("ReduceMax" not in body_ops(after)) == moves
+
+
+WIDE = "a = Exp(x)  b = Sin(x)  c = Neg(x)  p = Mul(a, h)  q = Add(p, b)  h_next = Sub(q, c)"
+
+
+@pytest.mark.parametrize(("width", "stays"), [(3, False), (30000, True)])
+def test_large_values_that_are_made_of_one_are_not_handed_over_instead_of_it(width, stays):
+    text = scan(WIDE, "", states="h").replace("float[5, 3]", f"float[5, {width}]").replace("float[3]", f"float[{width}]")
+    after, _ = split(text)
+    assert ("Exp" in body_ops(after)) == stays
+
+
+def test_a_large_value_that_the_recurrence_reads_itself_does_not_hold_its_work_back():
+    text = scan(WIDE.replace("Sub(q, c)", "Sub(q, x)"), "", states="h")
+    after, _ = split(text.replace("float[5, 3]", "float[5, 30000]").replace("float[3]", "float[30000]"))
+    assert "Exp" not in body_ops(after)
+
+
+@pytest.mark.parametrize(("rows", "steps", "moves"), [(1, 1000, True), (15, 20, True), (15, 1000, False)])
+def test_a_product_whose_results_take_more_than_its_weights_stays(rows, steps, moves):
+    text = f"""main (float[{rows}, 128] h0, float[{steps}, {rows}, 32] xs, float[32, 128] w) => (float[{rows}, 128] h) {{
+        h = Scan <num_scan_inputs: int = 1, body: graph = body (float[{rows}, 128] s, float[{rows}, 32] x) => (float[{rows}, 128] t) {{
+            a = MatMul(x, w)  b = Add(a, s)  t = Tanh(b)
+        }}> (h0, xs)
+    }}"""
+    after, _ = split(text)
+    assert ("MatMul" not in body_ops(after)) == moves
