@@ -62,8 +62,7 @@ def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     """Give what the state is in each step, stacked."""
     numbers = _times_step(b, count_up(b, steps), counter)
     dims = static_dims(counter.state.initial) or ()
-    if dims:
-        numbers = unsqueeze(b, numbers, [1])
+    numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
     return numbers if counter.start.number == 0 else b.op("Add", numbers, counter.state.initial)
 
 

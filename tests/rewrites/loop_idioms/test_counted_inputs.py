@@ -47,6 +47,11 @@ def test_every_counter_keeps_its_numbers_and_its_last_value(kind: str, after: st
     becomes(counted_inputs, fed, feeds=data(read(fed)))
 
 
+def test_a_counter_of_several_axes_keeps_them() -> None:
+    text = counting("Add (k, one)", kind="int64[1,1,1]", use="v = Cast <to = 1> (k) r = ReduceMax <keepdims = 0> (v)")
+    becomes(counted_inputs, text)
+
+
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_as_many_numbers_as_there_are_steps_are_scanned(size: int) -> None:
     text = counting(
