@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from rewrites import pairwise_distance
-from rewrites.fission import split_loop, split_states
+from rewrites.fission import split_loop, split_states, sums_over_time
 from rewrites.loop_idioms import (
     collected_sequences,
     counted_inputs,
@@ -71,6 +71,7 @@ RULES: tuple[ModuleType, ...] = (
     end_steps,
     pairwise_distance,
     recurrent_cell,
+    sums_over_time,
     split_loop,
     split_states,
 )
