@@ -25,6 +25,8 @@ __all__ = ["Piece", "Recipe", "cells_of_run_time_weights", "run_time_weights"]
 
 _MOST_WEIGHTS = 8
 _MOST_NUMBERS = 1 << 22
+_LARGEST = 1 << 28
+_SPACING = 61
 _FACTORS = (1.0, -1.0, 2.0, 0.5, -2.0, -0.5)
 
 _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_before_reset", "input_forget")
@@ -125,7 +127,7 @@ def cells_of_run_time_weights(weights: Sequence[ir.Value], find: Callable[[_Numb
     found = find(base)
     if not found:
         return
-    changes = {weight: np.asarray(2 * array + 1) for weight, array in _numbers(weights, 3).items()}
+    changes = _changes(weights)
     others = [find(base | {weight: np.asarray(base[weight] + changes[weight])}) for weight in weights]
     others.append(find(last))
     for place, (cell, beside) in enumerate(found):
@@ -155,13 +157,19 @@ def _blocks(cell: Cell, name: str) -> int:
 
 
 def _numbers(weights: Sequence[ir.Value], seed: int) -> dict[ir.Value, np.ndarray]:
-    """Give distinct whole numbers for each weight, in float64."""
+    """Give whole numbers for each weight, in float64."""
     rng = np.random.default_rng(seed)
+    return {weight: np.asarray(rng.integers(1, _LARGEST, static_dims(weight)).astype(np.float64)) for weight in weights}
+
+
+def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
+    """Give odd numbers for each weight, in float64, of which each tells its place."""
+    rng = np.random.default_rng(3)
     made = {}
     for weight in weights:
         dims = static_dims(weight) or ()
-        count = int(np.prod(dims))
-        made[weight] = rng.permutation(np.arange(1, count + 1) * 61 + rng.integers(0, 61, count)).reshape(dims).astype(np.float64)
+        places = np.arange(int(np.prod(dims))).reshape(dims)
+        made[weight] = np.asarray((2 * (places * _SPACING + rng.integers(0, _SPACING, dims)) + 1).astype(np.float64))
     return made
 
 
@@ -202,11 +210,10 @@ def _block(array: np.ndarray, changed: _Numbers, base: _Numbers, changes: _Numbe
 
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
     """Find the places whose change ``difference`` is a multiple of."""
-    flat = change.reshape(-1)
-    order = np.argsort(flat)
+    flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:
-        wanted = difference / factor
-        found = order[np.minimum(np.searchsorted(flat, wanted, sorter=order), len(flat) - 1)]
-        if np.array_equal(flat[found], wanted):
-            return Piece(weight, found, factor)
+        if (first / factor) % 2 != 1 or not 0 < first / factor <= flat[-1]:
+            continue
+        places = np.clip((difference / factor - 1) // (2 * _SPACING), 0, len(flat) - 1).astype(np.int64)
+        return Piece(weight, places, factor) if np.array_equal(flat[places] * factor, difference) else None
     return None
