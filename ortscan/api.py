@@ -19,9 +19,9 @@ from ortscan.modelio import (
     inline_functions_with_loops,
     restore_interface,
 )
-from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, rules_for, size_hints
+from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, most_steps, rules_for, size_hints
 from ortscan.quiet import quietly
-from ortscan.targets import target_named
+from ortscan.targets import target_named, unroll_limits
 from ortscan.verification.arguments import given_shapes
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
@@ -47,6 +47,7 @@ def optimize(
     target: str = "cpu",
     opset: int | str = "auto",
     shapes: Shapes | None = None,
+    max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
     passes: Iterable[str] | None = None,
@@ -82,6 +83,7 @@ def optimize(
         target=target,
         opset=opset,
         shapes=shapes,
+        max_unroll=max_unroll,
         memory_budget=memory_budget,
         fast_math=fast_math,
         passes=passes,
@@ -130,6 +132,7 @@ def rewritten(
     target: str = "cpu",
     opset: int | str = "auto",
     shapes: Shapes | None = None,
+    max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
     passes: Iterable[str] | None = None,
@@ -146,6 +149,7 @@ def rewritten(
     chosen = target_named(target)
     rules = rules_for(passes, skip)
     budget, typical = memory_bytes(memory_budget), given_shapes(shapes)
+    unrolling = unroll_limits(chosen, most_steps(max_unroll))
     check_flags(fast_math=fast_math, debug=debug)
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
         raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")
@@ -158,7 +162,15 @@ def rewritten(
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
         hints = size_hints(model, typical)
-        options = Options(budget, hints, fast_math=fast_math, native_always=chosen.native, domains=chosen.domains)
+        options = Options(
+            budget,
+            hints,
+            fast_math=fast_math,
+            native_always=chosen.native,
+            domains=chosen.domains,
+            target=chosen.abilities,
+            unroll=unrolling,
+        )
         ctx = Context.of(model, options, evaluate)
         prepare(ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)

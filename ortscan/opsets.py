@@ -6,7 +6,7 @@ import onnx
 
 from rewrites.errors import OptionError
 
-__all__ = ["newest_opset", "opset_number"]
+__all__ = ["newest_ir_version", "newest_opset", "opset_number"]
 
 
 @functools.cache
@@ -15,11 +15,25 @@ def newest_opset() -> int:
     from ortscan.evaluate import evaluate
 
     for version in range(onnx.defs.onnx_opset_version(), 0, -1):
-        graph = onnx.helper.make_graph([onnx.helper.make_node("Shape", ["a"], ["b"])], "g", [], [_info()], [_one()])
-        model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", version)])
-        if evaluate(model) is not None:
+        if evaluate(_smallest(version, 8)) is not None:
             return version
     raise AssertionError("onnxruntime loads no opset at all")
+
+
+@functools.cache
+def newest_ir_version() -> int:
+    """Give the newest IR version that the installed onnxruntime loads, by trying."""
+    from ortscan.evaluate import evaluate
+
+    for version in range(int(onnx.IR_VERSION), 0, -1):
+        if evaluate(_smallest(13, version)) is not None:
+            return version
+    raise AssertionError("onnxruntime loads no IR version at all")
+
+
+def _smallest(opset: int, ir_version: int) -> onnx.ModelProto:
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Shape", ["a"], ["b"])], "g", [], [_info()], [_one()])
+    return onnx.helper.make_model(graph, ir_version=ir_version, opset_imports=[onnx.helper.make_opsetid("", opset)])
 
 
 def _info() -> onnx.ValueInfoProto:

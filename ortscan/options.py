@@ -18,6 +18,7 @@ __all__ = [
     "check_path",
     "default_names",
     "memory_bytes",
+    "most_steps",
     "rule_names",
     "rules_for",
     "size_hints",
@@ -55,6 +56,15 @@ def memory_bytes(budget: Any) -> int:
     if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or budget < 0:
         raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {budget!r}.")
     return int(budget)
+
+
+def most_steps(max_unroll: Any) -> int | None:
+    """Read ``max_unroll``; raises OptionError for what is neither None nor a number of steps."""
+    if max_unroll is None:
+        return None
+    if not isinstance(max_unroll, numbers.Integral) or isinstance(max_unroll, bool) or max_unroll < 0:
+        raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {max_unroll!r}.")
+    return int(max_unroll)
 
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleType]:

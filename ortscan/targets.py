@@ -1,44 +1,85 @@
-"""Where a model will run, as data: which operator domains the target has beside the standard one, and whether it runs loops.
+"""Where a model will run, as data: operator domains, control flow, recurrent operators with their limits, how far to unroll.
 
-Source: onnxruntime 1.31 kernel tables and the operator lists of its execution providers.
+Source: onnxruntime 1.31 kernel tables and the operator lists of its execution providers. What a provider does not run falls back to
+onnxruntime's CPU provider, with copies to and fro.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rewrites.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
 from rewrites.errors import OptionError
 
-__all__ = ["TARGETS", "Target", "target_named"]
+__all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
+
+MOST_NODES = 1 << 18
+"""How many nodes one loop may become where ``max_unroll`` is given."""
 
 _MICROSOFT = frozenset({"com.microsoft"})
+_ALL_RECURRENT = {op: Recurrent() for op in ("RNN", "LSTM", "GRU")}
+_CUDNN = Recurrent(activations=False, clip=False, peepholes=False, input_forget=False, reset_before=False)
 
 
 @dataclass(frozen=True)
 class Target:
     """One place to run a model.
 
-    ``domains``: operator domains a rewrite may use beside the standard one. ``loops``: whether Scan and Loop run there natively.
-    ``native``: whether recurrent nodes are taken even where onnxruntime on a CPU would run the loop faster.
+    ``domains``: operator domains a rewrite may use beside the standard one. ``control_flow``: which of Scan, Loop and If run there.
+    ``recurrent``: which recurrent operators run there, and within which limits. ``native``: whether they are taken even where
+    onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are written out where ``max_unroll`` is not given.
     """
 
     name: str
     domains: frozenset[str] = frozenset()
-    loops: bool = False
+    control_flow: frozenset[str] = ALL_CONTROL_FLOW
+    recurrent: dict[str, Recurrent] = field(default_factory=lambda: dict(_ALL_RECURRENT))
     native: bool = True
+    unroll: UnrollLimits = field(default_factory=UnrollLimits)
 
+    @property
+    def loops(self) -> bool:
+        """Whether Scan and Loop run there."""
+        return "Scan" in self.control_flow
+
+    @property
+    def abilities(self) -> Abilities:
+        """What rules need to know of it."""
+        return Abilities(self.name, self.control_flow, self.recurrent)
+
+    @property
+    def newest_opset(self) -> int:
+        """The newest opset it takes: that of the installed onnxruntime."""
+        from ortscan.opsets import newest_opset
+
+        return newest_opset()
+
+    @property
+    def newest_ir_version(self) -> int:
+        """The newest IR version it takes: that of the installed onnxruntime."""
+        from ortscan.opsets import newest_ir_version
+
+        return newest_ir_version()
+
+
+def _without_loops(name: str, recurrent: dict[str, Recurrent], control_flow: frozenset[str] = frozenset()) -> Target:
+    return Target(name, control_flow=control_flow, recurrent=recurrent, unroll=UnrollLimits(None, _NODES_WITHOUT_LOOPS))
+
+
+_NODES_WITHOUT_LOOPS = 20_000
+_KEPT = UnrollLimits(steps=0)
 
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        Target("onnx", loops=True),
-        Target("cpu", _MICROSOFT, loops=True, native=False),
-        Target("cuda", loops=True),
-        Target("tensorrt", loops=True),
-        Target("directml"),
-        Target("webgpu"),
-        Target("coreml"),
-        Target("nnapi"),
-        Target("qnn"),
-        Target("openvino", loops=True),
+        Target("onnx", unroll=_KEPT),
+        Target("cpu", _MICROSOFT, native=False, unroll=UnrollLimits(steps=16, nodes=4096, where_it_pays=True)),
+        Target("cuda", recurrent=dict.fromkeys(_ALL_RECURRENT, _CUDNN), unroll=_KEPT),
+        Target("tensorrt", unroll=_KEPT),
+        _without_loops("directml", dict(_ALL_RECURRENT)),
+        _without_loops("webgpu", {op: Recurrent(clip=False, lengths=False) for op in ("LSTM", "GRU")}, frozenset({"If"})),
+        _without_loops("coreml", {}),
+        _without_loops("nnapi", {}),
+        _without_loops("qnn", {"LSTM": Recurrent(lengths=False)}),
+        Target("openvino", unroll=_KEPT),
     )
 }
 
@@ -48,3 +89,10 @@ def target_named(name: str) -> Target:
     if name not in TARGETS:
         raise OptionError(f"target '{name}' is not known; the targets are {', '.join(TARGETS)}.")
     return TARGETS[name]
+
+
+def unroll_limits(target: Target, max_unroll: int | None) -> UnrollLimits:
+    """Give how far to unroll for ``target``; ``max_unroll`` steps, and nodes as ``MOST_NODES`` allows, where it is given."""
+    if max_unroll is None:
+        return target.unroll
+    return UnrollLimits(max_unroll if max_unroll > 1 else 0, MOST_NODES)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from rewrites.abilities import Abilities, UnrollLimits
 from rewrites.builder import Builder
 from rewrites.constants import ConstantPool
 from rewrites.names import Names
@@ -26,7 +27,8 @@ class Options:
     ``sizes``: typical value of each symbolic dimension, for cost decisions only.
     ``assumed_dim``: what an unknown dimension is taken as where no hint is given.
     ``native_always``: whether recurrent nodes are taken wherever there is one, since the target runs no loops or any.
-    ``domains``: operator domains the target runs beside the standard one.
+    ``domains``: operator domains the target runs beside the standard one. ``target``: what else it runs.
+    ``unroll``: how far loops are unrolled.
     """
 
     memory_budget: int = 256 << 20
@@ -36,6 +38,8 @@ class Options:
     custom_ops: bool = False
     native_always: bool = False
     domains: frozenset[str] = frozenset({"com.microsoft"})
+    target: Abilities = field(default_factory=Abilities)
+    unroll: UnrollLimits = field(default_factory=UnrollLimits)
 
 
 @dataclass

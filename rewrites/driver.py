@@ -12,6 +12,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.errors import InvariantBroken
 from rewrites.invariants import check_invariants
+from rewrites.loop_entries import ENTRY, written_out_of
 from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
 from rewrites.lowering.lower import NODE_RULES, lower_nodes
@@ -25,7 +26,7 @@ __all__ = ["count_operators", "rewrite"]
 
 _PATCHES_PER_LOOP = 200
 _SWEEPS = 100
-_REPORT = "ortscan.report"
+_REPORT = ENTRY
 
 
 def rewrite(
@@ -101,18 +102,18 @@ class _Driver:
         if _REPORT not in node.meta or node.graph is None:
             return
         entry: LoopReport = node.meta[_REPORT]
-        waiting = [node]
         most = max(_PATCHES_PER_LOOP, entry.nodes_before)
-        for _ in range(most):
-            if not waiting:
-                return
-            replaced = self._step(waiting[-1], entry)
-            waiting.pop()
-            if replaced is not None:
-                for new in replaced:
-                    new.meta[_REPORT] = entry
-                waiting.extend(replaced)
-        raise InvariantBroken(f"the rules still fire after {most} patches on the loop {entry.where}")
+        waiting, left = [node], most
+        while waiting:
+            replaced = self._step(waiting.pop(), entry)
+            if replaced is None:
+                continue
+            for new in replaced:
+                new.meta.setdefault(_REPORT, entry)
+            waiting.extend(reversed(replaced))
+            left += most * max(0, len(replaced) - 1) - 1
+            if not left:
+                raise InvariantBroken(f"the rules still fire after {most} patches on the loop {entry.where}")
 
     def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
         if self.left == 0:
@@ -143,6 +144,10 @@ class _Driver:
         """Close the reports: what is left of each loop."""
         for every in self.report.loops:
             every.fate, every.nodes_after = "removed", 0
+        for step in self.ctx.model.graph.all_nodes():
+            written = written_out_of(step)
+            if written is not None:
+                written.unrolled_nodes += 1
         for node in loops:
             if _REPORT in node.meta:
                 entry: LoopReport = node.meta[_REPORT]

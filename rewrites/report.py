@@ -38,6 +38,7 @@ class LoopReport:
     ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
     ``fate``: removed (no loop left), reduced (a smaller loop left), rewritten (another loop left, of no fewer nodes), kept
     (as it was).
+    ``unrolled_nodes``: how many nodes its steps are, written out. ``runs``: where what it has become runs on the target.
     ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
     ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
     """
@@ -51,6 +52,8 @@ class LoopReport:
     fired: list[Fired] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unrolled_nodes: int = 0
+    runs: str = ""
 
 
 @dataclass

@@ -25,6 +25,7 @@ from rewrites.normal_form import (
     hoist_invariants,
     identities,
     loop_to_scan,
+    no_steps,
     one_trip,
     own_outputs,
     packed_states,
@@ -34,6 +35,7 @@ from rewrites.normal_form import (
     unused_scan_inputs,
 )
 from rewrites.recurrences import recurrent_cell
+from rewrites.unrolling import unroll
 
 __all__ = ["ALWAYS", "ON_REQUEST", "RULES"]
 
@@ -52,6 +54,7 @@ RULES: tuple[ModuleType, ...] = (
     unused_scan_inputs,
     pass_through_states,
     fold_constants,
+    no_steps,
     one_trip,
     common_subexpressions,
     hoist_invariants,
@@ -74,4 +77,5 @@ RULES: tuple[ModuleType, ...] = (
     sums_over_time,
     split_loop,
     split_states,
+    unroll,
 )

@@ -58,6 +58,8 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
     over_budget = known and before.alive.most > budget
     if loop.states or not (blown_up or over_budget):
         return None
+    if not sizes.options.target.loops and isinstance(loop.steps, int) and not over_budget:
+        return None  # a Scan over blocks would not run there
     if known:
         if not over_budget and largest * sizes.steps <= _WHOLE_BYTES:
             return None

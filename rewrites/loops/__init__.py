@@ -9,7 +9,7 @@ from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan, rebuild, stand_in_for
 from rewrites.loops.scan_view import ScanView
-from rewrites.loops.view import Loop, is_loop, loops_inside_out, view
+from rewrites.loops.view import Loop, is_loop, loops_in, loops_inside_out, view
 
 __all__ = [
     "Loop",
@@ -21,6 +21,7 @@ __all__ = [
     "captured_values",
     "graphs_within",
     "is_loop",
+    "loops_in",
     "loops_inside_out",
     "make_scan",
     "rebuild",

@@ -1,12 +1,14 @@
 """From a node to its view."""
 
+from collections.abc import Iterable
+
 import onnx_ir as ir
 
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.scan_view import ScanView
 from rewrites.moving import node_graphs
 
-__all__ = ["Loop", "is_loop", "loops_inside_out", "view"]
+__all__ = ["Loop", "is_loop", "loops_in", "loops_inside_out", "view"]
 
 Loop = ScanView | LoopView
 
@@ -18,10 +20,15 @@ def is_loop(node: ir.Node) -> bool:
 
 def loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
     """Give all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
+    return loops_in(graph)
+
+
+def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    """Give all loops among ``nodes`` and in the graphs nested in them, inner ones before those around them."""
     found: list[ir.Node] = []
-    for node in graph:
+    for node in nodes:
         for inner in node_graphs(node):
-            found.extend(loops_inside_out(inner))
+            found.extend(loops_in(inner))
         if is_loop(node):
             found.append(node)
     return found

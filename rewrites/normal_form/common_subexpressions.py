@@ -6,7 +6,7 @@ Two nodes are equal by operator, inputs, attributes and the optional outputs ask
 random ones, and never a node that gives a body output: each output keeps a node of its own.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import onnx_ir as ir
 
@@ -14,10 +14,11 @@ from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.loops import Loop
 from rewrites.moving import node_graphs, remove_nodes
+from rewrites.names import Names
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "check", "merge_twins", "twins_among"]
 
 NAME = "common-subexpressions"
 
@@ -26,25 +27,33 @@ _COMPARED_BYTES = 1 << 12
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find nodes that repeat an earlier one."""
-    twins = _twins(loop.body)
+    twins = twins_among(loop.body)
     if not twins:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        for node, earlier in twins:
-            for value, same in zip(node.outputs, earlier.outputs, strict=True):
-                replace_value(value, same, ctx.names)
-        remove_nodes(node for node, _ in twins)
+        merge_twins(twins, ctx.names)
         return [loop.node]
 
     return Patch(f"merged {len(twins)} nodes that repeat another", edit)
 
 
-def _twins(body: ir.Graph) -> list[tuple[ir.Node, ir.Node]]:
+def merge_twins(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
+    """Let what reads the first of each pair, as ``twins_among`` gives them, read the second, and remove the first."""
+    doomed = []
+    for node, earlier in twins:
+        for value, same in zip(node.outputs, earlier.outputs, strict=True):
+            replace_value(value, same, names)
+        doomed.append(node)
+    remove_nodes(doomed)
+
+
+def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
+    """Give the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
     first: dict[Hashable, ir.Node] = {}
     same: dict[ir.Value, ir.Value] = {}
     twins = []
-    for node in body:
+    for node in nodes:
         if node_graphs(node) or not is_deterministic(node):
             continue
         inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)

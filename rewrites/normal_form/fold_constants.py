@@ -8,7 +8,7 @@ or of unknown size; never folds strings, random operators, integers divided by 0
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import onnx
@@ -23,7 +23,7 @@ from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import const_array, size_estimate, static_dims
 
-__all__ = ["NAME", "check", "fold"]
+__all__ = ["NAME", "check", "fold", "put_constants"]
 
 NAME = "fold-constants"
 
@@ -38,14 +38,20 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        for node in done:
-            for value in node.outputs:
-                if value.uses():
-                    replace_value(value, ctx.constants.value(known[value], value.name or "const"), ctx.names)
-        remove_nodes(done)
+        put_constants(done, known, ctx)
         return [loop.node]
 
     return Patch(f"folded {len(done)} constant nodes", edit)
+
+
+def put_constants(done: Iterable[ir.Node], known: Mapping[ir.Value, np.ndarray], ctx: Context) -> None:
+    """Let what reads the nodes that ``fold`` has ``done`` read constants, and remove them."""
+    done = list(done)
+    for node in done:
+        for value in node.outputs:
+            if value.uses():
+                replace_value(value, ctx.constants.value(known[value], value.name or "const"), ctx.names)
+    remove_nodes(done)
 
 
 def fold(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], dict[ir.Value, np.ndarray]]:

@@ -32,6 +32,7 @@ from rewrites.recurrences.masked_steps import has_run, write_masked
 from rewrites.recurrences.masks import Mask, masked_cells
 from rewrites.recurrences.native import NativeResults, join_rows, part_rows, write_native
 from rewrites.recurrences.no_input import with_input
+from rewrites.recurrences.on_target import not_there
 from rewrites.recurrences.probe import probe
 from rewrites.recurrences.remainder import Remainder, remainder
 from rewrites.recurrences.run_time_weights import cells_of_run_time_weights, run_time_weights
@@ -100,7 +101,8 @@ def _candidates(loop: ScanView, opset: int) -> Iterator[_Found]:
 
 def _fused(loop: ScanView, found: _Found, ctx: Context) -> Patch | NotApplicable:
     cell, reading, mask = found.cell, found.reading, found.mask
-    obstacle = _obstacle(cell, reading) or too_slow(cell, reading.dims[source_of(cell.hidden)], ctx.options)
+    obstacle = _obstacle(cell, reading) or not_there(cell, mask is not None, ctx.options.target)
+    obstacle = obstacle or too_slow(cell, reading.dims[source_of(cell.hidden)], ctx.options)
     if obstacle is not None:
         return obstacle
     if mask is not None and ctx.opset < _MASKED_SINCE:

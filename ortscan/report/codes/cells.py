@@ -28,6 +28,12 @@ TABLE = (
         "A native LSTM gives the hidden state of every step but the cell state of the last one only.",
     ),
     Code(
+        "CELL-TARGET",
+        "The target does not run the native node.",
+        "Few execution providers run every recurrent operator in every form. Where the number of steps is known, a loop that the "
+        "target does not run either is written out step by step; --fix-shape makes it known.",
+    ),
+    Code(
         "CELL-TYPE",
         "onnxruntime has no native node for this element type.",
         "RNN, GRU and LSTM run on float32, and on float16 where the weights fit it; a node on double loads and then fails.",

@@ -2,14 +2,13 @@
 
 import difflib
 
-from ortscan.report.codes import cells, choices, loops, operators, recurrent_nodes, scans, unknowns
+from ortscan.report.codes import cells, choices, loops, operators, recurrent_nodes, scans, unknowns, unrolling
 from ortscan.report.codes.code import Code
 
 __all__ = ["CODES", "lookup", "meaning", "similar"]
 
-CODES = {
-    entry.code: entry for table in (loops, scans, cells, recurrent_nodes, operators, unknowns, choices) for entry in table.TABLE
-}
+_TABLES = (loops, scans, cells, unrolling, recurrent_nodes, operators, unknowns, choices)
+CODES = {entry.code: entry for table in _TABLES for entry in table.TABLE}
 
 
 def lookup(code: str) -> Code | None:

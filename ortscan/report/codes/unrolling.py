@@ -1,0 +1,42 @@
+"""Why a loop was not written out step by step."""
+
+from ortscan.report.codes.code import Code
+
+__all__ = ["TABLE"]
+
+TABLE = (
+    Code(
+        "COST-UNROLL",
+        "Written out, the steps would run no faster.",
+        "onnxruntime's Scan costs about a microsecond a step. Reading rows and stacking results by nodes of their own costs as "
+        "much, so on a CPU only loops that do neither gain. Ask for it with --max-unroll, or name a target that runs no loops.",
+    ),
+    Code(
+        "UNROLL-MEMORY",
+        "An operator in the body may remember what it did in earlier steps.",
+        "Written out, each step would have an operator of its own, which starts anew. Operators of domains that ortscan does not "
+        "know are taken to be such.",
+    ),
+    Code(
+        "UNROLL-NODES",
+        "Written out, the loop would be too many nodes.",
+        "Loading a model takes longer the more nodes it has, and more than in proportion. --max-unroll with the number of steps "
+        "allows 262144 nodes; fewer steps, where the application allows them, cost less.",
+    ),
+    Code(
+        "UNROLL-STEPS",
+        "The loop has more steps than are written out.",
+        "Allow more with --max-unroll. On a CPU that gains little: onnxruntime's own loop is nearly as fast, and loads at once.",
+    ),
+    Code(
+        "UNROLL-TYPE",
+        "A value that a step reads or gives has a type that cannot be split and stacked.",
+        "onnxruntime's Split and Concat take all types but those of 4 and 8 bits for floats, and complex numbers.",
+    ),
+    Code(
+        "UNROLL-UNKNOWN",
+        "The number of steps is not known before the model runs.",
+        "The target runs no loops, so this one falls back to the CPU. Fix the sizes it depends on with --fix-shape, and its steps "
+        "can be written out.",
+    ),
+)

@@ -1,0 +1,68 @@
+"""What is done to nodes once steps are written out: constants folded, branches decided, copies and repeated work shared, steps read
+out of stacks read where they are made, and what nobody reads removed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.inference import infer_node
+from rewrites.moving import node_graphs, remove_nodes
+from rewrites.normal_form.common_subexpressions import merge_twins, twins_among
+from rewrites.normal_form.dead_code import unread_nodes
+from rewrites.normal_form.fold_constants import fold, put_constants
+from rewrites.normal_form.identities import copies_among, drop_copies
+from rewrites.unrolling.constant_branches import inline_decided
+from rewrites.unrolling.stacked_reads import read_steps
+from rewrites.values import static_dims
+
+__all__ = ["clean_up"]
+
+
+def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
+    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes; gives those that are left, in order."""
+    allowance = ctx.options.unroll.bytes
+    nodes, changed = list(nodes), True
+    while changed:
+        folded = _fold(nodes, allowance, ctx)
+        allowance -= folded
+        drop_copies(copies_among(_in(graph, nodes)), ctx.names)
+        nodes, decided = inline_decided(_in(graph, nodes), ctx)
+        learned = _infer(nodes, ctx)
+        changed = bool(decided or (folded and learned))
+    read_steps(nodes, ctx)
+    merge_twins(twins_among(nodes), ctx.names)
+    remove_nodes(unread_nodes(graph))
+    return _in(graph, nodes)
+
+
+def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    return [node for node in nodes if node.graph is graph]
+
+
+def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
+    """Let constant work among ``nodes`` be constants, of ``allowance`` bytes at most in all; gives their bytes, 0 for none."""
+    inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
+    done, known = fold(inner, ctx)
+    taken = sum(known[value].nbytes for node in done for value in node.outputs if value in known)
+    if not done or taken > allowance:
+        return 0
+    put_constants(done, known, ctx)
+    return max(1, taken)
+
+
+def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
+    """Find the shapes of results that are not known, or not in full; gives whether one is known better now."""
+    learned = False
+    for node in nodes:
+        vague = {value: value.shape for value in node.outputs if static_dims(value) is None}
+        if not vague or node_graphs(node):
+            continue
+        for value in vague:
+            value.shape = None
+        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+        for value, shape in vague.items():
+            value.shape = shape if value.shape is None else value.shape
+            learned = learned or static_dims(value) is not None
+    return learned
