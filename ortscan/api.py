@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
+from ortscan.fixed_shapes import FixedShapes, fixed_sizes, merged_shapes
 from ortscan.lifting import Lifted, load_in_opset
 from ortscan.modelio import (
     Inlining,
@@ -18,6 +19,7 @@ from ortscan.modelio import (
     inline_functions,
     inline_functions_with_loops,
     restore_interface,
+    retake_interface,
 )
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, most_steps, rules_for, size_hints
 from ortscan.quiet import quietly
@@ -31,13 +33,14 @@ from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_loops, name_free_dims, prepare, tidy
 from rewrites.report import Report
 from rewrites.rules import ON_REQUEST
+from rewrites.unrolling.cleanup import clean_up
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
 
 __all__ = ["explain", "optimize", "rewritten", "verify"]
 
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Mapping[str, Sequence[int | None]]
 
 
 @quietly
@@ -47,6 +50,7 @@ def optimize(
     target: str = "cpu",
     opset: int | str = "auto",
     shapes: Shapes | None = None,
+    fix_shapes: Shapes | None = None,
     max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
@@ -63,6 +67,10 @@ def optimize(
     ``opset``: ``auto`` takes a model that holds a loop, and is older than opset 18, there first where that is sound: most rewrites
     have their operators by then. ``keep`` stays in the opset of the model; a number takes it there, or raises MigrationError.
     ``shapes``: typical shapes of inputs, such as ``{"x": [64, 1, 128]}``, for cost decisions only.
+    ``fix_shapes``: shapes to build into the model: it takes no others from then on, and what depends on them becomes constant, trip
+    counts first of all. None leaves a dimension free; a named one is bound wherever it is named. The outputs' shapes follow.
+    ``max_unroll``: write loops of up to so many steps out, one step after the other, whether that gains or not; 0 for none. By
+    default what the target asks for: where it runs no loops any number, up to 20 000 nodes; on ``cpu`` up to 16 steps that gain.
     ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
     ``passes``, ``skip``: rules to use, or not to use, by the names that reports show; ``default`` stands for all that are used
@@ -83,6 +91,7 @@ def optimize(
         target=target,
         opset=opset,
         shapes=shapes,
+        fix_shapes=fix_shapes,
         max_unroll=max_unroll,
         memory_budget=memory_budget,
         fast_math=fast_math,
@@ -90,7 +99,7 @@ def optimize(
         skip=skip,
     )
     if verify:
-        _verify_or_raise(model, loaded, report, shapes)
+        _verify_or_raise(model, loaded, report, merged_shapes(shapes, fix_shapes))
     return hand_back(loaded, output)
 
 
@@ -132,6 +141,7 @@ def rewritten(
     target: str = "cpu",
     opset: int | str = "auto",
     shapes: Shapes | None = None,
+    fix_shapes: Shapes | None = None,
     max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
@@ -149,6 +159,7 @@ def rewritten(
     chosen = target_named(target)
     rules = rules_for(passes, skip)
     budget, typical = memory_bytes(memory_budget), given_shapes(shapes)
+    sizes = fixed_sizes(fix_shapes)
     unrolling = unroll_limits(chosen, most_steps(max_unroll))
     check_flags(fast_math=fast_math, debug=debug)
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
@@ -157,7 +168,9 @@ def rewritten(
     def attempt(lifted: Lifted) -> Report:
         model = lifted.loaded.model
         messages = lifted.messages + _inline(model)
-        if not has_loops(model) and not _nodes_to_look_at(model, rules):
+        fixed = FixedShapes(model, sizes) if sizes else None
+        messages += fixed.messages if fixed is not None else []
+        if fixed is None and not has_loops(model) and not _nodes_to_look_at(model, rules):
             counted = count_operators(model.graph)
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
@@ -173,11 +186,16 @@ def rewritten(
         )
         ctx = Context.of(model, options, evaluate)
         prepare(ctx)
+        if fixed is not None:
+            clean_up(model.graph, list(model.graph), ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
         tidy(ctx)
+        if fixed is not None:
+            fixed.put_into_outputs(ctx.model)
+            retake_interface(lifted.loaded)
         restore_interface(lifted.loaded)
         report.operators_after = count_operators(model.graph)
-        report.target, report.messages = target, messages
+        report.target, report.messages, report.fixed = target, messages, fixed is not None
         return report
 
     lifted = load_in_opset(model, opset)

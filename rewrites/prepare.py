@@ -10,6 +10,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.shape_relations import without_names
 from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
+from rewrites.unrolling.constant_branches import decide_branches
 
 __all__ = ["has_loops", "name_free_dims", "prepare", "tidy"]
 
@@ -55,7 +56,10 @@ def prepare(ctx: Context) -> None:
     infer_model(ctx.model)
     _lift_weights(ctx, 0)
     make_range_inputs_scalars(graph, ctx.builder)
-    fold_trip_counts(graph, ctx)
+    while True:
+        fold_trip_counts(graph, ctx)
+        if not decide_branches(graph, ctx):
+            break
 
 
 def _lift_weights(ctx: Context, least: int) -> None:

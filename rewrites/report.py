@@ -76,6 +76,7 @@ class Report:
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
     ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
+    ``fixed``: whether shapes were built in.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -87,11 +88,12 @@ class Report:
     opset: int = 0
     migrated: bool = False
     nodes: list[NodeReport] = field(default_factory=list)
+    fixed: bool = False
 
     @property
     def changed(self) -> bool:
-        """Whether any patch was applied, or the model taken to another opset."""
-        return bool(self.patches) or self.migrated
+        """Whether any patch was applied, shapes built in, or the model taken to another opset."""
+        return bool(self.patches) or self.migrated or self.fixed
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:

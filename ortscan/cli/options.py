@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from ortscan.cli.values import byte_size, name_list, seed, shape, shapes_by_name, tolerance
+from ortscan.cli.values import byte_size, name_list, seed, shape, shapes_by_name, steps, tolerance
 
 __all__ = ["add_checking", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
 
@@ -26,6 +26,19 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "stay in the opset of the model; N: take the model to opset N",
     )
     add_shape(group)
+    group.add_argument(
+        "--fix-shape",
+        type=shape,
+        action="append",
+        metavar="X:64,1,128",
+        help="a shape of input X to build into the model, which takes no other then; may be repeated",
+    )
+    group.add_argument(
+        "--max-unroll",
+        type=steps,
+        metavar="N",
+        help="write loops of up to N steps out, one step after the other; 0 for none (default: what the target needs, or gains by)",
+    )
     group.add_argument(
         "--memory-budget",
         type=byte_size,
@@ -83,7 +96,7 @@ def checking(args: argparse.Namespace) -> dict[str, Any]:
         "seed": args.seed,
         "rtol": args.rtol,
         "atol": args.atol,
-        "shapes": shapes_by_name(args.shape),
+        "shapes": shapes_by_name([*(args.shape or []), *(getattr(args, "fix_shape", None) or [])]),
     }
 
 
@@ -93,10 +106,12 @@ def rewriting(args: argparse.Namespace) -> dict[str, Any]:
         "target": args.target,
         "opset": args.opset,
         "shapes": shapes_by_name(args.shape),
+        "fix_shapes": shapes_by_name(args.fix_shape),
         "fast_math": args.fast_math,
         "passes": args.passes,
         "skip": args.skip,
     }
-    if args.memory_budget is not None:
-        options["memory_budget"] = args.memory_budget
+    for name in ("memory_budget", "max_unroll"):
+        if getattr(args, name) is not None:
+            options[name] = getattr(args, name)
     return options

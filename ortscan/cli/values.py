@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 
-__all__ = ["byte_size", "name_list", "seed", "shape", "shapes_by_name", "tolerance"]
+__all__ = ["byte_size", "name_list", "seed", "shape", "shapes_by_name", "steps", "tolerance"]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -43,6 +43,13 @@ def seed(text: str) -> int:
     """Read a whole number that is zero or more."""
     if re.fullmatch(r"[0-9]+", text.strip()) is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a seed: a whole number of 0 or more")
+    return int(text)
+
+
+def steps(text: str) -> int:
+    """Read a number of steps."""
+    if re.fullmatch(r"[0-9]+", text.strip()) is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of steps: a whole number of 0 or more")
     return int(text)
 
 

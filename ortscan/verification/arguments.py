@@ -11,8 +11,8 @@ from rewrites.errors import OptionError
 __all__ = ["check_comparison", "given_shapes"]
 
 
-def given_shapes(shapes: Any) -> dict[str, Sequence[int | None]]:
-    """Give ``shapes`` as a dict of lists, {} for None; whether they fit the model is not looked at.
+def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, Sequence[int | None]]:
+    """Give ``shapes`` as a dict of lists, {} for None; whether they fit the model is not looked at. ``option``: their name.
 
     Raises:
         OptionError: it is no dict of input name to sizes.
@@ -20,17 +20,17 @@ def given_shapes(shapes: Any) -> dict[str, Sequence[int | None]]:
     if shapes is None:
         return {}
     if not isinstance(shapes, Mapping):
-        raise OptionError(f"shapes must be a dict such as {{'x': [64, 1, 128]}}, not {type(shapes).__name__}.")
-    return {name: _sizes(name, dims) for name, dims in shapes.items()}
+        raise OptionError(f"{option} must be a dict such as {{'x': [64, 1, 128]}}, not {type(shapes).__name__}.")
+    return {name: _sizes(name, dims, option) for name, dims in shapes.items()}
 
 
-def _sizes(name: Any, dims: Any) -> list[int | None]:
+def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
     try:
         if isinstance(dims, str | bytes | Mapping):
             raise TypeError
         return [None if size is None else operator.index(size) for size in dims]
     except TypeError:
-        raise OptionError(f"shapes: the shape of '{name}' must be a list of whole numbers, not {dims!r}.") from None
+        raise OptionError(f"{option}: the shape of '{name}' must be a list of whole numbers, not {dims!r}.") from None
 
 
 def check_comparison(seed: Any, rtol: Any, atol: Any, providers: Any) -> None:

@@ -1,37 +1,44 @@
-"""Trip counts and conditions of Loops that nodes around them compute from constants become those constants.
+"""Trip counts and conditions of Loops and Ifs that nodes around them compute from constants become those constants.
 
     n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
 
-Done once, before any rule looks at a loop. Only what a Loop reads is looked at, and the few nodes that it is made from.
+Done before any rule looks at a loop. Only what a Loop or If reads is looked at, and the few nodes that it is made from.
 """
 
+from collections.abc import Iterable
+
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.loops import is_loop
 from rewrites.moving import node_graphs
 from rewrites.normal_form.fold_constants import fold
 from rewrites.values import const_array
 
-__all__ = ["fold_trip_counts"]
+__all__ = ["computed_constants", "fold_trip_counts"]
 
 _MOST_NODES = 64
 
 
 def fold_trip_counts(graph: ir.Graph, ctx: Context) -> None:
-    """Give the Loops of ``graph``, and of the graphs nested in it, their trip counts and conditions as constants where they are."""
+    """Give the Loops and Ifs of ``graph`` and what is nested in it their trip counts and conditions as constants, if they are."""
     operands: list[tuple[ir.Node, int, ir.Value]] = []
     for node in graph:
         for nested in node_graphs(node):
             fold_trip_counts(nested, ctx)
-        if is_loop(node) and node.op_type == "Loop":
-            given = enumerate(node.inputs[:2])
+        if node.domain == "" and node.op_type in ("Loop", "If"):
+            given = enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1])
             operands += [(node, i, value) for i, value in given if value is not None and const_array(value) is None]
-    makers = {maker: None for _, _, value in operands for maker in _makers(value)}
-    _, known = fold(makers, ctx) if makers else ([], {})
+    known = computed_constants([value for _, _, value in operands], ctx)
     for node, i, value in operands:
         if value in known:
             node.replace_input_with(i, ctx.constants.value(known[value], value.name or "const"))
+
+
+def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
+    """Give what nodes compute from constants for ``values``, and for what they are made from."""
+    makers = {maker: None for value in values for maker in _makers(value)}
+    return fold(makers, ctx)[1] if makers else {}
 
 
 def _makers(value: ir.Value) -> list[ir.Node]:

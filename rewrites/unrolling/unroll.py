@@ -9,7 +9,7 @@ a constant and within the limits of ``UnrollLimits``; a Loop is not stopped by i
 rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of domains that are not known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -19,6 +19,7 @@ from rewrites.context import Context
 from rewrites.loop_entries import mark_written_out
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, State, loops_in
 from rewrites.moving import remove_nodes
+from rewrites.normal_form.known_trips import computed_constants
 from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.unrolling.cleanup import clean_up
@@ -50,14 +51,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return _unknown(loop, ctx)
     if steps < 1 or loop.batched:
         return NOTHING_HERE
-    refusal = too_long(loop, steps, ctx) or _obstacle(loop, ctx)
+    known = computed_constants([scan.outer for scan in loop.scan_inputs], ctx)
+    refusal = too_long(loop, steps, known, ctx) or _obstacle(loop, ctx)
     if refusal is not None:
         return refusal
 
     def edit() -> Sequence[ir.Node]:
         graph = loop.node.graph
         assert isinstance(graph, ir.Graph)
-        made = _write_out(loop, steps, ctx)
+        made = _write_out(loop, steps, known, ctx)
         nodes = clean_up(graph, made, ctx)
         mark_written_out(nodes, loop.node)
         return loops_in(nodes)
@@ -93,14 +95,14 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
     return None
 
 
-def _write_out(loop: Loop, steps: int, ctx: Context) -> list[ir.Node]:
-    """Put the steps before the loop and take the loop away; gives the nodes, in order."""
+def _write_out(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
+    """Put the steps before the loop and take the loop away; gives the nodes, in order. ``known``: constants that are scanned."""
     made: list[ir.Node] = []
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
     steady = loop.kind == "Scan"
     build = ctx.builder()
-    rows = {scan.inner: _rows(build, scan, steps) for scan in loop.scan_inputs}
+    rows = {scan.inner: _rows(build, scan, steps, known) for scan in loop.scan_inputs}
     made += build.nodes
     build.insert_before(loop.node)
     states = {state: state.initial for state in loop.states}
@@ -128,8 +130,9 @@ def _counters(loop: LoopView, step: int, ctx: Context) -> dict[ir.Value, ir.Valu
     return {loop.iteration: ctx.constants.value(number, "step"), loop.condition_in: ctx.constants.value(true)}
 
 
-def _rows(build: Builder, scan: ScanInput, steps: int) -> list[ir.Value]:
-    rows = unstack(build, scan.outer, scan.axis, steps)
+def _rows(build: Builder, scan: ScanInput, steps: int, known: Mapping[ir.Value, np.ndarray]) -> list[ir.Value]:
+    outer = build.const(known[scan.outer]) if scan.outer in known else scan.outer
+    rows = unstack(build, outer, scan.axis, steps)
     return rows[::-1] if scan.reverse else rows
 
 

@@ -1,0 +1,99 @@
+"""Builds sizes into a model's declared inputs, so that trip counts and shapes that depend on them become constants."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ortscan.verification.arguments import given_shapes
+from rewrites.errors import OptionError
+from rewrites.inference import infer_model
+from rewrites.values import shape_dims
+
+__all__ = ["FixedShapes", "fixed_sizes", "merged_shapes"]
+
+
+def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
+    """Read ``fix_shapes``; raises OptionError for what is no dict of input name to sizes, each 0 or more, or None to stay free."""
+    shapes = given_shapes(fix_shapes, "fix_shapes")
+    for name, dims in shapes.items():
+        for axis, size in enumerate(dims):
+            if size is not None and size < 0:
+                raise OptionError(f"fix_shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {size!r}.")
+    return shapes
+
+
+def merged_shapes(
+    typical: Mapping[str, Sequence[int | None]] | None, fixed: Mapping[str, Sequence[int | None]] | None
+) -> dict[str, Sequence[int | None]] | None:
+    """Give the shapes to compare two models at, of which one has ``fixed`` built in; that counts where both name an input."""
+    return {**(typical or {}), **(fixed or {})} or None
+
+
+class FixedShapes:
+    """Sizes on their way into one model: first into what it is given, then into what it gives."""
+
+    def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
+        """Put ``shapes`` into the inputs of ``model``; a named dimension is bound wherever the main graph names it.
+
+        Raises OptionError: there is no such input, it is no tensor, has another rank or size, or one dimension gets two sizes.
+        """
+        self._sizes: dict[str, int] = {}
+        self._declared = [None if value.shape is None else shape_dims(value.shape) for value in model.graph.outputs]
+        inputs = {value.name or "": value for value in model.graph.inputs}
+        for name, dims in shapes.items():
+            if name not in inputs:
+                raise OptionError(f"fix_shapes: the model has no input '{name}'; it has {', '.join(map(repr, inputs)) or 'none'}.")
+            self._bind(inputs[name], dims)
+        for value in model.graph.inputs:
+            value.shape = self._bound(value.shape)
+        for value in [value for node in model.graph for value in node.outputs]:
+            value.shape = self._forgotten(value.shape)
+        self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
+
+    def put_into_outputs(self, model: ir.Model) -> None:
+        """Make the sizes that follow for the outputs of ``model``, which no loop hides any more, the declared ones."""
+        infer_model(model)
+        for value, before in zip(model.graph.outputs, self._declared, strict=True):
+            declared = before
+            found = None if value.shape is None else shape_dims(value.shape)
+            if declared is None and found is not None:
+                declared = [None] * len(found)
+            if declared is not None and found is not None and len(found) == len(declared):
+                declared = [new if isinstance(new, int) else old for new, old in zip(found, declared, strict=True)]
+            value.shape = self._bound(None if declared is None else ir.Shape(declared))
+
+    def _bind(self, value: ir.Value, dims: Sequence[int | None]) -> None:
+        if not isinstance(value.type, ir.TensorType):
+            raise OptionError(f"fix_shapes: input '{value.name}' is no tensor.")
+        if value.shape is None:
+            value.shape = ir.Shape(list(dims))
+            return
+        if len(dims) != len(value.shape):
+            raise OptionError(f"fix_shapes: input '{value.name}' has {len(value.shape)} dimensions, not {len(dims)}.")
+        for axis, (declared, size) in enumerate(zip(value.shape.dims, dims, strict=True)):
+            if size is None:
+                continue
+            if isinstance(declared, int) and declared != size:
+                raise OptionError(f"fix_shapes: dimension {axis} of '{value.name}' is {declared}, not {size}.")
+            if not isinstance(declared, int) and declared.value:
+                known = self._sizes.setdefault(declared.value, size)
+                if known != size:
+                    raise OptionError(f"fix_shapes: dimension '{declared.value}' would be {known} and {size}.")
+        value.shape = ir.Shape([old if new is None else new for old, new in zip(value.shape.dims, dims, strict=True)])
+
+    def _bound(self, shape: ir.Shape | None) -> ir.Shape | None:
+        if shape is None:
+            return None
+        return ir.Shape([dim if isinstance(dim, int) else self._sizes.get(dim.value or "", dim) for dim in shape.dims])
+
+    def _forgotten(self, shape: ir.Shape | None) -> ir.Shape | None:
+        """Give ``shape`` of an inner value without the names that are bound: it may be declared wrongly, and is inferred."""
+        if shape is None:
+            return None
+        return ir.Shape([None if not isinstance(dim, int) and dim.value in self._sizes else dim for dim in shape.dims])
+
+
+def _listed(shape: ir.Shape | None) -> str:
+    dims = [] if shape is None else shape_dims(shape)
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
