@@ -22,6 +22,7 @@ from ortscan.modelio import (
     retake_interface,
 )
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, most_steps, rules_for, size_hints
+from ortscan.placement import place, target_line
 from ortscan.quiet import quietly
 from ortscan.targets import target_named, unroll_limits
 from ortscan.verification.arguments import given_shapes
@@ -165,9 +166,11 @@ def rewritten(
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
         raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")
 
+    said = [target_line(chosen)] if chosen.name != "cpu" else []
+
     def attempt(lifted: Lifted) -> Report:
         model = lifted.loaded.model
-        messages = lifted.messages + _inline(model)
+        messages = lifted.messages + _inline(model) + said
         fixed = FixedShapes(model, sizes) if sizes else None
         messages += fixed.messages if fixed is not None else []
         if fixed is None and not has_loops(model) and not _nodes_to_look_at(model, rules):
@@ -195,6 +198,7 @@ def rewritten(
             retake_interface(lifted.loaded)
         restore_interface(lifted.loaded)
         report.operators_after = count_operators(model.graph)
+        place(report, chosen)
         report.target, report.messages, report.fixed = target, messages, fixed is not None
         return report
 

@@ -67,8 +67,9 @@ def _history(entry: LoopReport | NodeReport) -> list[str]:
 def _loop(loop: LoopReport) -> str:
     lines = _history(loop)
     lines += [f"<li>Note: {_safe(note)}</li>" for note in loop.notes]
+    runs = f"<br>runs: {_safe(loop.runs)}" if loop.runs else ""
     listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
-    return f'<section class="{loop.fate}"><h3>{_safe(loop.where)}</h3><p>{_safe(loop_line(loop))}</p>{listed}</section>\n'
+    return f'<section class="{loop.fate}"><h3>{_safe(loop.where)}</h3><p>{_safe(loop_line(loop))}{runs}</p>{listed}</section>\n'
 
 
 def _reason(reason: Reason) -> str:

@@ -70,7 +70,8 @@ def code_text(code: Code) -> RenderableType:
 
 def _loop(loop: LoopReport) -> RenderableType:
     notes = [("note", note) for note in loop.notes]
-    return Group(safe(loop_line(loop)), rows(_did(loop.fired) + _why(loop.reasons) + notes))
+    runs = [("runs", loop.runs)] if loop.runs else []
+    return Group(safe(loop_line(loop)), rows(runs + _did(loop.fired) + _why(loop.reasons) + notes))
 
 
 def _did(changes: Sequence[Fired]) -> list[tuple[str, str]]:

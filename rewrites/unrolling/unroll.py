@@ -68,7 +68,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _unknown(loop: Loop, ctx: Context) -> NotApplicable:
-    if loop.kind in ctx.options.target.control_flow:
+    stops = isinstance(loop, LoopView) and not loop.never_stops_early
+    if stops or loop.kind in ctx.options.target.control_flow:
         return NOTHING_HERE
     known = f"is '{loop.steps}'" if loop.steps else "is not known"
     return NotApplicable("UNROLL-UNKNOWN", f"the number of steps {known} before the model runs, so they cannot be written out")

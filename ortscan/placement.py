@@ -1,0 +1,55 @@
+"""What would run where: of a target as a whole, and of each loop of a report."""
+
+import re
+from collections.abc import Iterable
+
+from ortscan.targets import Target
+from rewrites.report import LoopReport, Report
+
+__all__ = ["place", "target_line"]
+
+_UNSAID = frozenset({"cpu", "onnx"})
+_NATIVE = re.compile(r"\bnative (RNN|LSTM|GRU)\b")
+_GUARDED = "a Scan for one step or more"
+_CONTROL_FLOW = ("Scan", "Loop", "If")
+_RECURRENT = ("RNN", "LSTM", "GRU")
+
+
+def target_line(target: Target) -> str:
+    """Say in one sentence what ``target`` runs of what loops are and may become."""
+    has = [op for op in (*_CONTROL_FLOW, *_RECURRENT) if op in target.control_flow or op in target.recurrent]
+    lacks = [op for op in (*_CONTROL_FLOW, *_RECURRENT) if op not in has]
+    parts = [f"runs {_listed(has, 'and')}" if has else "", f"has no {_listed(lacks, 'or')}" if lacks else ""]
+    ceiling = f"opset {target.newest_opset} and IR version {target.newest_ir_version} at most"
+    return f"{target.name} {', and '.join(filter(None, parts))}; {ceiling}"
+
+
+def place(report: Report, target: Target) -> None:
+    """Note at each loop of ``report`` where what it has become runs; nothing where all there is runs on the CPU."""
+    for loop in report.loops if target.name not in _UNSAID else ():
+        branch = any(fired.what.endswith(_GUARDED) for fired in loop.fired) and report.operators_after["If"] > 0
+        loop.runs = _where(loop, target, branch)
+
+
+def _where(loop: LoopReport, target: Target, branch: bool) -> str:
+    parts = []
+    if loop.unrolled_nodes:
+        parts.append(f"unrolled into {loop.unrolled_nodes} nodes")
+    native = [match[1] for fired in loop.fired if (match := _NATIVE.search(fired.what))]
+    if native and not loop.unrolled_nodes:
+        parts.append(f"native {' and '.join(dict.fromkeys(native))}")
+    if loop.fate != "removed":
+        parts.append("a loop")
+    what = " and ".join(parts) or "plain operators, for all steps at once"
+    unknown = branch or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
+    advice = "; not so once its number of steps is fixed (--fix-shape)" if unknown else ""
+    if loop.fate != "removed" and not target.loops:
+        return f"{what}, which {target.name} refuses: it falls back to onnxruntime's CPU{advice}"
+    if branch and "If" not in target.control_flow:
+        return f"{what}, in a branch, which {target.name} refuses: it falls back to onnxruntime's CPU{advice}"
+    return f"{what}, on {target.name}"
+
+
+def _listed(words: Iterable[str], last: str) -> str:
+    *first, end = words
+    return f"{', '.join(first)} {last} {end}" if first else end

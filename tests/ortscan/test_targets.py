@@ -1,0 +1,108 @@
+"""What a target runs, and what `explain` says would run where."""
+
+import onnx
+import pytest
+
+import ortscan
+from ortscan.errors import OptionError
+from ortscan.opsets import newest_opset
+from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
+from tests.support.text import model_from_text
+
+WITHOUT_LOOPS = ["directml", "webgpu", "coreml", "nnapi", "qnn"]
+SUM = """g (float[{steps}, 2] xs, float[2] s0) => (float[2] sT, float[N, 2] ys) {{
+    sT, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] x) => (float[2] s1, float[2] y) {{
+        a = Sin (s) s1 = Add (a, x) y = Cos (s1) }}> (s0, xs) }}"""
+LSTM = """<ir_version: 10, opset_import: ["": 18]> g (float[{steps}, 1, 2] xs, float[1, 3] h0, float[1, 3] c0) => (float[1, 3] hT) {{
+    hT, cT = Scan <num_scan_inputs = 1, body = b (float[1, 3] h, float[1, 3] c, float[1, 2] x) => (float[1, 3] h1, float[1, 3] c1) {{
+        u = MatMul (x, W) v = MatMul (h, R) z = Add (u, v) i, o, f, g = Split <axis = 1, num_outputs = 4> (z)
+        i1 = Sigmoid (i) o1 = Sigmoid (o) f1 = Sigmoid (f) g1 = Tanh (g) p = Mul (f1, c) q = Mul (i1, g1) c1 = Add (p, q)
+        t = Tanh (c1) h1 = Mul (o1, t) }}> (h0, c0, xs) }}"""
+
+
+def summing(steps: int | str = 4) -> onnx.ModelProto:
+    return model_from_text(SUM.format(steps=steps), 18, check=False)
+
+
+def lstm(steps: int | str = 4) -> onnx.ModelProto:
+    model = onnx.parser.parse_model(LSTM.format(steps=steps))
+    for name, shape in (("W", (2, 12)), ("R", (3, 12))):
+        values = [((7 * i) % 11 - 5) / 10 for i in range(shape[0] * shape[1])]
+        model.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, shape, values))
+    return model
+
+
+def ops(model: onnx.ModelProto) -> set[str]:
+    return {node.op_type for node in model.graph.node}
+
+
+@pytest.mark.parametrize("target", WITHOUT_LOOPS)
+def test_targets_without_loops_get_none(target):
+    assert not ops(ortscan.optimize(summing(), target=target, verify=True)) & {"Scan", "Loop", "If"}
+
+
+@pytest.mark.parametrize("target", sorted(set(TARGETS) - set(WITHOUT_LOOPS)))
+def test_targets_with_loops_keep_those_that_would_not_gain(target):
+    assert "Scan" in ops(ortscan.optimize(summing(), target=target))
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_recurrent_nodes_are_those_that_the_target_has(target):
+    found = ops(ortscan.optimize(lstm(), target=target, verify=True))
+    assert found & {"RNN", "GRU", "LSTM", "Scan"} == ({"LSTM"} if "LSTM" in TARGETS[target].recurrent else set())
+
+
+def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
+    model = lstm()
+    body = next(node for node in model.graph.node if node.op_type == "Scan").attribute[1].g
+    next(node for node in body.node if node.op_type == "Tanh").op_type = "Softsign"
+    report = ortscan.explain(model, target="cuda")
+    (loop,) = report.loops
+    assert "CELL-TARGET" in [reason.code for reason in loop.reasons]
+    assert loop.runs == "a loop, on cuda"
+    assert "LSTM" in ops(ortscan.optimize(model, target="tensorrt", verify=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "runs"),
+    [
+        (summing(), "coreml", "unrolled into 15 nodes, on coreml"),
+        (lstm(), "qnn", "native LSTM, on qnn"),
+        (
+            summing("T"),
+            "nnapi",
+            "a loop, which nnapi refuses: it falls back to onnxruntime's CPU; not so once its number of steps is fixed (--fix-shape)",
+        ),
+        (summing(), "cuda", "a loop, on cuda"),
+        (summing(), "cpu", ""),
+    ],
+)
+def test_explain_says_where_what_becomes_of_a_loop_runs(model, target, runs):
+    (loop,) = ortscan.explain(model, target=target).loops
+    assert loop.runs == runs
+
+
+def test_explain_names_what_the_target_has_and_the_newest_opset():
+    assert ortscan.explain(summing(), target="qnn").messages == [
+        f"qnn runs LSTM, and has no Scan, Loop, If, RNN or GRU; opset {newest_opset()} and IR version 13 at most"
+    ]
+    assert ortscan.explain(summing()).messages == []
+
+
+def test_a_billion_steps_are_refused_with_the_number_of_nodes_they_would_be():
+    (loop,) = ortscan.explain(summing(10**9), target="coreml").loops
+    details = {reason.code: reason.detail for reason in loop.reasons}
+    assert details["UNROLL-NODES"] == "1000000000 steps make 4000000002 nodes, more than the 20000 allowed"
+
+
+def test_max_unroll_counts_steps_for_any_target():
+    assert "Scan" not in ops(ortscan.optimize(summing(), max_unroll=4, verify=True))
+    assert "Scan" in ops(ortscan.optimize(summing(), max_unroll=3))
+    assert "Scan" in ops(ortscan.optimize(summing(), target="coreml", max_unroll=3))
+    assert "Scan" in ops(ortscan.optimize(summing(), target="coreml", max_unroll=0))
+    assert unroll_limits(TARGETS["cpu"], 100).nodes == MOST_NODES
+
+
+def test_an_unknown_target_is_named():
+    with pytest.raises(OptionError, match="'tpu'"):
+        target_named("tpu")
