@@ -34,6 +34,7 @@ from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_loops, name_free_dims, prepare, tidy
 from rewrites.report import Report
 from rewrites.rules import ON_REQUEST
+from rewrites.unrolling.both_branches import run_both_branches
 from rewrites.unrolling.cleanup import clean_up
 
 if TYPE_CHECKING:
@@ -192,6 +193,7 @@ def rewritten(
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
+        messages += run_both_branches(ctx)
         tidy(ctx)
         if fixed is not None:
             fixed.put_into_outputs(ctx.model)

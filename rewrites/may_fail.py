@@ -4,10 +4,11 @@ from collections.abc import Iterable, Set
 
 import onnx_ir as ir
 
-from rewrites.dependence import varying_values
+from rewrites.dependence import cannot_fail, varying_values
 from rewrites.moving import node_graphs
+from rewrites.values import const_array, static_dims
 
-__all__ = ["may_fail_on_other_numbers"]
+__all__ = ["may_fail_on_other_numbers", "may_fail_unwanted"]
 
 _PLAIN = frozenset(
     [
@@ -44,6 +45,21 @@ def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.N
     """
     varying = varying_values(body, seeds)
     return next((node for node in body if _may_fail(node, varying)), None)
+
+
+def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
+    """Give a node of ``branch`` that may fail where the branch would not have run, or None.
+
+    All sizes must be known, and no operator may mind what numbers it is given.
+    """
+    read = {value: None for node in branch for value in node.inputs if value is not None}
+    seeds = [value for value in read if value.producer() is None or value.graph is not branch]
+    culprit = may_fail_on_other_numbers(branch, [value for value in seeds if const_array(value) is None])
+    for node in branch:
+        sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
+        if culprit is None and not sized and not cannot_fail(node):
+            culprit = node
+    return culprit
 
 
 def _may_fail(node: ir.Node, varying: Set[ir.Value]) -> bool:

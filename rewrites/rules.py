@@ -6,6 +6,7 @@ from rewrites import pairwise_distance
 from rewrites.fission import split_loop, split_states, sums_over_time
 from rewrites.loop_idioms import (
     collected_sequences,
+    constant_condition,
     counted_inputs,
     counted_rows,
     counter_states,
@@ -62,6 +63,7 @@ RULES: tuple[ModuleType, ...] = (
     counted_inputs,
     counted_rows,
     trip_count,
+    constant_condition,
     counter_states,
     sequence_reads,
     step_slices,

@@ -16,10 +16,9 @@ from rewrites.batching.bodies import batched_body, body_for_all_steps
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
-from rewrites.dependence import cannot_fail
-from rewrites.may_fail import may_fail_on_other_numbers
+from rewrites.may_fail import may_fail_unwanted
 from rewrites.spelling import squeeze, unsqueeze, where
-from rewrites.values import const_array, static_dims
+from rewrites.values import static_dims
 
 __all__ = ["nested_if"]
 
@@ -78,13 +77,7 @@ def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
 
 def _check_harmless(call: Call, graph: ir.Graph) -> None:
     """Refuse where a node might fail in a step that would not have run it."""
-    read = {value: None for node in graph for value in node.inputs if value is not None}
-    seeds = [value for value in read if value.producer() is None or value.graph is not graph]
-    culprit = may_fail_on_other_numbers(graph, [value for value in seeds if const_array(value) is None])
-    for node in graph:
-        sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
-        if culprit is None and not sized and not cannot_fail(node):
-            culprit = node
+    culprit = may_fail_unwanted(graph)
     if culprit is not None:
         detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not want it"
         raise call.refuse("BATCHED-CONDITION", detail)

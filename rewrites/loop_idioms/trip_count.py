@@ -25,7 +25,7 @@ from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import const_scalar, rank_of
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "check", "run_for"]
 
 NAME = "trip-count"
 
@@ -65,16 +65,21 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build = ctx.builder()
         count = build.const(np.array(fixed, np.int64)) if fixed is not None else _emit(build, loop, limit, bounds, starts)
         build.insert_before(loop.node)
-        loop.node.resize_inputs(max(2, len(loop.node.inputs)))
-        loop.node.replace_input_with(0, count)
-        loop.node.replace_input_with(1, ctx.constants.value(np.ones((), np.bool_)))
-        shape = ir.Shape([1] if rank_of(loop.condition_in) == 1 else [])
-        go_on = ir.Value(name=ctx.names.fresh("go_on"), type=ir.TensorType(ir.DataType.BOOL), shape=shape)
-        loop.body.append(ir.Node("", "Identity", [loop.condition_in], outputs=[go_on], name=ctx.names.fresh("node_go_on")))
-        loop.body.outputs[:] = [go_on, *loop.body.outputs[1:]]
+        run_for(loop, count, ctx)
         return [loop.node]
 
     return Patch("turned the condition, which counts steps, into a trip count", edit, tuple(notes))
+
+
+def run_for(loop: LoopView, count: ir.Value, ctx: Context) -> None:
+    """Let ``loop`` take ``count`` steps, and its condition always hold."""
+    loop.node.resize_inputs(max(2, len(loop.node.inputs)))
+    loop.node.replace_input_with(0, count)
+    loop.node.replace_input_with(1, ctx.constants.value(np.ones((), np.bool_)))
+    shape = ir.Shape([1] if rank_of(loop.condition_in) == 1 else [])
+    go_on = ir.Value(name=ctx.names.fresh("go_on"), type=ir.TensorType(ir.DataType.BOOL), shape=shape)
+    loop.body.append(ir.Node("", "Identity", [loop.condition_in], outputs=[go_on], name=ctx.names.fresh("node_go_on")))
+    loop.body.outputs[:] = [go_on, *loop.body.outputs[1:]]
 
 
 def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:

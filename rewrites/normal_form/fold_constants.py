@@ -108,6 +108,11 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], made:
 
 def _may_kill(node: ir.Node, known: dict[ir.Value, np.ndarray]) -> bool:
     """Whether ``node`` divides integers by what may be 0, or -1 (the smallest one): onnxruntime ends the process at that."""
+    return divides_by_zero(node, known)
+
+
+def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool:
+    """Whether ``node`` may divide integers by 0, or by -1, given the constants ``known`` beside those of the model."""
     by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
     if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
         return False

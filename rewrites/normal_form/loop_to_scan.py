@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.dependence import varying_values
 from rewrites.loop_idioms.affine import Affine, Dim
@@ -85,10 +86,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
         replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
         if not scans or loop.iteration.uses() or loop.iteration.is_graph_output():
-            counts = count_up(build, count)
-            single = rank_of(loop.iteration) == 1
-            loop.iteration.type, loop.iteration.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1] if single else [])
-            scans.append(ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration))
+            scans.append(_step_numbers(loop, build, count, steps))
         # what the body returns now: a row or the condition returned as it is has become a copy
         states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
@@ -109,6 +107,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if sure:
         return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
     return Patch("made the loop a Scan for one step or more", edit, ("a branch beside the Scan gives what no step at all gives",))
+
+
+def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine) -> ScanInput:
+    counts = count_up(build, count)
+    if steps.number is not None:
+        counts.shape = ir.Shape([steps.number])
+    single = rank_of(loop.iteration) == 1
+    loop.iteration.type, loop.iteration.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1] if single else [])
+    return ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration)
 
 
 def _limit(loop: LoopView) -> ir.Value:

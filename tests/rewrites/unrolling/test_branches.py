@@ -1,0 +1,94 @@
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from rewrites.abilities import Abilities
+from rewrites.context import Options
+from rewrites.prepare import prepare, tidy
+from rewrites.unrolling.both_branches import run_both_branches
+from tests.rewrites.apply import context_of, read, same_on_ort
+
+NO_IF = Options(target=Abilities("coreml", frozenset(), {}))
+CHOICE = """g (float[2] x, {fed} p) => (float[M] y) <float[2] w = {{2, 3}}, bool yes = {{1}}, bool no = {{0}}> {{
+    c = Identity (p)
+    y = If <then_branch = t () => (float[2] a) {{ {then} }}, else_branch = e () => (float[N] b) {{ {other} }}> ({condition}) }}"""
+
+
+def choice(
+    condition: str = "c", then: str = "a = Add (x, w)", other: str = "n = Neg (x) b = Mul (n, w)", fed: str = "bool"
+) -> onnx.ModelProto:
+    return read(CHOICE.format(condition=condition, then=then, other=other, fed=fed), check=False)
+
+
+def branches(model: onnx.ModelProto, options: Options = NO_IF) -> tuple[onnx.ModelProto, list[str]]:
+    ctx = context_of(model, options)
+    prepare(ctx)
+    said = run_both_branches(ctx)
+    tidy(ctx)
+    return ir.to_proto(ctx.model), said
+
+
+def both(model: onnx.ModelProto, **feeds: np.ndarray) -> onnx.ModelProto:
+    after, said = branches(model)
+    assert "both branches run" in said[0]
+    onnx.checker.check_model(after, full_check=True)
+    for flag in (True, False):
+        shape = tuple(dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim)
+        same_on_ort(model, after, {"x": np.ones(2, np.float32), "p": np.full(shape, flag), **feeds})
+    return after
+
+
+@pytest.mark.parametrize(("condition", "taken"), [("yes", ["Add"]), ("no", ["Neg", "Mul"])])
+def test_a_branch_that_a_constant_decides_takes_the_place_of_the_if(condition, taken):
+    after, said = branches(choice(condition), Options())
+    assert [node.op_type for node in after.graph.node] == taken
+    assert said == []
+
+
+def test_a_branch_that_the_model_decides_stays_where_there_is_an_if():
+    after, said = branches(choice(), Options())
+    assert "If" in [node.op_type for node in after.graph.node]
+    assert said == []
+
+
+def test_where_there_is_none_both_run_and_the_condition_chooses():
+    after = both(choice())
+    assert [node.op_type for node in after.graph.node] == ["Add", "Neg", "Mul", "Where"]
+
+
+@pytest.mark.parametrize("kind", ["bool", "bool[1]"])
+def test_conditions_of_one_element_choose_whatever_their_rank(kind):
+    both(choice(fed=kind))
+
+
+def test_branches_in_branches_are_chosen_from_too():
+    inner = "a = If <then_branch = u () => (float[2] d) { d = Exp (x) }, else_branch = v () => (float[2] f) { f = Abs (x) }> (c)"
+    after = both(choice(then=inner))
+    assert [node.op_type for node in after.graph.node].count("Where") == 2
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("k = Cast <to = 7> (x) b = Gather (w, k)", "Gather"),
+        ("b = RandomUniform <shape = [2]> ()", "RandomUniform"),
+        ("b = Concat <axis = 0> (x, w)", "sizes"),
+        ("r = Relu (x) b = own.Op (r)", "Op"),
+    ],
+    ids=["may fail", "random", "of another size", "unknown"],
+)
+def test_branches_that_may_not_run_unasked_keep_their_if(other, said):
+    model = choice(other=other)
+    model.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    after, messages = branches(model)
+    assert "If" in [node.op_type for node in after.graph.node]
+    assert said in messages[0]
+
+
+def test_names_and_initializers_of_branches_do_not_clash():
+    model = choice(
+        then="k = Constant <value_floats = [1.0, 2.0]> () a = Add (x, k)",
+        other="k = Constant <value_floats = [3.0, 4.0]> () b = Mul (x, k)",
+    )
+    both(model)
