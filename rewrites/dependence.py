@@ -6,9 +6,10 @@ import onnx_ir as ir
 
 from rewrites.loops.captures import captured_values
 from rewrites.moving import node_graphs
+from rewrites.not_applicable import NotApplicable
 from rewrites.values import const_scalar
 
-__all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "reads", "varying_values"]
+__all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "not_repeatable", "reads", "varying_values"]
 
 _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
 
@@ -55,6 +56,15 @@ def is_deterministic(node: ir.Node) -> bool:
     """Whether running ``node`` twice on the same inputs gives the same outputs."""
     nested = (inner for graph in node_graphs(node) for inner in graph.all_nodes())
     return all(_deterministic(one) for one in (node, *nested))
+
+
+def not_repeatable(node: ir.Node) -> NotApplicable | None:
+    """Say why ``node`` may not be run another number of times than its loop has steps; None where it may."""
+    if is_deterministic(node):
+        return None
+    if node.domain == "" and node.op_type == "BatchNormalization":
+        return NotApplicable("TRAINING", f"BatchNormalization '{node.name}' takes the statistics of the batch")
+    return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' may give something else each time")
 
 
 def _deterministic(node: ir.Node) -> bool:

@@ -14,7 +14,7 @@ from rewrites.shape_relations import forget_variations
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
-__all__ = ["infer_model", "infer_node"]
+__all__ = ["infer_model", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
 _MAKE_MAPS = frozenset({"ZipMap"})
@@ -117,6 +117,35 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
             value.type = ir.serde.deserialize_type_proto_for_type(proto)
         if proto is not None and value.shape is None:
             value.shape = ir.serde.deserialize_type_proto_for_shape(proto)
+
+
+def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
+    """Infer again what the nodes of ``body`` in ``changed``, and what depends on them, left open; sizes that are numbers count."""
+    waiting = set(changed)
+    for node in body if waiting else ():
+        if node not in waiting or not any(_is_open(value) for value in node.outputs):
+            continue
+        before = [value.shape for value in node.outputs]
+        for value in node.outputs:
+            value.shape = None
+        infer_node(node, opsets, ir_version)
+        for value, shape in zip(node.outputs, before, strict=True):
+            value.shape = _with_numbers(shape, value.shape)
+            if value.shape != shape:
+                waiting.update(user for user, _ in value.uses())
+
+
+def _is_open(value: ir.Value) -> bool:
+    return value.shape is None or any(not isinstance(dim, int) for dim in value.shape.dims)
+
+
+def _with_numbers(shape: ir.Shape | None, found: ir.Shape | None) -> ir.Shape | None:
+    """Give ``shape`` with the numbers of ``found`` where it has none."""
+    if found is None or (shape is not None and len(shape) != len(found)):
+        return shape
+    dims = [None] * len(found) if shape is None else list(shape.dims)
+    numbers = [new if isinstance(new, int) and not isinstance(old, int) else old for old, new in zip(dims, found.dims, strict=True)]
+    return shape if shape is not None and numbers == list(shape.dims) else ir.Shape(numbers)
 
 
 @functools.cache

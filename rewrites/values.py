@@ -56,7 +56,7 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
     """Follow Identity nodes back to the value they copy."""
     while value is not None:
         node = value.producer()
-        if node is None or node.op_type != "Identity" or node.domain not in ("", "ai.onnx"):
+        if node is None or node.op_type != "Identity" or node.domain not in ("", "ai.onnx") or not node.inputs:
             return value
         value = node.inputs[0]
     return None

@@ -12,7 +12,7 @@ from rewrites.batching.table import rule
 from rewrites.spelling import gather, unsqueeze
 from rewrites.values import dim_of
 
-__all__ = ["attention", "multi_head_attention", "rotary_embedding"]
+__all__ = ["attention", "group_query_attention", "multi_head_attention", "rotary_embedding"]
 
 _MASK_RANK = 4
 
@@ -32,12 +32,30 @@ def multi_head_attention(call: Call) -> Sequence[Result]:
     return _folded(call, batches=(0, 1, 2, 6, 7), mask=5)
 
 
-def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
+@rule("GroupQueryAttention", domain="com.microsoft")
+def group_query_attention(call: Call) -> Sequence[Result]:
+    """Operands: query, key, value, past key, past value, lengths, total length, and caches for rotating, which all rows share."""
+    call.same_each_step(6)
+    call.same_weights(7, 8)
+    if any(call.given(index) is not None for index in range(9, len(call.operands))):
+        raise call.refuse("NO-BATCHING-RULE", "there are positions, a bias or sinks of its own")
+    if any(call.given(index) is None for index in (1, 2)):
+        raise call.refuse("NO-BATCHING-RULE", "query, key and value are packed into one")
+    values = _folded_batches(call, (0, 1, 2, 3, 4, 5))
+    return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))
+
+
+def _folded_batches(call: Call, batches: Sequence[int]) -> list[ir.Value | None]:
     call.needs_steps("ORT's attention is not made for no rows")
     values = call.values
     for index in batches:
         if call.given(index) is not None:
             values[index] = folded(call, index)
+    return values
+
+
+def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
+    values = _folded_batches(call, batches)
     batch = first_dim(call, 0)
     if call.given(mask) is not None:
         values[mask] = _mask(call, mask, batch)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import aligned, axis_after_steps
+from rewrites.batching.alignment import aligned, axis_after_steps, expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.folding import first_dim, folded, unfolded
@@ -13,9 +13,20 @@ from rewrites.batching.products import product
 from rewrites.batching.table import rule
 from rewrites.values import dim_of
 
-__all__ = ["dequantized_product", "embedding", "packed_attention", "packed_product", "quantized_binary", "quantized_unary"]
+__all__ = [
+    "dequantized_product",
+    "embedding",
+    "packed_attention",
+    "packed_product",
+    "quantized_attention",
+    "quantized_binary",
+    "quantized_choice",
+    "quantized_concatenation",
+    "quantized_unary",
+]
 
 _MS = "com.microsoft"
+_CHOSEN = (0, 1, 4)
 
 
 @rule("Inverse", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
@@ -39,6 +50,25 @@ def quantized_softmax(call: Call) -> Sequence[Result]:
     """Along one axis, or, for models before opset 13, all axes from it on."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values, axis=axis_after_steps(call, -1))
+
+
+@rule("QLinearWhere", domain=_MS)
+def quantized_choice(call: Call) -> Sequence[Result]:
+    """``QLinearWhere(condition, x, sx, zx, y, sy, zy, s, z)``: condition, x and y broadcast."""
+    call.same_weights(*(index for index in range(len(call.operands)) if index not in _CHOSEN))
+    values = call.values
+    for index, value in zip(_CHOSEN, aligned(call, _CHOSEN), strict=True):
+        values[index] = value
+    return call.like(values)
+
+
+@rule("QLinearConcat", domain=_MS)
+def quantized_concatenation(call: Call) -> Sequence[Result]:
+    """``QLinearConcat(s, z, x0, s0, z0, x1, ...)``: operands that are the same in every step are copied for each."""
+    parts = range(2, len(call.operands), 3)
+    call.same_weights(*(index for index in range(len(call.operands)) if index not in parts))
+    values = [expanded(call, index) if index in parts else value for index, value in enumerate(call.values)]
+    return call.like(values, axis=axis_after_steps(call, 0, 2))
 
 
 @rule("NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool", domain=_MS)
@@ -73,6 +103,16 @@ def packed_attention(call: Call) -> Sequence[Result]:
     """Data, packed weights and their bias; with a mask or a past it is refused."""
     call.same_weights(1, 2)
     if any(call.given(index) is not None for index in range(3, len(call.operands))) or len(call.node.outputs) > 1:
+        raise call.refuse("NO-BATCHING-RULE", "there is a mask, or a past")
+    call.needs_steps("ORT's attention is not made for no rows")
+    return fold_batch(call)
+
+
+@rule("QAttention", domain=_MS)
+def quantized_attention(call: Call) -> Sequence[Result]:
+    """Data, packed weights, bias, scales, zero points; with a mask or a past it is refused."""
+    call.same_weights(*range(1, len(call.operands)))
+    if call.given(5) is not None or call.given(8) is not None or len(call.node.outputs) > 1:
         raise call.refuse("NO-BATCHING-RULE", "there is a mask, or a past")
     call.needs_steps("ORT's attention is not made for no rows")
     return fold_batch(call)

@@ -1,4 +1,6 @@
-"""DynamicQuantizeLinear: its scale and zero point come from the whole tensor, so each step has its own.
+"""DynamicQuantizeLinear, and the product that quantises its first operand so.
+
+Scale and zero point come from the whole tensor, so each step has its own.
 
 ``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum of each step, its scale and zero point as the operator defines
 them, and ``QuantizeLinear(x', s', z', axis=0)``. The same float operations in the same order, so nothing is rounded differently.
@@ -13,10 +15,11 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 from rewrites.spelling import reduce, unsqueeze
 
-__all__ = ["dynamic_quantize"]
+__all__ = ["dynamic_product", "dynamic_quantize"]
 
 _LEVELS = 255.0
 _AXIS_SINCE = 13
+_MATRIX = 2
 
 
 @rule("DynamicQuantizeLinear")
@@ -37,3 +40,26 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
     within = list(axes)
     shifted = b.op("Add", b.op("Round", b.op("Div", x, unsqueeze(b, scale, within))), unsqueeze(b, b.op("Round", inside), within))
     return [Result(b.op("Cast", b.op("Clip", shifted, zero, levels), to=int(ir.DataType.UINT8))), Result(scale), Result(point)]
+
+
+@rule("DynamicQuantizeMatMul", domain="com.microsoft")
+def dynamic_product(call: Call) -> Sequence[Result]:
+    """``DynamicQuantizeMatMul(x, w, s, z, bias)``: in integers ``q @ (w - z) - zx * colsum(w - z)``, then scaled.
+
+    Weights, their scales and zero points, and the bias must be the same in every step.
+    """
+    call.same_weights(*range(1, len(call.operands)))
+    rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
+    if rank < _MATRIX or call.rank(1) != _MATRIX:
+        raise call.refuse("NO-BATCHING-RULE", f"a product of ranks {rank} and {call.rank(1)}")
+    quantized, scale, point = (result.value for result in dynamic_quantize(call))
+    weights = b.op("Cast", call.operand(1).value, to=wide)
+    zero = call.value(3)
+    weights = weights if zero is None else b.op("Sub", weights, b.op("Cast", zero, to=wide))
+    within = range(1, 1 + rank)
+    shift = b.op("Mul", unsqueeze(b, b.op("Cast", point, to=wide), within), reduce(b, "ReduceSum", weights, [0], keepdims=False))
+    found = b.op("Sub", b.op("MatMulInteger", quantized, call.value(1), None, zero), shift)
+    scales = b.op("Mul", unsqueeze(b, scale, within), call.operand(2).value)
+    found = b.op("Mul", b.op("Cast", found, to=int(ir.DataType.FLOAT)), scales)
+    bias = call.value(4)
+    return [Result(found if bias is None else b.op("Add", found, bias))]

@@ -13,7 +13,7 @@ from rewrites.batching.alignment import repeated
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import batch
 from rewrites.builder import Builder
-from rewrites.dependence import is_deterministic
+from rewrites.dependence import not_repeatable
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 
@@ -62,8 +62,9 @@ class Emission:
             self.known[node.outputs[0]] = replace(operands[0], inner=node.outputs[0])
             return None
         if not node_graphs(node) and not any(operand is not None and operand.batched for operand in operands):
-            if not is_deterministic(node):
-                return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' may give something else each time")
+            unsafe = not_repeatable(node)
+            if unsafe is not None:
+                return unsafe
             copies = self.build.like(node, [None if operand is None else operand.value for operand in operands])
             for value, copy in zip(node.outputs, copies, strict=True):
                 self.known[value] = Operand(copy, False, value)

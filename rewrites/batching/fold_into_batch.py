@@ -6,6 +6,7 @@ those that are the same in every step are copied for each. The others must be th
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.batching.alignment import expanded
@@ -15,13 +16,14 @@ from rewrites.batching.folding import first_dim, folded, folded_at, unfolded, un
 from rewrites.batching.table import rule
 from rewrites.spelling import count_up, unsqueeze
 
-__all__ = ["fold_batch", "frames", "regions", "reverse_sequence", "term_frequencies"]
+__all__ = ["fold_batch", "frames", "pooled_regions", "regions", "reverse_sequence", "term_frequencies"]
 
 _BATCHES = {"DeformConv": (0, 2, 4), "FusedConv": (0, 3), "GridSample": (0, 1), "TensorScatter": (0, 1, 2)}
 """The operands with a batch axis in front, where it is not the first alone."""
 
 
 _STFT_RANK = 4
+_ROI = 5
 
 
 @rule("AveragePool", "DepthToSpace", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LRN", "LpPool", "SpaceToDepth")
@@ -68,6 +70,21 @@ def reverse_sequence(call: Call) -> Sequence[Result]:
     data, lengths = folded_at(call, 0, axis), folded(call, 1)
     (result,) = b.like(call.node, [data, lengths])
     return [Result(unfolded_at(call, result, axis, step_dims(call, call.operand(0))[axis], rank))]
+
+
+@rule("MaxRoiPool")
+def pooled_regions(call: Call) -> Sequence[Result]:
+    """``MaxRoiPool(x [N, ...], rois [K, 5])``: the first of the five is the number of the picture, a whole float."""
+    b = call.build
+    pictures, kind = first_dim(call, 0), call.operand(1).inner.dtype
+    if kind is None:
+        raise call.refuse("TYPE-UNKNOWN", f"the element type of {call.operand(1).inner.name!r} is not known")
+    starts = b.op("Mul", count_up(b, call.steps), pictures if isinstance(pictures, ir.Value) else b.const([pictures]))
+    shift = unsqueeze(b, b.op("Cast", starts, to=int(kind)), [1, 2])
+    first = b.const(np.array([1, 0, 0, 0, 0], kind.numpy()))
+    rois = b.op("Add", expanded(call, 1), b.op("Mul", shift, first))
+    values = [folded(call, 0), b.op("Reshape", rois, b.const([-1, _ROI]))]
+    return unfolded(call, b.like(call.node, values), first_dim(call, 1))
 
 
 @rule("RoiAlign")

@@ -48,6 +48,7 @@ _MODULES = (
     "refused",
     "reshaping",
     "resizing",
+    "rows",
     "scatter",
     "shape_queries",
     "slicing",

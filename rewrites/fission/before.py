@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import is_deterministic
+from rewrites.dependence import not_repeatable
 from rewrites.fission.alive import Alive
 from rewrites.fission.ready import Ready
 from rewrites.fission.sizes import StepSizes
@@ -107,8 +107,7 @@ def _add(node: ir.Node, found: Before, bounded: bool) -> NotApplicable | None:
 
 
 def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
-    if not is_deterministic(node):
-        return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' gives something else each time")
-    if sizes is None:
-        return None
+    unsafe = not_repeatable(node)
+    if unsafe is not None or sizes is None:
+        return unsafe
     return next((refusal for value in node.outputs if (refusal := sizes.refusal(value)) is not None), None)

@@ -3,8 +3,9 @@
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 
 Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size where the dimensions asked for are known; all
-foldable nodes of a body are run at once by the runtime the context gives. Never computes results of more bytes than ``_LARGEST``
-or of unknown size; never folds strings, random operators, integers divided by 0, or a node that gives a body output.
+foldable nodes of a body are run at once by the runtime the context gives. What reads them has its shapes inferred again. Never
+computes results of more bytes than ``_LARGEST`` or of unknown size; never folds strings, random operators, integers divided by 0,
+or a node that gives a body output.
 """
 
 import math
@@ -16,7 +17,7 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
-from rewrites.inference import infer_node
+from rewrites.inference import infer_node, learn_shapes
 from rewrites.loops import Loop
 from rewrites.moving import node_graphs, remove_nodes
 from rewrites.replace import replace_value
@@ -38,7 +39,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
+        readers = {user for node in done for value in node.outputs for user, _ in value.uses()}
         put_constants(done, known, ctx)
+        learn_shapes(loop.body, readers, ctx.model.opset_imports, ctx.model.ir_version)
         return [loop.node]
 
     return Patch(f"folded {len(done)} constant nodes", edit)

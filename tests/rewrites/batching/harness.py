@@ -24,6 +24,7 @@ from rewrites.not_applicable import NotApplicable
 from rewrites.spelling import shape_of
 
 STEPS = 3
+_TREES_SINCE = 5
 F32, F64, F16, I32, I64, I8, U8, BOOL = "float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool"
 _RNG = np.random.default_rng(0)
 _TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-12}
@@ -144,7 +145,7 @@ def _bodies(cases: Sequence[Case], opset: int) -> onnx.ModelProto:
             else:
                 graph.input.append(_info(f"{number}.{name}", arg.data, _declared(one, arg)))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
-    model = onnx.helper.make_model(graph, ir_version=10, opset_imports=_imports(opset))
+    model = onnx.helper.make_model(graph, ir_version=10, opset_imports=_imports(opset, cases))
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
@@ -157,8 +158,13 @@ def _nested_nodes(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     return inner + [deeper for one in inner for deeper in _nested_nodes(one)]
 
 
-def _imports(opset: int) -> list[onnx.OperatorSetIdProto]:
-    return [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid("com.microsoft", 1)]
+def _imports(opset: int, cases: Sequence[Case]) -> list[onnx.OperatorSetIdProto]:
+    trees = _TREES_SINCE if any("TreeEnsemble " in one.text for one in cases) else _TREES_SINCE - 1
+    return [
+        onnx.helper.make_opsetid("", opset),
+        onnx.helper.make_opsetid("com.microsoft", 1),
+        onnx.helper.make_opsetid("ai.onnx.ml", trees),
+    ]
 
 
 def _outer(cases: Sequence[Case], bodies: onnx.ModelProto, count: int | str = "T") -> tuple[ir.Model, ir.Model, Builder]:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from tests.rewrites.batching.harness import F32, I8, I32, U8, Arg, Case, case, check, const, given, refusal, same, steps
+from tests.rewrites.batching.harness import BOOL, F32, I8, I32, U8, Arg, Case, case, check, const, given, refusal, same, steps
 
 KINDS = [(steps, same), (same, steps), (steps, steps)]
 
@@ -86,6 +86,66 @@ def test_embeddings() -> None:
     assert refusal(case(text.format(""), **cases[0].args | {"g": steps(F32, 4)})) == "BATCHED-WEIGHTS"
 
 
+def test_products_that_quantise_their_data() -> None:
+    text = "y = com.microsoft.DynamicQuantizeMatMul (x, w, s{})"
+    cases = []
+    for dtype, scales in itertools.product((I8, U8), (const(0.05, F32), const([0.05, 0.1, 0.02, 0.3], F32))):
+        weights = same(dtype, 3, 4, low=-60, high=60)
+        zeros = const(3, dtype) if scales.data.ndim == 0 else const([3, 0, 1, 2], dtype)
+        for shape in ((2,), (5, 2)):
+            x = steps(F32, *shape, 3)
+            cases.append(case(text.format(""), x=x, w=weights, s=scales))
+            cases.append(case(text.format(", z, b"), x=x, w=weights, s=scales, z=zeros, b=same(F32, 4)))
+    check(cases, empty=False)
+    assert refusal(case(text.format(""), x=steps(F32, 2, 3), w=steps(I8, 3, 4), s=const(0.1, F32))) == "BATCHED-WEIGHTS"
+
+
+def test_quantized_choices_and_concatenations() -> None:
+    text = "y = com.microsoft.QLinearWhere (c, x, s, z, w, s, z, s, z)"
+    shapes = [((2, 3), (2, 3), (2, 3)), ((3,), (2, 3), ()), ((2, 1), (3,), (2, 3))]
+    check(
+        [
+            _scaled(text.removeprefix("y = com.microsoft."), one(U8, *x, high=256), w=other(U8, *w, high=256), c=same(BOOL, *c))
+            for one, other in KINDS
+            for c, x, w in shapes
+        ],
+        empty=False,
+    )
+    text = "QLinearConcat <axis={}> (s, z, x, s, z, w, t, z)"
+    check(
+        [
+            _scaled(text.format(axis), one(U8, 2, 3, high=256), w=other(U8, 2, 3, high=256), t=const(0.1, F32))
+            for one, other in KINDS
+            for axis in (0, 1, -1)
+        ],
+        empty=False,
+    )
+
+
+def test_quantized_attention() -> None:
+    text = "y = com.microsoft.QAttention <num_heads=2{}> (x, w, b, s, t, {}, z, u)"
+    rest = {"w": same(U8, 8, 24, high=256), "b": same(F32, 24), "s": const(0.05, F32), "t": const(0.02, F32)}
+    rest |= {"z": const(128, U8), "u": const(120, U8)}
+    x = steps(U8, 2, 5, 8, high=256)
+    check([case(text.format(form, ""), x=x, **rest) for form in ("", ", unidirectional=1")], empty=False)
+    assert refusal(case(text.format("", "m"), x=x, m=const([3, 5], I32), **rest)) == "NO-BATCHING-RULE"
+
+
+def test_group_query_attention() -> None:
+    text = "y, p, r = com.microsoft.GroupQueryAttention <num_heads=4, kv_num_heads=2{}> (q, k, v, {}, n, t{})"
+    cases = []
+    for one, other in KINDS:
+        rows = {"q": one(F32, 2, 1, 64), "k": other(F32, 2, 1, 32), "v": other(F32, 2, 1, 32)}
+        past = {"a": one(F32, 2, 2, 6, 16), "b": other(F32, 2, 2, 6, 16)}
+        sizes = {"n": const([4, 6], I32), "t": const(7, I32)}
+        cases.append(case(text.format("", "a, b", ""), **rows, **past, **sizes))
+        turned = {"c": same(F32, 8, 8), "d": same(F32, 8, 8)}
+        cases.append(case(text.format(", do_rotary=1", "a, b", ", c, d"), **rows, **past, **sizes, **turned))
+    check(cases, empty=False)
+    packed = case("y, p, r = com.microsoft.GroupQueryAttention <num_heads=4, kv_num_heads=2> (q, , , a, b, n, t)", **cases[0].args)
+    del packed.args["k"], packed.args["v"]
+    assert refusal(packed) == "NO-BATCHING-RULE"
+
+
 def test_there_is_nothing_for_other_operators() -> None:
-    for op, args in itertools.product(("CDist", "DynamicQuantizeMatMul"), [{"x": steps(F32, 2, 3), "w": same(F32, 2, 3)}]):
-        assert refusal(case(f"y = com.microsoft.{op} (x, w)", **args)) == "NO-BATCHING-RULE"
+    assert refusal(case("y = com.microsoft.CDist (x, w)", x=steps(F32, 2, 3), w=same(F32, 2, 3))) == "NO-BATCHING-RULE"

@@ -128,6 +128,15 @@ def test_regions_of_pictures(opset: int) -> None:
     check(cases, opset, empty=False)
 
 
+def test_pooled_regions_of_pictures() -> None:
+    regions = [[1, 0, 0, 3, 3], [0, 1, 1, 4, 2], [1, 0, 2, 2, 4]]
+    other = [[0, 1, 0, 3, 4], [1, 1, 0, 2, 2], [0, 0, 0, 4, 4]]
+    text = "y = MaxRoiPool <pooled_shape=[2, 2], spatial_scale=1.0> (x, r)"
+    cases = [case(text, x=one(F32, 2, 3, 5, 5), r=given([regions, other, regions], F32, batched=True)) for one in (steps, same)]
+    cases.append(case(text, x=steps(F32, 2, 3, 5, 5), r=given(regions, F32)))
+    check(cases, empty=False)
+
+
 def test_determinants_and_matches() -> None:
     check([case("y = Det (x)", x=steps(F32, *shape)) for shape in ((2, 2), (4, 3, 3))], 11)
     check([case('y = RegexFullMatch <pattern="a.*"> (x)', x=steps("str", 2, 3))], 20)

@@ -172,3 +172,16 @@ def test_a_product_whose_results_take_more_than_its_weights_stays(rows, steps, m
     }}"""
     after, _ = split(text)
     assert ("MatMul" not in body_ops(after)) == moves
+
+
+@pytest.mark.parametrize("given", ["x", "w2"])
+def test_training_stays_and_is_named(given):
+    norm = f"n, m2, v2 = BatchNormalization <training_mode: int = 1> ({given}, g, g, g, g)"
+    text = f"""main (float[2, 3] h0, float[5, 2, 3] xs, float[3] g, float[2, 3] w2) => (float[2, 3] h) {{
+        h = Scan <num_scan_inputs: int = 1, body: graph = body (float[2, 3] s, float[2, 3] x) => (float[2, 3] t) {{
+            {norm}  a = Add(n, x)  b = Add(a, s)  t = Tanh(b)
+        }}> (h0, xs)
+    }}"""
+    after, report = split(text, numbers=False)
+    assert "BatchNormalization" in body_ops(after)
+    assert reasons(report) == ["TRAINING"]

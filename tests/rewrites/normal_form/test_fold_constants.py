@@ -1,7 +1,11 @@
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from rewrites.loops import view
 from rewrites.normal_form import fold_constants
+from rewrites.rule import Patch
+from tests.rewrites.apply import one_loop, prepared
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
 
 
@@ -155,3 +159,24 @@ def test_integers_are_not_divided_by_what_could_end_the_process(by: str) -> None
     text = loop("k = Div (m, d) f = Cast <to = 1> (k) h1 = Add (h, f) y = Tanh (h)", weights=f"int64 d = {{{by}}}", steps=0)
     stays(fold_constants, text)
     becomes(fold_constants, text.replace(f"d = {{{by}}}", "d = {2}"))
+
+
+def test_what_reads_a_folded_constant_learns_its_shape() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[2] s, float[3,2] xs) => (float[2] z, float[3,n] ys) {
+        z, ys = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1, float[m] y) {
+            i = Constant <value = int64[2] {3, 2}> ()  j = Neg (i)  k = Abs (j)  e = Expand (x, k)  t = Tanh (e)  y = Flatten <axis = 0> (t)
+            h1 = Add (h, x)
+        }> (s, xs)
+    }""".replace("float[m] y", "float[m, o] y").replace("float[3,n] ys", "float[3, n, p] ys")
+    ctx = prepared(text)
+    loop = one_loop(ctx)
+    body = loop.attributes["body"].as_graph()
+    for node in body:
+        if node.op_type in ("Expand", "Tanh", "Flatten"):
+            node.outputs[0].shape = ir.Shape([None, None])
+    outcome = fold_constants.check(view(loop, 18), ctx)
+    assert isinstance(outcome, Patch)
+    outcome.edit()
+    shapes = {node.op_type: list(node.outputs[0].shape or ()) for node in body}
+    assert shapes["Expand"] == shapes["Tanh"] == [3, 2]
+    assert shapes["Flatten"] == [1, 6]
