@@ -4,6 +4,8 @@ import copy
 
 import onnx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
@@ -16,6 +18,7 @@ from tests.support.layers import layer_feeds, layers
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
+from tests.support.scans import OPSETS, scan_models
 
 RULES = [own_outputs, unused_scan_inputs, recurrent_cell, split_loop, split_states]
 HALF = {"rtol": 1e-4, "atol": 1e-4}
@@ -44,7 +47,7 @@ def products(model: onnx.ModelProto) -> list[int]:
 @pytest.mark.parametrize("backwards", [False, True])
 def test_each_layer_gets_a_loop_and_its_input_projection_leaves(cell, old, backwards):
     ways = "scan_input_directions = [1], scan_output_directions = [1], " if backwards else ""
-    model = layers([cell] * 3, 256, 1, steps=40, old=old, change=lambda text: text.replace("body = step", ways + "body = step"))
+    model = layers([cell] * 3, 256, 1, steps=20, old=old, change=lambda text: text.replace("body = step", ways + "body = step"))
     assert products(optimised(model)) == [1, 1, 1, 3]
 
 
@@ -61,7 +64,7 @@ def test_layers_that_are_listed_the_other_way_round_are_split_too():
 
 @pytest.mark.parametrize(("hidden", "batch"), [(16, 1), (64, 8), (256, 32)])
 def test_layers_stay_together_where_a_second_loop_would_gain_nothing(hidden, batch):
-    model = layers(["sine cell"] * 2, hidden, batch, steps=100)
+    model = layers(["sine cell"] * 2, hidden, batch, steps=30)
     _, report = rewritten(model)
     assert [loop.fate for loop in report.loops] == ["reduced"]
     assert "COST-SEPARATE" in reasons(report)
@@ -202,3 +205,14 @@ def test_a_state_that_is_but_a_copy_of_what_was_stays():
     text = scan("p = Add(x, g)  g_next = Tanh(p)  k_next = Identity(g)", "", states="g k")
     after, _ = apply(text, RULES)
     assert len(loops_of(after)[0].output) == 2
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([opset for opset in OPSETS if opset > 8]).flatmap(lambda opset: scan_models(opset=opset, max_states=7)))
+def test_random_loops_keep_their_numbers_wherever_they_are_cut(case):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(split_states, "_leaves", lambda *_: True)
+        loaded, _ = rewritten(case.model, debug=True)
+    result = give_back(loaded)
+    onnx.checker.check_model(result, full_check=True)
+    assert_same_numbers(ort_run(result, case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
