@@ -63,6 +63,8 @@ def optimize(
 ) -> onnx.ModelProto | ir.Model:
     """Give ``model`` without the loops that can go, computing the same numbers up to the order of sums.
 
+    RNN, GRU and LSTM nodes that onnxruntime refuses, or computes otherwise than the operators' text says, become ones it runs.
+
     ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
     as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
     ``target``: where it will run, a name out of ``ortscan.targets.TARGETS``; ``onnx`` uses standard operators only.

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.verification.analysis import Analysis
+from ortscan.verification.guarded_nodes import guarded_nodes
 from ortscan.verification.sturdy_operators import STURDY
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
 from rewrites.values import rank_of
@@ -32,9 +33,13 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 
 
 def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
-    """Name an operator of the model that crashes, hangs or returns uninitialised memory on inputs of size zero, or None."""
-    constants = _constants(proto)
-    return next((said for node, version in all_nodes(proto) if (said := _fragile(node, version, constants)) is not None), None)
+    """Name an operator of the model that crashes, hangs or returns uninitialised memory on inputs of size zero, or None.
+
+    What an If keeps from them does not count. Should the If be wrong, ``may_die`` has put the run in a process of its own.
+    """
+    constants, guarded = _constants(proto), guarded_nodes(proto)
+    nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
+    return next((said for node, version in nodes if (said := _fragile(node, version, constants)) is not None), None)
 
 
 def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:

@@ -28,35 +28,44 @@ __all__ = ["runnable_oracle"]
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _SCANS_SINCE = 9
 _RECURRENT_SINCE = 7
+_Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
-def runnable_oracle(source: Source, stack: ExitStack) -> tuple[Source, list[str]]:
-    """Give ``source`` with Scans for the recurrent nodes that onnxruntime does not run, and what was changed in words.
+def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[Source, list[str]]:
+    """Give ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and what was changed in words.
 
-    Gives ``source`` itself where there are none. Raises MigrationError where a model too old for Scans cannot be taken to a later
-    opset.
+    Gives ``before`` itself where there are none, or ``after`` still has such nodes: they are compared as onnxruntime has them then.
+    Raises MigrationError where a model too old for Scans cannot be taken to a later opset.
     """
+    found = _refused(before)
+    if found is None or _refused(after) is not None:
+        return before, []
+    loaded, ctx, views = found
+    notes = [
+        f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran" for view in views
+    ]
+    for view in views:
+        _expand(view, ctx)
+    tidy(ctx)
+    restore_interface(loaded)
+    return open_source(loaded, stack), notes
+
+
+def _refused(source: Source) -> _Refused | None:
+    """Load the model and give it with the nodes that have a meaning and need a rule; None where there are none."""
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
-        return source, []
+        return None
     loaded, old = _loaded(source)
     model = loaded.model
     inline_functions(model, lambda function: any(is_recurrent(node) for node in function.all_nodes()))
     name_free_dims(model)
     ctx = Context.of(model, Options(), lambda _: None)
     if not old and not may_be_refused(ctx):
-        return source, []
+        return None
     prepare(ctx)
-    notes = []
-    for node in [node for node in model.graph.all_nodes() if is_recurrent(node)]:
-        view = read(node)
-        if isinstance(view, RecurrentNode) and (old or needs_rule(node, ctx)):
-            notes.append(f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran")
-            _expand(view, ctx)
-    if not notes:
-        return source, []
-    tidy(ctx)
-    restore_interface(loaded)
-    return open_source(loaded, stack), notes
+    nodes = [node for node in model.graph.all_nodes() if is_recurrent(node) and (old or needs_rule(node, ctx))]
+    views = [view for view in map(read, nodes) if isinstance(view, RecurrentNode)]
+    return (loaded, ctx, views) if views else None
 
 
 def _loaded(source: Source) -> tuple[LoadedModel, bool]:

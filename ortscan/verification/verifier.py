@@ -95,7 +95,7 @@ def verify(
             notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
             old = changed_source(old, sound_oracle(old.proto), stack)
         coarsest = coarsest_float(old.proto)
-        old, changes = runnable_oracle(old, stack)
+        old, changes = runnable_oracle(old, new, stack)
         notes += changes
         plans = [prepare(old.proto, new.proto, specs, sizes, given, seed) for given in sets]
         perilous = configure is None and any(plan.perilous for plan in plans)

@@ -19,7 +19,7 @@ from rewrites.lowering.step import Weights, write_step
 from rewrites.spelling import concat, count_up, shape_of, slice_axis, split, squeeze, transpose, unsqueeze, where
 from rewrites.values import shape_dims
 
-__all__ = ["initial_states", "write_scans"]
+__all__ = ["initial_states", "row_lengths", "write_scans"]
 
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
@@ -33,9 +33,16 @@ def _zeros(b: Builder, view: RecurrentNode) -> ir.Value:
     return b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, kind)))
 
 
-def write_scans(ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[ir.Value]:
-    """Give Y and the final states of a node whose ``layout`` is 0, from its initial states."""
+def row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
+    """Give the lengths of the rows as int64, by way of what fails where one is not in 0..T; None where there are none."""
     lengths = view.input("sequence_lens")
+    if lengths is None:
+        return None
+    return checked_lengths(b, b.op("Cast", lengths, to=int(ir.DataType.INT64)), shape_of(b, view.x, 0))
+
+
+def write_scans(ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.Value], lengths: ir.Value | None) -> list[ir.Value]:
+    """Give Y and the final states of a node whose ``layout`` is 0, from its initial states and the lengths of its rows."""
     live = None if lengths is None else _live_steps(b, view, lengths)
     parts = [_direction(ctx, b, view, which, initial, live) for which in range(view.directions)]
     sequence = concat(b, [unsqueeze(b, part[0], [1]) for part in parts], 1)
@@ -45,10 +52,8 @@ def write_scans(ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.
 
 def _live_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
     """Give which steps of which row are real, bool of shape [T, B, 1]."""
-    steps = shape_of(b, view.x, 0)
-    time = count_up(b, steps)
-    wide = checked_lengths(b, b.op("Cast", lengths, to=int(ir.DataType.INT64)), steps)
-    return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, wide, [0])), [2])
+    time = count_up(b, shape_of(b, view.x, 0))
+    return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, lengths, [0])), [2])
 
 
 def _direction(

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from rewrites.branches import write_if
 from rewrites.context import Context
-from rewrites.lowering.as_scan import initial_states, write_scans
+from rewrites.lowering.as_scan import initial_states, row_lengths, write_scans
 from rewrites.lowering.native import put_in_place
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.spelling import concat, shape_of, squeeze
@@ -20,14 +20,14 @@ __all__ = ["expand"]
 def expand(view: RecurrentNode, ctx: Context) -> None:
     """Put the Scans in the place of a node of float32 or float64 whose ``layout`` is 0, in a model of opset 9 or later."""
     b = ctx.builder()
-    initial = initial_states(b, view)
+    initial, lengths = initial_states(b, view), row_lengths(b, view)
     steps = dim_of(view.x, 0)
     if isinstance(steps, int) and steps > 0:
-        put_in_place(ctx, b, view.node, _wanted(view, write_scans(ctx, b, view, initial)))
+        put_in_place(ctx, b, view.node, _wanted(view, write_scans(ctx, b, view, initial, lengths)))
         return
     some, none = b.another(), b.another()
     condition = squeeze(b, b.op("Less", b.const([0]), shape_of(b, view.x, 0)), [0])
-    found = write_scans(ctx, some, view, initial)
+    found = write_scans(ctx, some, view, initial, lengths)
     assert view.dtype is not None
     shape = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
     zero = ir.tensor(np.zeros(1, view.dtype.numpy()))

@@ -387,3 +387,25 @@ def test_a_node_without_meaning_is_refused_in_one_sentence():
 def test_the_readme_names_every_rule():
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     assert [rule.NAME for rule in (*NODE_RULES, guard_scan) if f"`{rule.NAME}`" not in readme] == []
+
+
+def test_what_both_models_leave_to_onnxruntime_is_compared_as_it_has_it():
+    node = OneNode("RNN", {"activations": ["ThresholdedRelu"]}, opset=14)
+    outcome = ortscan.verify(node.model(), ortscan.migrate(node.model(), 22))
+    assert outcome.ok
+    assert not any("equations" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_verification_tries_sizes_of_zero_on_guarded_nodes(kind):
+    node = OneNode(kind, {"layout": 1}, frozenset({"initial_h"}))
+    result = ortscan.optimize(node.model())
+    outcome = ortscan.verify(node.model(), result)
+    assert outcome.ok
+    assert "T in 0, 1" in outcome.summary()
+    assert "B in 0, 1" in outcome.summary()
+    for branch in (attribute.g for one in result.graph.node for attribute in one.attribute if attribute.name == "else_branch"):
+        for one in branch.node:
+            if one.op_type == "Identity":
+                one.op_type = "Neg"
+    assert not ortscan.verify(node.model(), result).ok
