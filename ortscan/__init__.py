@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ortscan.api import explain, optimize, verify
     from ortscan.migration import migrate
+    from ortscan.session.inference_session import InferenceSession
+    from ortscan.session.patching import patched
     from rewrites.errors import OrtscanError
 
-__all__ = ["OrtscanError", "explain", "migrate", "optimize", "verify"]
+__all__ = ["InferenceSession", "OrtscanError", "explain", "migrate", "optimize", "patched", "verify"]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "InferenceSession": "ortscan.session.inference_session",
     "OrtscanError": "rewrites.errors",
     "explain": "ortscan.api",
     "migrate": "ortscan.migration",
     "optimize": "ortscan.api",
+    "patched": "ortscan.session.patching",
     "verify": "ortscan.api",
 }
 

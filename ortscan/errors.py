@@ -1,4 +1,4 @@
-"""The errors a caller can catch; all derive from ``OrtscanError``."""
+"""The errors a caller can catch, all derived from ``OrtscanError``, and the warning a caller can filter."""
 
 from rewrites.errors import (
     InvariantBroken,
@@ -18,6 +18,11 @@ __all__ = [
     "ModelFileError",
     "OptionError",
     "OrtscanError",
+    "OrtscanWarning",
     "UnsupportedModel",
     "VerificationFailed",
 ]
+
+
+class OrtscanWarning(UserWarning):
+    """Something did not work and was done the plain way instead, such as a session that runs the original model."""

@@ -1,9 +1,9 @@
 """What became of every loop, and why: the data behind ``explain``, ``--json`` and the HTML page."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 __all__ = ["Fired", "LoopReport", "NodeReport", "Reason", "Report"]
 
@@ -104,3 +104,17 @@ class Report:
         """Give everything as plain lists, dicts, strings and numbers, ready for JSON."""
         plain = asdict(replace(self, operators_before=Counter(), operators_after=Counter()))
         return plain | {"operators_before": dict(self.operators_before), "operators_after": dict(self.operators_after)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Make the report that ``to_dict`` gave ``plain`` of."""
+        loops = [
+            LoopReport(**{**loop, "fired": _all(Fired, loop["fired"]), "reasons": _all(Reason, loop["reasons"])})
+            for loop in plain["loops"]
+        ]
+        counts = {name: Counter(plain[name]) for name in ("operators_before", "operators_after")}
+        return cls(**{**plain, **counts, "loops": loops, "patches": _all(Fired, plain["patches"])})
+
+
+def _all(kind: Callable[..., Any], entries: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [kind(**entry) for entry in entries]

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from ortscan.cli import explain, migrate, optimize, verify
+from ortscan.cli import cache, explain, migrate, optimize, verify
 from ortscan.cli.version import VersionAction
 
 __all__ = ["build_parser"]
@@ -42,4 +42,5 @@ def build_parser() -> argparse.ArgumentParser:
     migrate.add(verbs)
     explain.add(verbs)
     verify.add(verbs)
+    cache.add(verbs)
     return parser

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-__all__ = ["Body", "bodies_in", "tensors_in"]
+__all__ = ["Body", "bodies_in", "locations_in", "tensors_in"]
 
 Body = onnx.GraphProto | onnx.FunctionProto
 
@@ -38,3 +38,9 @@ def tensors_in(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
                     yield attribute.t
                 elif attribute.type == onnx.AttributeProto.TENSORS:
                     yield from attribute.tensors
+
+
+def locations_in(proto: onnx.ModelProto) -> list[str]:
+    """Give the files that external data is in, as the model names them, each once."""
+    found = (entry for tensor in tensors_in(proto) for entry in tensor.external_data if entry.key == "location")
+    return sorted({entry.value for entry in found})

@@ -77,6 +77,7 @@ class Runner:
         optimise: bool = True,
     ):
         import onnxruntime as ort
+        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
 
         options = ort.SessionOptions()
         options.log_severity_level = 4
@@ -90,7 +91,7 @@ class Runner:
         self.outputs = list(outputs)
         self.error: str | None = None
         try:
-            self._session = ort.InferenceSession(source.target, options, providers=list(providers))
+            self._session = InferenceSession(source.target, options, providers=list(providers))
         except Exception as error:  # whatever onnxruntime raises is a finding
             self.error = one_line(error)
             return

@@ -1,0 +1,34 @@
+"""What ortscan did to the model of a session: what ``session.ortscan`` is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rewrites.report import Report
+
+__all__ = ["Applied"]
+
+
+@dataclass
+class Applied:
+    """How the model a session runs came about.
+
+    ``source``: ``optimized`` now, ``cached`` (optimised at an earlier start), ``unchanged`` (there was nothing to do), or
+    ``original`` (it was not tried, or did not work). ``why``: one sentence, where the model is the original.
+    ``seconds``: what ortscan added to the start. ``entry``: the folder in the cache, where there is one.
+    """
+
+    source: Literal["optimized", "cached", "unchanged", "original"]
+    why: str | None = None
+    seconds: float = 0.0
+    entry: Path | None = None
+    target: str = "cpu"
+    make_report: Callable[[], "Report | None"] = field(default=lambda: None, repr=False)
+
+    @cached_property
+    def report(self) -> "Report | None":
+        """The report of the optimisation, as ``explain`` gives it; None where none was made."""
+        return self.make_report()

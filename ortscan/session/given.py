@@ -1,0 +1,42 @@
+"""From what a caller gives a session as its model to what onnxruntime takes: a path or bytes."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ortscan.session.temporary import TemporaryFolder
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+
+    SessionModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+
+__all__ = ["as_path_or_bytes"]
+
+
+def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
+    """Give a ModelProto or onnx_ir Model as bytes, or as the path of a temporary file where it is too large or has its own folders.
+
+    The second thing given keeps that file alive. Whatever else comes is given back as it is, for onnxruntime to take or refuse.
+    """
+    kind = f"{type(model).__module__}.{type(model).__name__}"
+    if not (hasattr(model, "SerializeToString") or kind.startswith("onnx_ir.")):
+        return model, None
+    import onnx
+    import onnx_ir as ir
+
+    from ortscan.modelio import load, save
+    from ortscan.modelio.reading import PROTOBUF_LIMIT
+    from ortscan.session.optimizing import serialised_with_references
+
+    if not isinstance(model, onnx.ModelProto | ir.Model):
+        return model, None
+    if isinstance(model, onnx.ModelProto) and model.ByteSize() <= PROTOBUF_LIMIT:
+        return model.SerializeToString(), None
+    loaded = load(model)
+    message = serialised_with_references(loaded) if isinstance(model, ir.Model) else None
+    if message is not None and not message[1]:
+        return message[0], None
+    holder = TemporaryFolder()
+    save(loaded, holder.path / "model.onnx")
+    return str(holder.path / "model.onnx"), holder

@@ -1,0 +1,131 @@
+"""``InferenceSession``: onnxruntime's own, with a model that was optimised first.
+
+This is the one module that needs onnxruntime to be imported; ``import ortscan`` does not import it.
+"""
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnxruntime as ort
+
+from ortscan.errors import OptionError, OrtscanWarning
+from ortscan.report.plain import one_line
+from ortscan.session.applied import Applied
+from ortscan.session.given import as_path_or_bytes
+from ortscan.session.opening import FOLDER_ENTRY, opened
+from ortscan.session.preparing import Prepared, at_work, forget, is_at_work, prepare
+from ortscan.session.provider_target import target_of
+from ortscan.session.settings import Settings, entry_of, read_settings
+from ortscan.session.source import Source
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+
+__all__ = ["InferenceSession"]
+
+_DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
+    """An ``onnxruntime.InferenceSession`` that takes the loops out of its model first.
+
+    It takes what onnxruntime's takes, and an ``onnx.ModelProto`` or ``onnx_ir.Model`` too. What to do is read from entries of the
+    SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see ``ortscan/session/SESSION.md``. The target
+    is that of the first execution provider where none is given. A model that ortscan cannot optimise is used as it is, with an
+    OrtscanWarning, or raises where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the model is left alone too, unless
+    ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
+
+    ``ortscan``: what was done; ``session.ortscan.report`` says it loop by loop.
+
+    Raises OptionError where an entry ``ortscan.*`` cannot be read, and what onnxruntime raises.
+    """
+
+    ortscan: Applied
+    _model_path: str | None
+    _model_bytes: bytes | None
+    _sess_options: "ort.SessionOptions | None"
+    _ortscan_defaults: Mapping[str, str] = {}
+
+    def __init__(
+        self,
+        path_or_bytes: "str | bytes | os.PathLike[str] | onnx.ModelProto | ir.Model",
+        sess_options: "ort.SessionOptions | None" = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Mapping[Any, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.ortscan = Applied("original")
+        self._ortscan_python_ops = False
+        model, self._ortscan_holder = as_path_or_bytes(path_or_bytes)
+        super().__init__(model, sess_options, providers, provider_options, **kwargs)
+
+    def _create_inference_session(self, providers: Any, provider_options: Any, disabled_optimizers: Any = None) -> None:
+        """Make the underlying session; onnxruntime's class calls this at the start, and again when providers change."""
+        arguments = (providers, provider_options, disabled_optimizers)
+        if is_at_work():
+            super()._create_inference_session(*arguments)
+            return
+        settings = self._ortscan_settings()
+        source = Source(self._model_path, self._model_bytes, entry_of(self._sess_options, FOLDER_ENTRY))
+        chosen = self._sess_options is not None and self._sess_options.has_providers()
+        problem = None
+        for _ in range(2):
+            try:
+                prepared = prepare(source, settings, target_of(providers, chosen))
+            except OptionError:
+                raise
+            except Exception as error:  # whatever goes wrong here must not keep the caller's model from running
+                problem = error
+                break
+            try:
+                self._ortscan_open(prepared, arguments)
+                return
+            except Exception as error:
+                if prepared.is_original:
+                    raise
+                problem = error
+            if prepared.applied.source != "cached":
+                break
+            forget(prepared)
+        if settings.strict and problem is not None and not _is_about_reading(problem):
+            raise problem
+        self._ortscan_open_original(problem, arguments)
+
+    def _ortscan_settings(self) -> Settings:
+        settings = read_settings(self._sess_options, self._ortscan_defaults)
+        off = self._sess_options is not None and self._sess_options.graph_optimization_level == _DISABLED
+        return Settings(enable=False) if settings.enable is None and off else settings
+
+    def _ortscan_open(self, prepared: Prepared, arguments: tuple[Any, ...]) -> None:
+        given = self._model_path, self._model_bytes, self._sess_options
+        is_ours = self._sess_options is None
+        if is_ours and (prepared.python_ops or prepared.data_folder is not None):
+            self._sess_options = ort.SessionOptions()
+        try:
+            with at_work(), opened(prepared, self._sess_options, is_ours) as (path, content):
+                if not prepared.is_original:
+                    self._model_path, self._model_bytes = path, content
+                super()._create_inference_session(*arguments)
+        except BaseException:
+            self._sess_options = given[2]
+            raise
+        finally:
+            self._model_path, self._model_bytes = given[:2]
+        self.ortscan = prepared.applied
+        self._ortscan_python_ops = prepared.python_ops
+
+    def _ortscan_open_original(self, problem: Exception | None, arguments: tuple[Any, ...]) -> None:
+        with at_work():
+            super()._create_inference_session(*arguments)
+        said = one_line(str(problem)) or type(problem).__name__
+        self.ortscan = Applied("original", f"ortscan could not optimise it: {said}")
+        model = self._model_path or "the given model"
+        warnings.warn(f"{model} runs as it is, since ortscan could not optimise it: {said}", OrtscanWarning, stacklevel=5)
+
+
+def _is_about_reading(problem: Exception) -> bool:
+    """Whether the model itself cannot be read, which onnxruntime says better."""
+    return isinstance(problem, OSError)

@@ -1,0 +1,61 @@
+"""Optimises the model of a session. Imported only where the cache has nothing: it brings onnx and onnx_ir with it."""
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import onnx
+import onnx_ir as ir
+
+from ortscan import api
+from ortscan.modelio import LoadedModel, ModelLike, give_back, to_proto
+from ortscan.modelio.protos import locations_in
+from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
+from ortscan.session.source import Source
+from rewrites.errors import OptionError, VerificationFailed
+
+if TYPE_CHECKING:
+    from rewrites.report import Report
+
+__all__ = ["optimized", "serialised_with_references"]
+
+
+def optimized(source: Source, options: Mapping[str, Any]) -> tuple[LoadedModel, "Report", list[str]]:
+    """Give the optimised model, the report, and the files beside the model that hold its external data. Raises OrtscanError."""
+    model, locations = _model(source)
+    wanted = dict(options)
+    verify = wanted.pop("verify", False)
+    for name in wanted:
+        if name not in inspect.signature(api.rewritten).parameters:
+            raise OptionError(f"this version of ortscan has no option '{name}'.")
+    loaded, report = api.rewritten(model, **wanted)
+    if verify and report.changed:
+        outcome = api.verify(model, loaded, shapes=wanted.get("shapes"))
+        if not outcome.ok:
+            raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
+    return loaded, report, locations
+
+
+def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
+    """Give the model as bytes, and whether it refers to external data; None where it is too large for bytes."""
+    given = give_back(loaded, references=True)
+    proto = given if isinstance(given, onnx.ModelProto) else to_proto(loaded)
+    if proto.ByteSize() > PROTOBUF_LIMIT:
+        return None
+    return proto.SerializeToString(), bool(locations_in(proto))
+
+
+def _model(source: Source) -> tuple[ModelLike, list[str]]:
+    proto = parse(source.content, source.path or "the given bytes")
+    locations = locations_in(proto)
+    if source.path is not None:
+        return source.path, locations
+    if not locations or source.folder is None:
+        return source.content, [place for place in locations if os.path.exists(place)]
+    model = ir.from_proto(proto)
+    for graph in (model.graph, *model.graph.subgraphs()):
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, ir.ExternalTensor):
+                value.const_value.base_dir = source.folder
+    return model, [place for place in locations if os.path.exists(os.path.join(source.folder, place))]

@@ -1,0 +1,60 @@
+"""``patched``: lets code one does not own make ortscan's sessions where it makes onnxruntime's."""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+__all__ = ["patched"]
+
+_lock = threading.RLock()
+_active: list[type] = []
+
+
+@contextlib.contextmanager
+def patched(**options: Any) -> Iterator[type]:
+    """Put ``ortscan.InferenceSession`` in the place of ``onnxruntime.InferenceSession`` while the block runs, in all threads.
+
+    Modules that imported the class by name get the other one too, until the end of the block. ``options`` are those of a session
+    (``target="cuda"``, ``strict=True``, ``cache=False``, …) for SessionOptions that do not say otherwise. Blocks may be nested; the
+    innermost counts, the last to be entered where threads overlap. Raises OptionError for an option there is not.
+    """
+    import onnxruntime
+
+    from ortscan.session.inference_session import InferenceSession
+    from ortscan.session.settings import spelled
+
+    class PatchedSession(InferenceSession):
+        __doc__ = InferenceSession.__doc__
+        _ortscan_defaults = spelled(options)
+
+    PatchedSession.__name__ = PatchedSession.__qualname__ = "InferenceSession"
+    original = InferenceSession.__mro__[1]
+    with _lock:
+        _exchange(_active[-1] if _active else original, PatchedSession)
+        _active.append(PatchedSession)
+    assert onnxruntime.InferenceSession is PatchedSession
+    try:
+        yield PatchedSession
+    finally:
+        with _lock:
+            was_last = _active[-1] is PatchedSession
+            _active.remove(PatchedSession)
+            if was_last:
+                _exchange(PatchedSession, _active[-1] if _active else original)
+
+
+def _exchange(old: type, new: type) -> None:
+    for module in list(sys.modules.values()):
+        if not isinstance(module, ModuleType) or _is_off_limits(module.__name__):
+            continue
+        for name, value in list(vars(module).items()):
+            if value is old:
+                setattr(module, name, new)
+
+
+def _is_off_limits(module: str) -> bool:
+    """Whether a module makes sessions of its own, or is where the class comes from."""
+    return module.partition(".")[0] == "ortscan" or module.startswith("onnxruntime.")

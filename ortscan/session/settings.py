@@ -1,0 +1,140 @@
+"""The options of a session, read from the entries ``ortscan.*`` of its SessionOptions.
+
+onnxruntime keeps entries it does not know, which makes SessionOptions the one thing that travels unchanged through code that makes
+sessions for its callers. An option of ``optimize`` needs one line in ``OPTIONS``, no more.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rewrites.errors import OptionError
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["OPTIONS", "PREFIX", "Settings", "entry_of", "read_settings", "spelled"]
+
+PREFIX = "ortscan."
+_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError(f"'{text}' is neither 1 nor 0")
+    return text.lower() in _TRUE
+
+
+def _bytes(text: str) -> int:
+    from ortscan.cli.values import byte_size
+
+    return byte_size(text)
+
+
+def _names(text: str) -> list[str]:
+    from ortscan.cli.values import name_list
+
+    return name_list(text)
+
+
+def _shapes(text: str) -> dict[str, tuple[int, ...]]:
+    from ortscan.cli.values import shape
+
+    return dict(shape(part) for part in text.split(";") if part.strip())
+
+
+def _opset(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+OPTIONS: dict[str, Callable[[str], Any]] = {
+    "target": str,
+    "opset": _opset,
+    "shapes": _shapes,
+    "fix_shapes": _shapes,
+    "max_unroll": int,
+    "memory_budget": _bytes,
+    "fast_math": _flag,
+    "custom_ops": _flag,
+    "passes": _names,
+    "skip": _names,
+    "verify": _flag,
+}
+"""The options of ``optimize`` that a session takes, each with what reads it."""
+
+_OWN: dict[str, Callable[[str], Any]] = {
+    "enable": _flag,
+    "strict": _flag,
+    "cache": _flag,
+    "cache_dir": str,
+    "cache_size": _bytes,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a session was asked for.
+
+    ``enable``: whether to optimise; None where nothing was said. ``strict``: whether what goes wrong is raised instead of the
+    original model being used. ``cache``, ``cache_dir``, ``cache_size``: whether and where optimised models are kept, and how many
+    bytes of them. ``options``: those of ``optimize`` that were given.
+    """
+
+    enable: bool | None = None
+    strict: bool = False
+    cache: bool = True
+    cache_dir: str | None = None
+    cache_size: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
+    """Give the entry ``key`` of SessionOptions, or None where there is none."""
+    if options is None:
+        return None
+    try:
+        return str(options.get_session_config_entry(key))
+    except RuntimeError:
+        return None
+
+
+def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:
+    """Read the entries ``ortscan.*``; ``defaults`` holds the texts of those that are not there. Raises OptionError naming one."""
+    texts = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
+    given = {name: _read(name, text) for name, text in {**(defaults or {}), **_without_none(texts)}.items()}
+    return Settings(
+        **{name: value for name, value in given.items() if name in _OWN},
+        options={name: value for name, value in given.items() if name in OPTIONS},
+    )
+
+
+def spelled(options: Mapping[str, Any]) -> dict[str, str]:
+    """Write options as the texts that entries hold; raises OptionError for one there is not."""
+    texts = {}
+    for name, value in options.items():
+        if name not in OPTIONS and name not in _OWN:
+            raise OptionError(f"there is no session option '{name}'; there are {', '.join([*_OWN, *OPTIONS])}.")
+        texts[name] = _spell(value)
+        _read(name, texts[name])
+    return texts
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return ";".join(f"{name}:{','.join(map(str, dims))}" for name, dims in value.items())
+    return ",".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else str(value)
+
+
+def _read(name: str, text: str) -> Any:
+    reader = _OWN.get(name) or OPTIONS[name]
+    try:
+        return reader(text)
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        raise OptionError(f"the session option {PREFIX}{name} cannot be '{text}': {error}.") from None
+
+
+def _without_none(texts: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text is not None}

@@ -1,0 +1,59 @@
+"""The model a session was given, before anything is done to it."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ortscan.cache.digest import digest_of_bytes, digest_of_file
+
+__all__ = ["Source"]
+
+_ORT_MAGIC = slice(4, 8)
+_LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A path, or the bytes of a model; ``folder`` is where external data of bytes is looked for, the working folder if None."""
+
+    path: str | None
+    given: bytes | None
+    folder: str | None = None
+
+    @cached_property
+    def content(self) -> bytes:
+        """The bytes of the model. Raises OSError."""
+        if self.given is not None:
+            return self.given
+        assert self.path is not None
+        return Path(self.path).read_bytes()
+
+    def digest(self, notes: Path) -> str:
+        """Give the digest of the content; ``notes`` is where what is known of files is kept. Raises OSError."""
+        return digest_of_bytes(self.content) if self.path is None else digest_of_file(self.path, notes)
+
+    @property
+    def data_folder(self) -> str:
+        """The folder that external data is relative to."""
+        return os.path.dirname(os.path.abspath(self.path)) if self.path is not None else self.folder or os.getcwd()
+
+    @property
+    def in_ort_format(self) -> bool:
+        """Whether this is in onnxruntime's own format, which only onnxruntime reads."""
+        if self.path is not None and self.path.endswith(".ort"):
+            return True
+        if self.given is not None:
+            return self.given[_ORT_MAGIC] == b"ORTM"
+        assert self.path is not None
+        with open(self.path, "rb") as file:
+            return file.read(8)[_ORT_MAGIC] == b"ORTM"
+
+    @property
+    def may_hold_loops(self) -> bool:
+        """Whether an operator that ortscan knows what to do with is named anywhere in the model, or cannot be ruled out."""
+        return any(name in self.content for name in _LOOPS)
+
+    def names(self, word: bytes) -> bool:
+        """Whether ``word`` is anywhere in the model."""
+        return word in self.content

@@ -1,0 +1,194 @@
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import ortscan
+from ortscan.__main__ import main
+from ortscan.cache.digest import digest_of_bytes, digest_of_file
+from ortscan.cache.key import key_of
+from ortscan.cache.location import cache_folder
+from ortscan.cache.store import Store
+from tests.support.session_models import MAP, PLAIN, X, expected_of_map, parsed
+
+
+def test_the_second_start_takes_the_model_from_the_cache_report_and_all():
+    first = ortscan.InferenceSession(parsed(MAP))
+    second = ortscan.InferenceSession(parsed(MAP))
+    assert (first.ortscan.source, second.ortscan.source) == ("optimized", "cached")
+    assert first.ortscan.report == second.ortscan.report
+    np.testing.assert_allclose(second.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def test_a_start_from_the_cache_imports_neither_onnx_nor_the_compiler(tmp_path: Path):
+    onnx.save(parsed(MAP), tmp_path / "m.onnx")
+    ortscan.InferenceSession(tmp_path / "m.onnx")
+    code = (
+        "import sys, ortscan; s = ortscan.InferenceSession(sys.argv[1])\n"
+        "print(s.ortscan.source, sorted({'onnx', 'onnx_ir', 'rich', 'onnxruntime_extensions'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.onnx")], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "cached []"
+
+
+def test_that_there_is_nothing_to_do_is_kept_too(cache: Path):
+    ortscan.InferenceSession(parsed(PLAIN))
+    session = ortscan.InferenceSession(parsed(PLAIN))
+    assert session.ortscan.source == "unchanged"
+    assert session.ortscan.entry is not None
+    assert Store(cache).usage().models == 0
+
+
+def test_another_option_or_content_is_another_model():
+    def source(text: str, **entries: str) -> str:
+        made = ort.SessionOptions()
+        for name, value in entries.items():
+            made.add_session_config_entry(f"ortscan.{name}", value)
+        return str(ortscan.InferenceSession(parsed(text), made).ortscan.source)
+
+    assert source(MAP) == "optimized"
+    assert source(MAP, target="onnx") == "optimized"
+    assert source(MAP.replace("Tanh", "Sin")) == "optimized"
+    assert source(MAP, target="onnx") == "cached"
+    assert source(MAP, cache="0") == "optimized"
+
+
+def test_what_a_key_depends_on_changes_it(monkeypatch: pytest.MonkeyPatch):
+    key = key_of("d", {"target": "cpu"})
+    assert key_of("d", {"target": "cpu"}) == key
+    assert len({key, key_of("e", {"target": "cpu"}), key_of("d", {"target": "cuda"}), key_of("d", {"target": "cpu"}, 1)}) == 4
+    monkeypatch.setattr("ortscan.cache.key._versions", lambda: ("another",))
+    assert key_of("d", {"target": "cpu"}) != key
+
+
+def test_a_damaged_entry_is_made_anew(cache: Path):
+    ortscan.InferenceSession(parsed(MAP))
+    model = next(cache.rglob("model.onnx"))
+    model.write_bytes(b"\xff" * model.stat().st_size)
+    session = ortscan.InferenceSession(parsed(MAP))
+    assert session.ortscan.source == "optimized"
+    model.write_bytes(b"short")
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "optimized"
+    next(cache.rglob("entry.json")).write_text("{")
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "optimized"
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "cached"
+
+
+def test_a_file_that_was_changed_is_read_again(tmp_path: Path):
+    path, notes = tmp_path / "m", tmp_path / "notes"
+    path.write_bytes(b"one")
+    os.utime(path, (1, 1))
+    first = digest_of_file(str(path), notes)
+    assert len(list(notes.iterdir())) == 1
+    assert digest_of_file(str(path), notes) == first
+    path.write_bytes(b"two")
+    assert digest_of_file(str(path), notes) == digest_of_bytes(b"two")
+
+
+def test_a_file_changed_just_now_is_not_trusted_to_show_it(tmp_path: Path):
+    path, notes = tmp_path / "m", tmp_path / "notes"
+    path.write_bytes(b"one")
+    digest_of_file(str(path), notes)
+    assert not notes.exists()
+
+
+@pytest.mark.parametrize("size", [0, 1, (4 << 20) - 1, 4 << 20, (9 << 20) + 1])
+def test_a_digest_depends_on_every_byte(size: int):
+    content = bytearray(size)
+    digest = digest_of_bytes(bytes(content))
+    assert digest == digest_of_bytes(bytes(content))
+    assert digest != digest_of_bytes(bytes(content) + b"\0")
+    if size:
+        content[-1] = 1
+        assert digest != digest_of_bytes(bytes(content))
+
+
+def test_the_folder_is_the_one_given_or_named_or_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    assert cache_folder("/a") == Path("/a").absolute()
+    monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("ORTSCAN_CACHE_DIR")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "ortscan"
+
+
+def write(size: int):
+    return lambda path: path.write_bytes(bytes(size)) and None
+
+
+def test_the_entry_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Path):
+    store = Store(tmp_path, 1500)
+    for name in "abc":
+        store.put(name, {}, write(500))
+        for known in "abc"[: "abc".index(name) + 1]:
+            facts = tmp_path / "models" / known / "entry.json"
+            if facts.exists():
+                os.utime(facts, (ord(known), ord(known)))
+    assert store.get("a") is None
+    assert store.get("b") is not None  # and is now the one used last
+    store.put("d", {}, write(500))
+    assert store.get("c") is None
+    assert store.get("b") is not None
+
+
+def test_what_a_process_that_died_left_is_cleared_away(tmp_path: Path):
+    store = Store(tmp_path)
+    stray = tmp_path / "models" / "tmp-1-x"
+    stray.mkdir(parents=True)
+    store.put("a", {}, write(1))
+    assert stray.exists()
+    os.utime(stray, (time.time() - 7200,) * 2)
+    store.put("b", {}, write(1))
+    assert not stray.exists()
+
+
+def test_an_entry_is_whole_whoever_writes_and_drops_at_once(tmp_path: Path):
+    store, stop, wrong = Store(tmp_path), threading.Event(), []
+
+    def read() -> None:
+        while not stop.is_set():
+            entry = store.get("k")
+            if entry is not None and entry.facts["n"] not in (1, 2):
+                wrong.append(entry)
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        writers = [pool.submit(lambda n=n: [store.put("k", {"n": n}, write(10)) for _ in range(40)]) for n in (1, 2)]
+        wait(writers)
+        stop.set()
+        for done in (*writers, *readers):
+            done.result()
+    assert not wrong
+    assert [folder.name for folder in (tmp_path / "models").iterdir()] == ["k"]
+
+
+def test_several_processes_start_on_one_model_at_once(tmp_path: Path, cache: Path):
+    onnx.save(parsed(MAP), tmp_path / "m.onnx")
+    code = "import sys, ortscan; print(ortscan.InferenceSession(sys.argv[1]).ortscan.source)"
+    command = [sys.executable, "-W", "error", "-c", code, str(tmp_path / "m.onnx")]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert {process.communicate()[0].strip() for process in started} <= {"optimized", "cached"}
+    assert all(process.returncode == 0 for process in started)
+    assert Store(cache).usage().models == 1
+
+
+def test_the_command_line_shows_and_clears_the_cache(cache: Path, capsys: pytest.CaptureFixture[str]):
+    ortscan.InferenceSession(parsed(MAP))
+    assert main(["cache", "info"]) == 0
+    assert f"{cache}: 1 optimised model, " in capsys.readouterr().out
+    assert main(["cache", "info", "--json", "--dir", str(cache)]) == 0
+    assert json.loads(capsys.readouterr().out)["models"] == 1
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out.startswith("removed 1 optimised model, ")
+    assert main(["cache", "info"]) == 0
+    assert ": 0 optimised models, 0 " in capsys.readouterr().out

@@ -1,0 +1,261 @@
+import os
+import shutil
+import stat
+import threading
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+
+import ortscan
+from ortscan.errors import OptionError, OrtscanWarning
+from tests.support.session_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
+
+
+def options(**entries: str) -> ort.SessionOptions:
+    made = ort.SessionOptions()
+    for name, text in entries.items():
+        made.add_session_config_entry(f"ortscan.{name}", text)
+    return made
+
+
+def operators(session: ort.InferenceSession) -> set[str]:
+    return set(session.ortscan.report.operators_after)
+
+
+def test_a_session_runs_the_optimised_model():
+    session = ortscan.InferenceSession(parsed(MAP).SerializeToString())
+    assert session.ortscan.source == "optimized"
+    assert operators(session) == {"Tanh", "Mul"}
+    np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["bytes", "path", "pathlike", "proto", "ir"])
+def test_a_model_may_be_anything_onnxruntime_takes_and_a_model_in_memory(form: str, tmp_path: Path):
+    model = parsed(MAP)
+    onnx.save(model, tmp_path / "m.onnx")
+    given = {
+        "bytes": model.SerializeToString(),
+        "path": str(tmp_path / "m.onnx"),
+        "pathlike": tmp_path / "m.onnx",
+        "proto": model,
+        "ir": ir.from_proto(model),
+    }[form]
+    session = ortscan.InferenceSession(given, providers=["CPUExecutionProvider"])
+    assert session.ortscan.source == "optimized"
+    assert isinstance(session, ort.InferenceSession)
+    np.testing.assert_allclose(session.run(["y"], {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def test_what_onnxruntime_refuses_as_a_model_is_refused_the_same_way():
+    with pytest.raises(TypeError, match="Unable to load from type"):
+        ortscan.InferenceSession(bytearray(b"x"))
+    with pytest.raises(Exception, match="File doesn't exist"):
+        ortscan.InferenceSession("nowhere.onnx")
+    with pytest.raises(Exception, match="INVALID_PROTOBUF"):
+        ortscan.InferenceSession(b"no model at all")
+
+
+def test_a_model_without_a_loop_is_left_alone_without_being_read_twice():
+    session = ortscan.InferenceSession(parsed(PLAIN))
+    assert (session.ortscan.source, session.ortscan.report) == ("unchanged", None)
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], np.maximum(X, 0))
+
+
+def test_options_are_read_from_the_session_options():
+    session = ortscan.InferenceSession(parsed(MAP), options(skip="split-loop"))
+    assert "Scan" in operators(session)
+    assert ortscan.InferenceSession(parsed(MAP), options(target="cuda")).ortscan.target == "cuda"
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ({"fast_math": "perhaps"}, "ortscan.fast_math cannot be 'perhaps'"),
+        ({"memory_budget": "a lot"}, "ortscan.memory_budget cannot be 'a lot'"),
+        ({"target": "abacus"}, "target 'abacus' is not known"),
+        ({"passes": "no-such"}, "there is no pass 'no-such'"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_an_error_not_a_warning(entries: dict[str, str], said: str):
+    with pytest.raises(OptionError, match=said):
+        ortscan.InferenceSession(parsed(MAP), options(**entries))
+
+
+def test_without_graph_optimisation_the_model_is_left_alone_unless_asked_for():
+    off = options()
+    off.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    assert ortscan.InferenceSession(parsed(MAP), off).ortscan.source == "original"
+    off.add_session_config_entry("ortscan.enable", "1")
+    assert ortscan.InferenceSession(parsed(MAP), off).ortscan.source == "optimized"
+    assert ortscan.InferenceSession(parsed(MAP), options(enable="0")).ortscan.source == "original"
+
+
+def test_the_optimised_model_is_what_onnxruntime_writes_to_optimized_model_filepath(tmp_path: Path):
+    wanted = options()
+    wanted.optimized_model_filepath = str(tmp_path / "out.onnx")
+    ortscan.InferenceSession(parsed(MAP), wanted)
+    assert "Scan" not in {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node}
+
+
+def test_a_session_that_ortscan_cannot_make_runs_the_original_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ortscan.api.rewrite", broken)
+    with pytest.warns(OrtscanWarning, match="runs as it is, since ortscan could not optimise it: a defect"):
+        session = ortscan.InferenceSession(parsed(MAP))
+    assert session.ortscan.source == "original"
+    assert session.ortscan.why == "ortscan could not optimise it: a defect"
+    np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+    with pytest.raises(ZeroDivisionError, match="a defect"):
+        ortscan.InferenceSession(parsed(MAP), options(strict="1"))
+
+
+def broken(*_: object, **__: object) -> None:
+    raise ZeroDivisionError("a defect")
+
+
+def test_names_types_shapes_and_metadata_are_those_of_the_original():
+    model = parsed(RECURRENCE)
+    model.metadata_props.add(key="author", value="nobody")
+    model.producer_name, model.graph.doc_string = "maker", "words"
+    plain = ort.InferenceSession(model.SerializeToString())
+    session = ortscan.InferenceSession(model)
+    for described in ("get_inputs", "get_outputs"):
+        there, here = getattr(plain, described)(), getattr(session, described)()
+        assert [(v.name, v.type, v.shape) for v in here] == [(v.name, v.type, v.shape) for v in there]
+    there, here = plain.get_modelmeta(), session.get_modelmeta()
+    for fact in ("custom_metadata_map", "producer_name", "graph_name", "graph_description", "version"):
+        assert getattr(here, fact) == getattr(there, fact)
+
+
+def test_profiling_io_binding_ort_values_and_async_runs_work(tmp_path: Path):
+    wanted = options()
+    wanted.enable_profiling = True
+    wanted.profile_file_prefix = str(tmp_path / "profile")
+    wanted.intra_op_num_threads = 2
+    session = ortscan.InferenceSession(parsed(MAP), wanted, ["CPUExecutionProvider"], [{}])
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    np.testing.assert_allclose(binding.copy_outputs_to_cpu()[0], expected_of_map(), rtol=1e-6)
+    values = session.run_with_ort_values(["y"], {"x": ort.OrtValue.ortvalue_from_numpy(X)}, ort.RunOptions())
+    np.testing.assert_allclose(values[0].numpy(), expected_of_map(), rtol=1e-6)
+    done, got = threading.Event(), []
+    session.run_async(["y"], {"x": X}, lambda results, _, error: (got.extend([results, error]), done.set()), None)
+    assert done.wait(30)
+    np.testing.assert_allclose(got[0][0], expected_of_map(), rtol=1e-6)
+    assert Path(session.end_profiling()).exists()
+
+
+def test_session_options_serve_many_sessions_and_providers_can_change():
+    shared = options()
+    first = ortscan.InferenceSession(parsed(MAP), shared)
+    second = ortscan.InferenceSession(parsed(RECURRENCE), shared)
+    first.set_providers(["CPUExecutionProvider"], [{}])
+    assert first.ortscan.source == "cached"
+    assert first.get_providers() == second.get_providers() == ["CPUExecutionProvider"]
+    np.testing.assert_allclose(first.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+    third = ortscan.InferenceSession(parsed(MAP), second.get_session_options())
+    np.testing.assert_allclose(third.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def external(folder: Path) -> tuple[Path, np.ndarray]:
+    folder.mkdir()
+    model = with_weights()
+    weights = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    onnx.save(model, folder / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    return folder / "m.onnx", weights
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["no-options", "options"])
+def test_external_data_is_found_beside_the_original(given: bool, tmp_path: Path):
+    path, weights = external(tmp_path / "model")
+    x = np.ones((3, 64), np.float32)
+    for source in ("optimized", "cached"):
+        session = ortscan.InferenceSession(path, options() if given else None)
+        assert session.ortscan.source == source
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["m.onnx", "w.bin"]
+
+
+def test_external_data_is_found_where_no_second_name_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, weights = external(tmp_path / "model")
+    x = np.ones((3, 64), np.float32)
+    monkeypatch.setattr(os, "link", no_link)
+    session = ortscan.InferenceSession(path, options())
+    assert session.ortscan.source == "optimized"
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr("ortscan.session.opening.tempfile.mkstemp", no_link)
+    session = ortscan.InferenceSession(path, options())
+    assert session.ortscan.source == "cached"
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["m.onnx", "w.bin"]
+
+
+def no_link(*_: object, **__: object) -> None:
+    raise PermissionError(1, "not here")
+
+
+def test_one_model_with_two_files_of_weights_is_two_models(tmp_path: Path):
+    path, _ = external(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    other = tmp_path / "two" / "w.bin"
+    other.write_bytes(np.zeros(64 * 64, np.float32).tobytes())
+    x = np.ones((2, 64), np.float32)
+    assert np.any(ortscan.InferenceSession(path).run(None, {"x": x})[0])
+    for _ in range(2):
+        assert not np.any(ortscan.InferenceSession(tmp_path / "two" / "m.onnx").run(None, {"x": x})[0])
+    other.write_bytes(np.full(64 * 64, 1, np.float32).tobytes())
+    assert np.all(ortscan.InferenceSession(tmp_path / "two" / "m.onnx").run(None, {"x": x})[0] > 0.99)
+
+
+def test_bytes_find_external_data_where_the_session_options_say(tmp_path: Path):
+    path, weights = external(tmp_path / "model")
+    told = options()
+    told.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+    x = np.ones((3, 64), np.float32)
+    for _ in range(2):
+        session = ortscan.InferenceSession(path.read_bytes(), told)
+        assert session.ortscan.source != "original"
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+
+
+def test_initializers_given_in_memory_reach_the_optimised_model(tmp_path: Path):
+    path, weights = external(tmp_path / "model")
+    x = np.ones((3, 64), np.float32)
+    held = ort.OrtValue.ortvalue_from_numpy(weights)
+    by_name = options()
+    by_name.add_external_initializers(["W"], [held])
+    as_file = options()
+    as_file.add_external_initializers_from_files_in_memory(["w.bin"], [data := weights.tobytes()], [len(data)])
+    for given in (by_name, as_file):
+        session = ortscan.InferenceSession(path.read_bytes(), given)
+        assert session.ortscan.source != "original"
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_in_onnxruntimes_own_format_is_opened_as_it_is(tmp_path: Path):
+    wanted = ort.SessionOptions()
+    wanted.optimized_model_filepath = str(tmp_path / "m.ort")
+    wanted.add_session_config_entry("session.save_model_format", "ORT")
+    ort.InferenceSession(parsed(MAP).SerializeToString(), wanted)
+    for given in (tmp_path / "m.ort", (tmp_path / "m.ort").read_bytes()):
+        session = ortscan.InferenceSession(given)
+        assert session.ortscan.source == "original"
+        np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing_but_works(cache: Path):
+    cache.mkdir()
+    (cache / "models").write_text("a file where a folder should be")
+    session = ortscan.InferenceSession(parsed(MAP))
+    assert session.ortscan.source == "optimized"
+    assert str(session.ortscan.why).startswith(f"the model was not kept in {cache}")
+
+
+def test_the_cache_is_for_this_user_alone(cache: Path):
+    ortscan.InferenceSession(parsed(MAP))
+    assert stat.S_IMODE(cache.joinpath("models").stat().st_mode) == 0o700

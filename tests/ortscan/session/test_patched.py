@@ -1,0 +1,66 @@
+import sys
+import types
+
+import numpy as np
+import onnxruntime
+import onnxruntime as ort
+import pytest
+
+import ortscan
+from ortscan.errors import OptionError
+from tests.support.session_models import MAP, X, expected_of_map, parsed
+
+ORIGINAL = onnxruntime.InferenceSession
+
+
+def test_code_one_does_not_own_makes_sessions_of_ortscan():
+    stranger = types.ModuleType("stranger")
+    exec("from onnxruntime import InferenceSession\ndef make(model): return InferenceSession(model)", stranger.__dict__)
+    sys.modules["stranger"] = stranger
+    try:
+        with ortscan.patched(target="onnx", cache=False):
+            session = stranger.make(parsed(MAP).SerializeToString())
+            assert isinstance(session, ort.InferenceSession)
+        assert stranger.InferenceSession is ORIGINAL
+    finally:
+        del sys.modules["stranger"]
+    assert (session.ortscan.source, session.ortscan.target, session.ortscan.entry) == ("optimized", "onnx", None)
+    np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def test_blocks_nest_and_end_even_where_they_fail():
+    with ortscan.patched(target="cuda") as outer:
+        with pytest.raises(Exception, match="INVALID_PROTOBUF"), ortscan.patched(target="onnx"):
+            ort.InferenceSession(b"no model")
+        assert ort.InferenceSession is outer
+    assert ort.InferenceSession is ORIGINAL
+
+
+def test_blocks_that_overlap_leave_nothing_behind():
+    one, two = ortscan.patched(), ortscan.patched()
+    one.__enter__()
+    second = two.__enter__()
+    one.__exit__(None, None, None)
+    assert ort.InferenceSession is second
+    two.__exit__(None, None, None)
+    assert ort.InferenceSession is ORIGINAL
+
+
+def test_session_options_count_more_than_the_block():
+    said = ort.SessionOptions()
+    said.add_session_config_entry("ortscan.target", "cuda")
+    with ortscan.patched(target="onnx"):
+        assert ort.InferenceSession(parsed(MAP).SerializeToString(), said).ortscan.target == "cuda"
+
+
+def test_an_option_there_is_not_is_refused_at_once():
+    with pytest.raises(OptionError, match="there is no session option 'targte'"), ortscan.patched(targte="cpu"):
+        pass
+    with pytest.raises(OptionError, match=r"ortscan\.max_unroll cannot be 'many'"), ortscan.patched(max_unroll="many"):
+        pass
+
+
+def test_what_ortscan_itself_runs_stays_plain():
+    with ortscan.patched():
+        assert ortscan.verify(parsed(MAP), parsed(MAP)).ok
+        assert ortscan.optimize(parsed(MAP)).graph.node[0].op_type != "Scan"

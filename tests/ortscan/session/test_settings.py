@@ -1,0 +1,91 @@
+import onnxruntime as ort
+import pytest
+
+from ortscan.errors import OptionError
+from ortscan.session.provider_target import target_of
+from ortscan.session.settings import OPTIONS, Settings, read_settings, spelled
+from ortscan.targets import TARGETS
+
+
+def read(**entries: str) -> Settings:
+    options = ort.SessionOptions()
+    for name, text in entries.items():
+        options.add_session_config_entry(f"ortscan.{name}", text)
+    return read_settings(options)
+
+
+def test_nothing_said_means_the_defaults():
+    assert read() == read_settings(None) == Settings()
+
+
+def test_every_option_is_read_as_what_it_is():
+    read_all = read(
+        target="cuda",
+        opset="21",
+        shapes="x:4,2;y:1",
+        memory_budget="64M",
+        fast_math="true",
+        passes="a,b",
+        skip="c",
+        verify="0",
+        strict="yes",
+        cache="off",
+        cache_size="1K",
+    )
+    assert (read_all.strict, read_all.cache, read_all.cache_size) == (True, False, 1024)
+    assert read_all.options == {
+        "target": "cuda",
+        "opset": 21,
+        "shapes": {"x": (4, 2), "y": (1,)},
+        "memory_budget": 64 << 20,
+        "fast_math": True,
+        "passes": ["a", "b"],
+        "skip": ["c"],
+        "verify": False,
+    }
+    assert read(opset="keep").options == {"opset": "keep"}
+
+
+def test_what_is_spelled_is_read_back_the_same():
+    given = {"target": "cpu", "shapes": {"x:0": (4, 2)}, "max_unroll": 8, "fast_math": True, "skip": ["a", "b"], "strict": False}
+    options = ort.SessionOptions()
+    for name, text in spelled(given).items():
+        options.add_session_config_entry(f"ortscan.{name}", text)
+    found = read_settings(options)
+    assert {**found.options, "strict": found.strict} == given
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("max_unroll", "x"), ("shapes", "x=4"), ("cache", "2"), ("skip", ","), ("cache_size", "-1")]
+)
+def test_what_cannot_be_read_is_named(name: str, text: str):
+    with pytest.raises(OptionError, match=rf"the session option ortscan\.{name} cannot be '{text}': "):
+        read(**{name: text})
+
+
+def test_all_options_of_optimize_can_be_given_but_for_where_to_write():
+    import inspect
+
+    from ortscan import optimize
+
+    assert set(inspect.signature(optimize).parameters) - {"model", "output"} <= OPTIONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("providers", "target"),
+    [
+        (None, "cpu"),
+        ([], "cpu"),
+        (["CPUExecutionProvider"], "cpu"),
+        (["CUDAExecutionProvider", "CPUExecutionProvider"], "cuda"),
+        ([("QNNExecutionProvider", {"backend": "htp"})], "qnn"),
+        (["SomeExecutionProvider"], "onnx"),
+    ],
+)
+def test_the_first_provider_decides_the_target(providers: list[object] | None, target: str):
+    assert target_of(providers) == target
+    assert target in TARGETS
+
+
+def test_devices_chosen_on_the_session_options_get_standard_operators():
+    assert target_of(None, chosen_elsewhere=True) == "onnx"
