@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ortscan.api import explain, optimize, verify
+    from ortscan.custom_ops.registration import register
     from ortscan.migration import migrate
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
     from rewrites.errors import OrtscanError
 
-__all__ = ["InferenceSession", "OrtscanError", "explain", "migrate", "optimize", "patched", "verify"]
+__all__ = ["InferenceSession", "OrtscanError", "explain", "migrate", "optimize", "patched", "register", "verify"]
 
 __version__ = "0.1.0"
 
@@ -20,6 +21,7 @@ _HOMES = {
     "migrate": "ortscan.migration",
     "optimize": "ortscan.api",
     "patched": "ortscan.session.patching",
+    "register": "ortscan.custom_ops.registration",
     "verify": "ortscan.api",
 }
 

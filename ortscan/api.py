@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
 from ortscan.fixed_shapes import FixedShapes, fixed_sizes, merged_shapes
+from ortscan.kernels import lacks_kernel
 from ortscan.lifting import Lifted, load_in_opset
 from ortscan.modelio import (
     Inlining,
@@ -21,7 +22,18 @@ from ortscan.modelio import (
     restore_interface,
     retake_interface,
 )
-from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path, memory_bytes, most_steps, rules_for, size_hints
+from ortscan.needs import note_python_ops
+from ortscan.options import (
+    DEFAULT,
+    DEFAULT_MEMORY_BUDGET,
+    check_flags,
+    check_path,
+    memory_bytes,
+    most_steps,
+    on_request_names,
+    rules_for,
+    size_hints,
+)
 from ortscan.placement import place, target_line
 from ortscan.quiet import quietly
 from ortscan.targets import target_named, unroll_limits
@@ -32,6 +44,7 @@ from rewrites.errors import OptionError, VerificationFailed
 from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_loops, name_free_dims, prepare, tidy
+from rewrites.python_ops.place import place_python_ops
 from rewrites.report import Report
 from rewrites.rules import ON_REQUEST
 from rewrites.unrolling.both_branches import run_both_branches
@@ -56,6 +69,7 @@ def optimize(
     max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
+    custom_ops: bool = False,
     passes: Iterable[str] | None = None,
     skip: Iterable[str] = (),
     verify: bool = False,
@@ -77,6 +91,9 @@ def optimize(
     default what the target asks for: where it runs no loops any number, up to 20 000 nodes; on ``cpu`` up to 16 steps that gain.
     ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
+    ``custom_ops``: also run what onnxruntime has no kernel for, in wider types or by calls of Python, and sequences without steps
+    or rows (``guard-scan`` and ``guard-recurrence`` are used then). A model that calls Python runs only in a Python process with
+    ortscan and onnxruntime-extensions (``ortscan.InferenceSession``, or ``ortscan.register``).
     ``passes``, ``skip``: rules to use, or not to use, by the names that reports show; ``default`` stands for all that are used
     where none are named. Used only where named: ``guard-scan`` and ``guard-recurrence``, which let a model run on sequences without
     steps or rows.
@@ -99,6 +116,7 @@ def optimize(
         max_unroll=max_unroll,
         memory_budget=memory_budget,
         fast_math=fast_math,
+        custom_ops=custom_ops,
         passes=passes,
         skip=skip,
     )
@@ -149,6 +167,7 @@ def rewritten(
     max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
+    custom_ops: bool = False,
     passes: Iterable[str] | None = None,
     skip: Iterable[str] = (),
     stop_after: int | None = None,
@@ -161,11 +180,11 @@ def rewritten(
     number of loops done and of all loops.
     """
     chosen = target_named(target)
-    rules = rules_for(passes, skip)
+    rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, skip)
     budget, typical = memory_bytes(memory_budget), given_shapes(shapes)
     sizes = fixed_sizes(fix_shapes)
     unrolling = unroll_limits(chosen, most_steps(max_unroll))
-    check_flags(fast_math=fast_math, debug=debug)
+    check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
         raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")
 
@@ -176,7 +195,7 @@ def rewritten(
         messages = lifted.messages + _inline(model) + said
         fixed = FixedShapes(model, sizes) if sizes else None
         messages += fixed.messages if fixed is not None else []
-        if fixed is None and not has_loops(model) and not _nodes_to_look_at(model, rules):
+        if fixed is None and not custom_ops and not has_loops(model) and not _nodes_to_look_at(model, rules):
             counted = count_operators(model.graph)
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
@@ -185,17 +204,21 @@ def rewritten(
             budget,
             hints,
             fast_math=fast_math,
+            custom_ops=custom_ops,
             native_always=chosen.native,
             domains=chosen.domains,
             target=chosen.abilities,
             unroll=unrolling,
         )
-        ctx = Context.of(model, options, evaluate)
+        ctx = Context.of(model, options, evaluate, lacks_kernel if custom_ops else None)
         prepare(ctx)
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
         messages += run_both_branches(ctx)
+        if custom_ops and stop_after is None:
+            report.kernel_gaps = place_python_ops(ctx)
+            messages += note_python_ops(lifted.loaded, report)
         tidy(ctx)
         if fixed is not None:
             fixed.put_into_outputs(ctx.model)

@@ -19,6 +19,7 @@ __all__ = [
     "default_names",
     "memory_bytes",
     "most_steps",
+    "on_request_names",
     "rule_names",
     "rules_for",
     "size_hints",
@@ -36,6 +37,11 @@ def rule_names() -> list[str]:
 def default_names() -> list[str]:
     """Give the names of the rules that are used where none are named, which the name ``default`` stands for."""
     return [rule.NAME for rule in RULES if rule not in ON_REQUEST]
+
+
+def on_request_names() -> list[str]:
+    """Give the names of the rules that are used only where they are named, or where everything that can be run is to be."""
+    return [rule.NAME for rule in ON_REQUEST]
 
 
 def check_flags(**flags: Any) -> None:

@@ -13,10 +13,13 @@ from rewrites.builder import Builder
 from rewrites.constants import ConstantPool
 from rewrites.names import Names
 
-__all__ = ["Context", "Evaluator", "Options"]
+__all__ = ["Context", "Evaluator", "KernelCheck", "Options"]
 
 Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
 """Runs a model without inputs and gives its outputs, or None where the runtime cannot run it."""
+
+KernelCheck = Callable[[onnx.ModelProto], bool]
+"""Tells whether the runtime has no kernel for the one node of a model."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,13 @@ class Context:
     names: Names
     constants: ConstantPool
     rules: Sequence[ModuleType] = ()
+    lacks_kernel: KernelCheck | None = None
 
     @classmethod
-    def of(cls, model: ir.Model, options: Options, evaluate: Evaluator) -> "Context":
+    def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, lacks_kernel: KernelCheck | None = None) -> "Context":
         """Make the context of ``model``."""
         names = Names(model)
-        return cls(model, options, evaluate, names, ConstantPool(model.graph, names))
+        return cls(model, options, evaluate, names, ConstantPool(model.graph, names), lacks_kernel=lacks_kernel)
 
     @property
     def opset(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
-__all__ = ["Fired", "LoopReport", "NodeReport", "Reason", "Report"]
+__all__ = ["Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
 
 Fate = Literal["removed", "reduced", "rewritten", "kept"]
 
@@ -56,6 +56,21 @@ class LoopReport:
     runs: str = ""
 
 
+@dataclass(frozen=True)
+class KernelGap:
+    """A node for which the runtime has no kernel.
+
+    ``operator``: what it was. ``fate``: ``wider`` (it runs in a wider type now), ``python`` (it is a call of Python) or ``kept``.
+    ``detail``: how, what the call costs, or the values that decided; ``code``: the reason code of one that was kept.
+    """
+
+    where: str
+    operator: str
+    fate: Literal["wider", "python", "kept"]
+    detail: str = ""
+    code: str = ""
+
+
 @dataclass
 class NodeReport:
     """An RNN, GRU or LSTM node that onnxruntime does not run as it is: what was done to it, or why nothing could be.
@@ -76,7 +91,7 @@ class Report:
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
     ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
-    ``fixed``: whether shapes were built in.
+    ``fixed``: whether shapes were built in. ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -89,11 +104,12 @@ class Report:
     migrated: bool = False
     nodes: list[NodeReport] = field(default_factory=list)
     fixed: bool = False
+    kernel_gaps: list[KernelGap] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
-        """Whether any patch was applied, shapes built in, or the model taken to another opset."""
-        return bool(self.patches) or self.migrated or self.fixed
+        """Whether a patch was applied, shapes built in, the opset changed, or a node without a kernel dealt with."""
+        return bool(self.patches) or self.migrated or self.fixed or any(gap.fate != "kept" for gap in self.kernel_gaps)
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:
@@ -108,12 +124,18 @@ class Report:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Make the report that ``to_dict`` gave ``plain`` of."""
-        loops = [
-            LoopReport(**{**loop, "fired": _all(Fired, loop["fired"]), "reasons": _all(Reason, loop["reasons"])})
-            for loop in plain["loops"]
-        ]
+        lists = {
+            "loops": [LoopReport(**{**loop, **_inner(loop)}) for loop in plain["loops"]],
+            "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],
+            "patches": _all(Fired, plain["patches"]),
+            "kernel_gaps": _all(KernelGap, plain["kernel_gaps"]),
+        }
         counts = {name: Counter(plain[name]) for name in ("operators_before", "operators_after")}
-        return cls(**{**plain, **counts, "loops": loops, "patches": _all(Fired, plain["patches"])})
+        return cls(**{**plain, **counts, **lists})
+
+
+def _inner(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"fired": _all(Fired, entry["fired"]), "reasons": _all(Reason, entry["reasons"])}
 
 
 def _all(kind: Callable[..., Any], entries: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -46,6 +46,11 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="how much memory a vectorised part may take at a time, such as 64M or 1G (default 256M)",
     )
     group.add_argument("--fast-math", action="store_true", help="also allow rewrites that round differently")
+    group.add_argument(
+        "--custom-ops",
+        action="store_true",
+        help="also run what onnxruntime has no kernel for, if need be by calls of Python; such a model runs in Python only",
+    )
     group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes; default: all that run unasked")
     group.add_argument("--skip", type=name_list, default=[], metavar="A,B", help="leave out these passes")
     return group
@@ -108,6 +113,7 @@ def rewriting(args: argparse.Namespace) -> dict[str, Any]:
         "shapes": shapes_by_name(args.shape),
         "fix_shapes": shapes_by_name(args.fix_shape),
         "fast_math": args.fast_math,
+        "custom_ops": args.custom_ops,
         "passes": args.passes,
         "skip": args.skip,
     }

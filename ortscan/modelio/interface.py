@@ -69,6 +69,16 @@ class Interface:
                 graph.register_initializer(value)
         _put_header(model, self.header)
 
+    def with_metadata(self, key: str, text: str) -> "Interface":
+        """Give the same with one more entry in the model's metadata, or with this text in the place of another."""
+        header = onnx.ModelProto()
+        header.CopyFrom(self.header)
+        kept = [entry for entry in header.metadata_props if entry.key != key]
+        del header.metadata_props[:]
+        header.metadata_props.extend(kept)
+        header.metadata_props.add(key=key, value=text)
+        return Interface(self.inputs, self.outputs, header, self.defaults)
+
     def write_into(self, proto: onnx.ModelProto) -> None:
         """Replace what the serialised model says of its inputs, outputs and header by the original words."""
         for infos, mine in ((proto.graph.input, self.inputs), (proto.graph.output, self.outputs)):

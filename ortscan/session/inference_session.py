@@ -3,9 +3,11 @@
 This is the one module that needs onnxruntime to be imported; ``import ortscan`` does not import it.
 """
 
+import contextlib
+import functools
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnxruntime as ort
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InferenceSession"]
 
+_NOTHING = contextlib.nullcontext()
 _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
@@ -102,9 +105,15 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     def _ortscan_open(self, prepared: Prepared, arguments: tuple[Any, ...]) -> None:
         given = self._model_path, self._model_bytes, self._sess_options
         is_ours = self._sess_options is None
-        if is_ours and (prepared.python_ops or prepared.data_folder is not None):
+        if is_ours and prepared.data_folder is not None:
             self._sess_options = ort.SessionOptions()
+        elif is_ours and prepared.python_ops:
+            self._sess_options = _shared_options()
         try:
+            if prepared.python_ops:
+                from ortscan.custom_ops.registration import register
+
+                register(self._sess_options)
             with at_work(), opened(prepared, self._sess_options, is_ours) as (path, content):
                 if not prepared.is_original:
                     self._model_path, self._model_bytes = path, content
@@ -124,6 +133,49 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         self.ortscan = Applied("original", f"ortscan could not optimise it: {said}")
         model = self._model_path or "the given model"
         warnings.warn(f"{model} runs as it is, since ortscan could not optimise it: {said}", OrtscanWarning, stacklevel=5)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as onnxruntime's class does; what was raised inside a Python custom op is raised here."""
+        with self._ortscan_run():
+            return super().run(*args, **kwargs)
+
+    def run_with_ort_values(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as onnxruntime's class does; see ``run``."""
+        with self._ortscan_run():
+            return super().run_with_ort_values(*args, **kwargs)
+
+    def run_with_iobinding(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as onnxruntime's class does; see ``run``."""
+        with self._ortscan_run():
+            return super().run_with_iobinding(*args, **kwargs)
+
+    def run_with_ortvaluevector(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as onnxruntime's class does; see ``run``."""
+        with self._ortscan_run():
+            return super().run_with_ortvaluevector(*args, **kwargs)
+
+    def run_async(
+        self, output_names: Any, input_feed: Any, callback: Callable[..., Any], user_data: Any, run_options: Any = None
+    ) -> Any:
+        """Run as onnxruntime's class does; the message the callback gets says what was raised inside a Python custom op."""
+        if self._ortscan_python_ops:
+            from ortscan.custom_ops.runs import explaining
+
+            callback = explaining(callback)
+        return super().run_async(output_names, input_feed, callback, user_data, run_options)
+
+    def _ortscan_run(self) -> contextlib.AbstractContextManager[None]:
+        if not self._ortscan_python_ops:
+            return _NOTHING
+        from ortscan.custom_ops.runs import run_of_python_ops
+
+        return run_of_python_ops()
+
+
+@functools.cache
+def _shared_options() -> "ort.SessionOptions":
+    """Give options for all sessions that were given none: the library of the Python op keeps about 1 KB for each it is put on."""
+    return ort.SessionOptions()
 
 
 def _is_about_reading(problem: Exception) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
-_ONLY_FOR_LOOPS = frozenset({"target", "shapes", "max_unroll", "memory_budget", "fast_math", "custom_ops", "passes", "skip"})
+_ONLY_FOR_LOOPS = frozenset({"target", "shapes", "max_unroll", "memory_budget", "fast_math", "passes", "skip"})
 _busy = threading.local()
 _one_at_a_time = ForkSafeLock()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import onnx
 
+from ortscan.custom_ops.need import calls_python
 from ortscan.verification.element_types import numpy_type
 from rewrites.errors import OptionError
 
@@ -86,6 +87,10 @@ class Runner:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", source.folder)
         if configure is not None:
             configure(options)
+        if calls_python(source.target):
+            from ortscan.custom_ops.registration import register
+
+            register(options)
         if not optimise:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.outputs = list(outputs)

@@ -1,0 +1,6 @@
+"""The Python custom op, hardened: what it runs, how it survives what it runs, and how a session comes to know it.
+
+Nothing here is imported, and onnxruntime-extensions is not needed, until a model calls the op or ``ortscan.register`` is called.
+"""
+
+__all__: list[str] = []

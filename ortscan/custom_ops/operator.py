@@ -1,0 +1,49 @@
+"""Declares the one Python op to onnxruntime-extensions, once in a process and before any session can have it."""
+
+import functools
+import importlib
+from typing import Any
+
+from ortscan.custom_ops.calls import run_call
+from ortscan.custom_ops.shield import shielded
+from ortscan.custom_ops.transport import Carried
+from ortscan.errors import OptionError
+from ortscan.fork_safe import ForkSafeLock
+from rewrites.python_ops.names import DOMAIN, OPERATOR
+from rewrites.python_ops.wire import SLOTS
+
+__all__ = ["declare", "library_path"]
+
+_lock = ForkSafeLock()
+
+
+def library_path() -> str:
+    """Give the path of the library that session options register. Raises OptionError where the package is missing."""
+    return str(_extensions().get_library_path())
+
+
+def declare() -> None:
+    """Declare the op; after the first time nothing happens."""
+    with _lock:
+        _declare_once()
+
+
+@functools.cache
+def _declare_once() -> Any:
+    library = _extensions()
+    types = [getattr(library.PyCustomOpDef, f"dt_{slot}") for slot in SLOTS]
+    text = library.PyCustomOpDef.dt_string
+    return library.onnx_op(op_type=f"{DOMAIN}::{OPERATOR}", inputs=types, outputs=types, attrs={"spec": text})(_call)
+
+
+def _call(*slots: Any, spec: str = "") -> tuple[Carried, ...]:
+    return tuple([Carried(array) for array in shielded(run_call, spec, slots)])
+
+
+def _extensions() -> Any:
+    try:
+        return importlib.import_module("onnxruntime_extensions")
+    except ImportError as error:
+        raise OptionError(
+            f"Python custom ops need the package onnxruntime-extensions, which cannot be imported: {error}."
+        ) from None

@@ -1,0 +1,113 @@
+"""Arrays to and from the slots of the op, as ``rewrites.python_ops.wire`` lays them out."""
+
+import functools
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+
+from rewrites.python_ops.wire import META, SLOTS, Port, is_packed, needs_shapes
+
+__all__ = ["arrays_of", "dtype_of", "failed", "slots_of"]
+
+_SLOT_TYPES: dict[str, np.dtype] = {
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+    "bool": np.dtype(np.bool_),
+    "string": np.dtype(object),
+}
+_WIDE = {"float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz", "float8e5m2": "float8_e5m2"}
+_WIDE["float8e5m2fnuz"] = "float8_e5m2fnuz"
+
+
+def dtype_of(kind: str) -> np.dtype:
+    """Give numpy's type for an element type; those numpy lacks are those of ml_dtypes."""
+    if kind in _SLOT_TYPES:
+        return _SLOT_TYPES[kind]
+    name = _WIDE.get(kind, kind)
+    wide: np.dtype = np.dtype(getattr(ml_dtypes, name, name))
+    return wide
+
+
+def arrays_of(slots: Sequence[np.ndarray], ports: Sequence[Port]) -> list[np.ndarray]:
+    """Take the values of a call out of its slots."""
+    by_slot = dict(zip(SLOTS, slots, strict=True))
+    packed = [is_packed(ports, port.slot, results=False) for port in ports]
+    shapes = iter(())
+    if needs_shapes(ports):
+        count = sum(port.rank for port, one in zip(ports, packed, strict=True) if one)
+        sizes = by_slot[META][:count].tolist()
+        by_slot[META] = by_slot[META][count:]
+        shapes = iter(sizes)
+    at = dict.fromkeys(SLOTS, 0)
+    values = []
+    for port, one in zip(ports, packed, strict=True):
+        value = by_slot[port.slot]
+        if one:
+            shape = [next(shapes) for _ in range(port.rank)]
+            start = at[port.slot]
+            at[port.slot] = end = start + int(np.prod(shape, dtype=np.int64))
+            value = value[start:end].reshape(shape)
+        values.append(value.astype(dtype_of(port.kind)) if port.slot != port.kind else value)
+    return values
+
+
+def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarray]:
+    """Put results into slots.
+
+    Raises ValueError where there are too few or too many, or one has another number of dimensions than declared, and what numpy
+    raises where one cannot be of the declared type.
+    """
+    if len(results) != len(ports):
+        raise ValueError(f"{len(results)} results were returned, but {len(ports)} are declared")
+    parts: dict[str, list[np.ndarray]] = {slot: [] for slot in SLOTS}
+    facts: list[int] = []
+    at = dict.fromkeys(SLOTS, 0)
+    for number, (result, port) in enumerate(zip(results, ports, strict=True)):
+        array = _fitting(result, port, number)
+        if is_packed(ports, port.slot, results=True):
+            facts += [at[port.slot], at[port.slot] + array.size, *array.shape]
+            at[port.slot] += array.size
+            array = array.reshape(-1)
+        else:
+            facts += [0] * array.ndim
+        parts[port.slot].append(array)
+    parts[META].insert(0, np.array(facts, np.int64))
+    return [_joined(parts[slot], dtype_of(slot)) for slot in SLOTS]
+
+
+def failed(number: int) -> list[np.ndarray]:
+    """Give the slots of a call that failed; ``number`` is that of its exception."""
+    slots = [np.empty(0, dtype_of(slot)) for slot in SLOTS]
+    slots[SLOTS.index(META)] = np.zeros((1, number), np.int64)
+    return slots
+
+
+def _fitting(result: object, port: Port, number: int) -> np.ndarray:
+    array = np.asarray(result)
+    if array.ndim != port.rank:
+        raise ValueError(f"result {number} has {array.ndim} dimensions, but {port.rank} are declared")
+    if port.slot == "string":
+        return np.array([_text(item) for item in array.reshape(-1).tolist()], object).reshape(array.shape)
+    if array.dtype == object:
+        raise TypeError(f"result {number} is no array of numbers")
+    if port.kind != port.slot:
+        array = array.astype(dtype_of(port.kind))
+    return np.ascontiguousarray(array.astype(dtype_of(port.slot), copy=False)).reshape(array.shape)
+
+
+def _text(item: object) -> str:
+    text = item.decode() if isinstance(item, bytes) else str(item)
+    text.encode()
+    return text
+
+
+@functools.cache
+def _nothing(dtype: np.dtype) -> np.ndarray:
+    return np.empty(0, dtype)
+
+
+def _joined(parts: Sequence[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    if not parts:
+        return _nothing(dtype)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts).astype(dtype, copy=False)

@@ -1,0 +1,74 @@
+"""A Scan as a Python loop over time, for what onnxruntime's own does not run.
+
+By the operator's text: a scan over nothing leaves its states as they were and stacks nothing, and a state may change its shape.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ortscan.custom_ops.ports import dtype_of
+
+__all__ = ["ScanPlan", "run_scan"]
+
+Body = Callable[[Sequence[np.ndarray]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """The parts of a Scan: how many states and scanned inputs, along which axes, which way, and what one step's results are.
+
+    ``elements``: the type and sizes (0 where not known) of one step of each stacked result.
+    """
+
+    states: int
+    axes: tuple[int, ...]
+    reverse: tuple[bool, ...]
+    out_axes: tuple[int, ...]
+    out_reverse: tuple[bool, ...]
+    elements: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @classmethod
+    def read(cls, payload: Mapping[str, Any]) -> Self:
+        """Read it from the payload of a call."""
+        return cls(
+            payload["states"],
+            tuple(payload["axes"]),
+            tuple(map(bool, payload["reverse"])),
+            tuple(payload["out_axes"]),
+            tuple(map(bool, payload["out_reverse"])),
+            tuple((kind, tuple(dims)) for kind, dims in payload["elements"]),
+        )
+
+
+def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run all steps; ``values`` are the initial states, the scanned inputs, and what the body reads from outside.
+
+    Raises ValueError where the scanned inputs differ in length, or what is to be stacked differs in shape.
+    """
+    scanned = plan.states + len(plan.axes)
+    states, captured = list(values[: plan.states]), list(values[scanned:])
+    streams = [
+        np.moveaxis(value, axis, 0)[:: -1 if reverse else 1]
+        for value, axis, reverse in zip(values[plan.states : scanned], plan.axes, plan.reverse, strict=True)
+    ]
+    lengths = {len(stream) for stream in streams}
+    if len(lengths) > 1:
+        raise ValueError(f"the scanned inputs have different lengths: {', '.join(map(str, sorted(lengths)))}")
+    stacks: list[list[np.ndarray]] = [[] for _ in plan.elements]
+    for t in range(lengths.pop()):
+        results = body([*states, *(stream[t, ...] for stream in streams), *captured])
+        states = list(results[: plan.states])
+        for stack, value in zip(stacks, results[plan.states :], strict=True):
+            stack.append(value)
+    return [*states, *(_stacked(stack, plan, number) for number, stack in enumerate(stacks))]
+
+
+def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray:
+    axis = plan.out_axes[number]
+    if steps:
+        return np.stack(steps[:: -1 if plan.out_reverse[number] else 1], axis)
+    kind, dims = plan.elements[number]
+    return np.empty([*dims[:axis], 0, *dims[axis:]], dtype_of(kind))

@@ -1,0 +1,120 @@
+"""Writes a call of the Python operator: casts and packing around it, and the one node that fails where the call has failed.
+
+    y, n = f (a, b)    ->    slots = ortscan.python.Call <spec> (Concat(flat a, flat b), …)
+                             facts = Reshape (slot int64, [0])                 fails where f has raised
+                             y = Reshape (slot float, facts[0:2])              and so on
+
+An exception must not leave a Python operator: it would end the process. So a call that has failed returns an int64 tensor of
+rank 2, which the Reshape refuses: the run ends with an error of onnxruntime, in any session, and nobody gets made-up numbers. The
+second dimension is the number under which the exception is kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.builder import Builder
+from rewrites.python_ops.names import DOMAIN, GUARD, OPERATOR, VERSION
+from rewrites.python_ops.wire import CARRIERS, META, SLOTS, Port, Spec, is_packed, meta_offsets, needs_shapes
+from rewrites.rule import NotApplicable
+from rewrites.spelling import concat
+
+__all__ = ["NEEDED_OPSET", "ports_of", "write_call"]
+
+NEEDED_OPSET = 14
+"""The opset from which Reshape takes sizes of 0 as they are."""
+
+
+def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
+    """Describe values for a call, or say why one cannot travel."""
+    ports = []
+    for value in values:
+        kind = value.dtype.name.lower() if isinstance(value.type, ir.TensorType) and value.dtype is not None else None
+        if kind not in CARRIERS:
+            return NotApplicable("PYTHON-OP-TYPE", f"'{value.name}' is {value.type or 'of a type not known'}")
+        if value.shape is None:
+            return NotApplicable("PYTHON-OP-RANK", f"the number of dimensions of '{value.name}' is not known")
+        ports.append(Port(kind, len(value.shape)))
+    return tuple(ports)
+
+
+def write_call(
+    b: Builder,
+    what: str,
+    payload: Mapping[str, Any],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    ports: tuple[Any, Any],
+) -> list[ir.Value]:
+    """Write the call and give its results, of the types and shapes of ``outputs``. ``ports`` describe inputs and outputs."""
+    spec = Spec(what, *ports, payload)
+    slots = _slots(b, inputs, spec.inputs)
+    hint = outputs[0].name or what
+    returned = b.ops(OPERATOR, slots, len(SLOTS), domain=DOMAIN, version=VERSION, hint=f"{hint}/python", spec=spec.text())
+    for slot, value in zip(SLOTS, returned, strict=True):
+        value.type = ir.TensorType(_dtype(slot))
+    by_slot = dict(zip(SLOTS, returned, strict=True))
+    facts = b.op("Reshape", by_slot[META], b.const([0]), hint=f"{hint}/facts")
+    guard = facts.producer()
+    assert guard is not None
+    guard.name = b.names.fresh(GUARD)
+    facts.type, facts.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([None])
+    by_slot[META] = facts
+    offsets = meta_offsets(spec.outputs)
+    return [_result(b, spec.outputs, number, by_slot, facts, offsets[number], like) for number, like in enumerate(outputs)]
+
+
+def _slots(b: Builder, inputs: Sequence[ir.Value], ports: Sequence[Port]) -> list[ir.Value]:
+    carried = [_cast(b, value, port.slot) if port.slot != port.kind else value for value, port in zip(inputs, ports, strict=True)]
+    packed = [is_packed(ports, port.slot, results=False) for port in ports]
+    shapes = [b.op("Shape", value) for value, one, port in zip(carried, packed, ports, strict=True) if one and port.rank]
+    slots = []
+    for slot in SLOTS:
+        here = [(value, one) for value, one, port in zip(carried, packed, ports, strict=True) if port.slot == slot]
+        parts = [b.op("Reshape", value, b.const([-1])) if one else value for value, one in here]
+        if slot == META and needs_shapes(ports):
+            parts = [*shapes, *parts]
+        if not parts:
+            slots.append(b.const(np.zeros([0], _dtype(slot).numpy())))
+        else:
+            slots.append(parts[0] if len(parts) == 1 else concat(b, parts, 0))
+    return slots
+
+
+def _result(
+    b: Builder,
+    ports: Sequence[Port],
+    number: int,
+    by_slot: Mapping[str, ir.Value],
+    facts: ir.Value,
+    at: int,
+    like: ir.Value,
+) -> ir.Value:
+    port = ports[number]
+    value = by_slot[port.slot]
+    packed = is_packed(ports, port.slot, results=True)
+    if packed:
+        start, end = _cut(b, facts, at, at + 1), _cut(b, facts, at + 1, at + 2)
+        value, at = b.op("Slice", value, start, end, b.const([0])), at + 2
+    shape = _cut(b, facts, at, at + port.rank) if port.rank else b.op("Slice", facts, b.const([0]), b.const([0]), b.const([0]))
+    shape.shape = ir.Shape([port.rank])
+    result = b.op("Reshape", value, shape, allowzero=1 if packed else None, hint=like.name)
+    if port.slot != port.kind:
+        result.type, result.shape = ir.TensorType(_dtype(port.slot)), like.shape
+        result = _cast(b, result, port.kind)
+    result.type, result.shape = like.type, like.shape
+    return result
+
+
+def _cut(b: Builder, value: ir.Value, start: int, end: int) -> ir.Value:
+    return b.op("Slice", value, b.const([start]), b.const([end]), b.const([0]))
+
+
+def _cast(b: Builder, value: ir.Value, kind: str) -> ir.Value:
+    return b.op("Cast", value, to=int(_dtype(kind)))
+
+
+def _dtype(kind: str) -> ir.DataType:
+    return ir.DataType[kind.upper()]

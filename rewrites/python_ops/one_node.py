@@ -1,0 +1,67 @@
+"""A node, or a body, as a model of its own: to ask the runtime whether it has a kernel, and to be run by a call."""
+
+import copy
+from collections.abc import Sequence
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.not_applicable import NotApplicable
+
+__all__ = ["body_model", "missing_kernel", "node_model"]
+
+
+def missing_kernel(node: ir.Node, ctx: Context) -> bool:
+    """Whether the runtime says that it has no kernel for this node; never where types are not known."""
+    if ctx.lacks_kernel is None:
+        return False
+    model = node_model(node, ctx)
+    return not isinstance(model, NotApplicable) and ctx.lacks_kernel(model)
+
+
+def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
+    """Give a model of one node, with an input for each value it reads, each once."""
+    inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
+    outputs = [value for value in node.outputs if value.name]
+    for value in (*inputs, *outputs):
+        if not isinstance(value.type, ir.TensorType):
+            return NotApplicable("PYTHON-OP-TYPE", f"'{value.name}' is {value.type or 'of a type not known'}")
+    names = {value: f"v{number}" for number, value in enumerate([*inputs, *outputs])}
+    proto = ir.serde.serialize_node(node)
+    proto.name = proto.doc_string = ""
+    del proto.input[:], proto.output[:], proto.metadata_props[:]
+    proto.input.extend(names[value] if value is not None else "" for value in node.inputs)
+    proto.output.extend(names.get(value, "") for value in node.outputs)
+    return _model([proto], [_info(v, names[v]) for v in inputs], [_info(v, names[v]) for v in outputs], node.op_type, ctx)
+
+
+def body_model(body: ir.Graph, captures: Sequence[ir.Value], ctx: Context) -> onnx.ModelProto:
+    """Give a model of a body without nested graphs; what it reads from outside are further inputs."""
+    nodes = [ir.serde.serialize_node(node) for node in body]
+    for proto in nodes:
+        proto.name = proto.doc_string = ""
+        del proto.metadata_props[:]
+    inputs = [_info(value, value.name or "") for value in (*body.inputs, *captures)]
+    return _model(nodes, inputs, [_info(value, value.name or "") for value in body.outputs], "body", ctx)
+
+
+def _model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    name: str,
+    ctx: Context,
+) -> onnx.ModelProto:
+    graph = onnx.helper.make_graph(list(nodes), name, list(inputs), list(outputs))
+    return onnx.helper.make_model(
+        graph, ir_version=max(ctx.model.ir_version, 8), opset_imports=[onnx.helper.make_opsetid("", ctx.opset)]
+    )
+
+
+def _info(value: ir.Value, name: str) -> onnx.ValueInfoProto:
+    """Describe a value by type and number of dimensions: sizes are those of one place, and names of sizes mean nothing here."""
+    plain = ir.Value(name=name, type=copy.copy(value.type), shape=None)
+    if value.shape is not None:
+        plain.shape = ir.Shape([None] * len(value.shape))
+    return ir.serde.serialize_value(plain)

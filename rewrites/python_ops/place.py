@@ -1,0 +1,133 @@
+"""Puts calls of Python where the runtime has no kernel, after all other rewrites: nothing is slower or ties a model more.
+
+    y = Erf (x) of float64    ->    y = ortscan.python.Call <Erf> (x)
+
+A node that no kernel exists for, in its type or a wider one, becomes a call of onnx's own reference of it; a Scan of elementwise
+operators with such nodes is called as a whole, which costs one call instead of one a node and step. Never touched: what runs,
+operators outside the standard set, random and recurrent operators (whose reference does not do all they can do), and nodes with
+graphs of their own.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.dependence import is_deterministic
+from rewrites.loops import ScanView, is_loop, view
+from rewrites.loops.captures import captured_values
+from rewrites.loops.checks import label
+from rewrites.moving import node_graphs, remove_nodes
+from rewrites.not_applicable import NotApplicable
+from rewrites.python_ops.call import NEEDED_OPSET, ports_of, write_call
+from rewrites.python_ops.cost import cost_of
+from rewrites.python_ops.names import DOMAIN
+from rewrites.python_ops.one_node import body_model, missing_kernel, node_model
+from rewrites.python_ops.packed_model import pack
+from rewrites.python_ops.reference import reference_runs
+from rewrites.python_ops.wider import run_wider
+from rewrites.replace import replace_value
+from rewrites.report import KernelGap
+from rewrites.values import static_dims
+
+__all__ = ["place_python_ops"]
+
+_NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
+
+
+def place_python_ops(ctx: Context) -> list[KernelGap]:
+    """Put calls where they are needed, and report each, and each node that needed one and could not have it."""
+    widened = []
+    for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)):
+        operator, how = node.op_type, run_wider(node, ctx)
+        if how is not None:
+            widened.append(KernelGap(where, operator, "wider", how))
+    placed = [_settled(node, where, ctx) for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=True))]
+    if any(entry.fate == "python" for entry in placed):
+        ctx.model.opset_imports.setdefault(DOMAIN, 1)
+    return [*widened, *placed]
+
+
+def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> Iterator[tuple[ir.Node, str]]:
+    for node in graph:
+        here = f"{path}/{node.op_type} {label(node)}"
+        inner = node_graphs(node)
+        if inner:
+            found = [pair for nested in inner for pair in _without_kernel(nested, here, ctx, whole)]
+            if whole and node.op_type == "Scan" and is_loop(node) and found and _is_elementwise(node, ctx):
+                yield node, here
+            else:
+                yield from found
+        elif node.domain in ("", "ai.onnx") and node.op_type not in _NEVER and missing_kernel(node, ctx):
+            yield node, here
+
+
+def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
+    """Whether the body of a Scan may be run whole: one graph without nested ones, of the operators numpy has."""
+    loop = view(node, ctx.opset)
+    names = {"Identity", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Exp", "Tanh", "Sqrt", "Sin", "Cos", "Where"}
+    names |= {"And", "Or", "Xor", "Not", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}
+    return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in names for inner in loop.body)
+
+
+def _settled(node: ir.Node, where: str, ctx: Context) -> KernelGap:
+    operator = node.op_type
+    outcome = _scan_call(node, ctx) if is_loop(node) else _node_call(node, ctx)
+    if isinstance(outcome, NotApplicable):
+        return KernelGap(where, operator, "kept", outcome.detail, outcome.code)
+    return KernelGap(where, operator, "python", outcome)
+
+
+def _node_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
+    inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
+    outputs = [value for value in node.outputs if value.name]
+    if not is_deterministic(node):
+        return NotApplicable("PYTHON-OP-RANDOM", f"{node.op_type} gives other numbers in every run")
+    model = node_model(node, ctx)
+    if isinstance(model, NotApplicable):
+        return model
+    reason = reference_runs(model)
+    return reason or _exchange(node, "graph", {"model": pack(model)}, inputs, outputs, ctx)
+
+
+def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
+    loop = view(node, ctx.opset)
+    assert isinstance(loop, ScanView)
+    captures = captured_values(loop.body)
+    inputs = [*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs), *captures]
+    axes = [output.axis for output in loop.scan_outputs]
+    elements = []
+    for output in loop.scan_outputs:
+        port = ports_of([output.inner])
+        if isinstance(port, NotApplicable):
+            return port
+        dims = output.inner.shape.dims if output.inner.shape is not None else ()
+        elements.append([port[0].kind, [dim if isinstance(dim, int) else 0 for dim in dims]])
+    payload = {
+        "model": pack(body_model(loop.body, captures, ctx)),
+        "states": len(loop.states),
+        "axes": [scan.axis for scan in loop.scan_inputs],
+        "reverse": [int(scan.reverse) for scan in loop.scan_inputs],
+        "out_axes": axes,
+        "out_reverse": [int(output.reverse) for output in loop.scan_outputs],
+        "elements": elements,
+    }
+    return _exchange(node, "scan", payload, inputs, node.outputs, ctx)
+
+
+def _exchange(
+    node: ir.Node, what: str, payload: dict[str, object], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], ctx: Context
+) -> str | NotApplicable:
+    if ctx.opset < NEEDED_OPSET:
+        return NotApplicable("PYTHON-OP-OPSET", f"the model is of opset {ctx.opset}")
+    given, made = ports_of(inputs), ports_of(outputs)
+    for ports in (given, made):
+        if isinstance(ports, NotApplicable):
+            return ports
+    build = ctx.builder()
+    results = write_call(build, what, payload, inputs, outputs, (given, made))
+    build.insert_before(node)
+    for old, new in zip(outputs, results, strict=True):
+        replace_value(old, new, ctx.names)
+    remove_nodes([node])
+    return cost_of([static_dims(value) for value in outputs], ctx.options.assumed_dim)

@@ -1,0 +1,97 @@
+"""How the values of a call travel through the one Python operator there is, which has one tensor of each type in and out.
+
+A Python operator of onnxruntime-extensions has a fixed number of inputs and outputs of fixed types, and no operator may be added
+once a session has been made. So there is one operator for all calls. It has a *slot* for each element type; values of one type
+share its slot:
+
+* one value of a type: it is in the slot as it is;
+* several (or, where anything is packed, any int64): flattened, one after the other; their shapes come first in the int64 slot;
+* none: an empty tensor.
+
+Results come back the same way, but int64 always packed: first, for each result, the shape that it is to be given (and for packed
+ones where it starts and ends), then the numbers. A type without a slot travels as one that holds all its values.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CARRIERS", "META", "SLOTS", "Port", "Spec", "is_packed", "meta_length", "meta_offsets", "needs_shapes", "parse_spec"]
+
+SLOTS = ("float", "double", "int64", "int32", "bool", "string", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
+"""The element types of the operator's inputs, and of its outputs, in order."""
+
+META = "int64"
+"""The slot in which shapes travel."""
+
+CARRIERS = {
+    **{name: name for name in SLOTS},
+    **dict.fromkeys(("float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"), "float"),
+    "int4": "int8",
+    "uint4": "uint8",
+}
+"""The slot in which values of a type travel; types that are not here (complex numbers, sequences) cannot."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One value of a call: its element type by onnx's name in small letters, and its rank."""
+
+    kind: str
+    rank: int
+
+    @property
+    def slot(self) -> str:
+        """The type it travels as."""
+        return CARRIERS[self.kind]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a call is: its values, and what is to be done with them (``payload``, which ``what`` says how to read)."""
+
+    what: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    payload: Mapping[str, Any]
+
+    def text(self) -> str:
+        """Write it as the attribute of a call; no floats are in there, for they would lose digits."""
+        ports = {name: [[p.kind, p.rank] for p in getattr(self, name)] for name in ("inputs", "outputs")}
+        return json.dumps({"what": self.what, **ports, "payload": self.payload}, sort_keys=True, separators=(",", ":"))
+
+
+def parse_spec(text: str) -> Spec:
+    """Read what ``Spec.text`` wrote."""
+    plain = json.loads(text)
+    ports = {name: tuple(Port(*port) for port in plain[name]) for name in ("inputs", "outputs")}
+    return Spec(plain["what"], ports["inputs"], ports["outputs"], plain["payload"])
+
+
+def needs_shapes(ports: Sequence[Port]) -> bool:
+    """Whether some inputs share a slot, so that shapes must travel."""
+    slots = [port.slot for port in ports]
+    return len(set(slots)) < len(slots)
+
+
+def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
+    """Whether the values of this slot are flattened into one."""
+    count = sum(port.slot == slot for port in ports)
+    if slot == META:
+        return results or (needs_shapes(ports) and count > 0)
+    return count > 1
+
+
+def meta_offsets(outputs: Sequence[Port]) -> list[int]:
+    """Give where in the int64 slot the facts on each result start: its start and end where it is packed, then its shape."""
+    offsets, at = [], 0
+    for port in outputs:
+        offsets.append(at)
+        at += port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0)
+    return offsets
+
+
+def meta_length(outputs: Sequence[Port]) -> int:
+    """Give how many numbers of the int64 slot are such facts."""
+    return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

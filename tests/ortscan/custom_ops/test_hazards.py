@@ -1,0 +1,277 @@
+"""What would end the process, each in a process of its own."""
+
+import sys
+
+import pytest
+
+from tests.support.python_calls import survives
+
+BAD_RESULTS = {
+    "none": "None",
+    "a list of lists": "[[1.0, 2.0], 3]",
+    "too few": "[]",
+    "too many": "[A, A]",
+    "another rank": "[np.ones((2, 2))]",
+    "no numbers": "[np.array([object()])]",
+    "text": "[np.array(['x', 'y'])]",
+    "a number": "3.0",
+    "ragged": "[[1.0, [2.0]]]",
+}
+
+
+def test_whatever_an_op_returns_the_process_goes_on():
+    code = """
+s = session()
+good = s.run(None, {"a": A})[0]
+for run in RUNS:
+    with behaving(run):
+        try:
+            s.run(None, {"a": A})
+        except (TypeError, ValueError) as error:
+            print(type(error).__name__)
+assert np.array_equal(s.run(None, {"a": A})[0], good)
+""".replace("RUNS", "[" + ", ".join(f"lambda values: {result}" for result in BAD_RESULTS.values()) + "]")
+    assert len(survives(code).splitlines()) == len(BAD_RESULTS)
+
+
+def test_whatever_an_op_raises_arrives_in_the_caller_with_its_traceback():
+    code = """
+import traceback
+class Mine(BaseException): pass
+s = session()
+for error in (ValueError("v"), KeyboardInterrupt(), SystemExit(3), MemoryError(), RecursionError(), GeneratorExit(), Mine("m")):
+    def run(values):
+        raise error
+    with behaving(run):
+        try:
+            s.run(None, {"a": A})
+        except BaseException as found:
+            assert found is error, found
+            assert traceback.extract_tb(found.__traceback__)[-1].name == "run"
+            print("ok")
+def deep(values): return deep(values)
+with behaving(deep):
+    try: s.run(None, {"a": A})
+    except RecursionError: print("ok")
+"""
+    assert survives(code).splitlines() == ["ok"] * 8
+
+
+def test_an_op_that_fails_in_the_middle_of_a_scan_ends_the_run_and_no_more():
+    code = """
+s = session(IN_A_SCAN)
+feed = {"h": np.zeros(2), "x": np.ones((5, 2))}
+good = s.run(None, feed)[0]
+for result in ([np.ones(3)], [np.ones((2, 2))], None):
+    step = iter(range(100))
+    with behaving(lambda values: [values[0]] if next(step) < 2 else result):
+        try: s.run(None, feed)
+        except Exception as error: print(type(error).__name__)
+assert np.array_equal(s.run(None, feed)[0], good)
+"""
+    assert len(survives(code).splitlines()) == 3
+
+
+def test_a_plain_session_fails_instead_of_giving_made_up_numbers():
+    code = """
+import onnx
+model = ortscan.optimize(onnx.parser.parse_model(ONE), custom_ops=True).SerializeToString()
+made = ort.SessionOptions()
+made.log_severity_level = 4
+s = ort.InferenceSession(model, ortscan.register(made))
+def run(values): raise ValueError
+with behaving(run):
+    try: s.run(None, {"a": A})
+    except Exception as error: print("a Python custom op failed" in str(error))
+print(s.run(None, {"a": A})[0].shape)
+"""
+    assert survives(code).splitlines() == ["True", "(2,)"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes")
+def test_ctrl_c_at_any_moment_arrives_and_ends_nothing():
+    code = """
+s = session()
+caught = 0
+stop = False
+def bother():
+    while not stop:
+        time.sleep(0.0007)
+        os.kill(os.getpid(), signal.SIGINT)
+def main():
+    global caught, stop
+    thread = threading.Thread(target=bother, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        try:
+            for _ in range(50):
+                s.run(None, {"a": A})
+        except KeyboardInterrupt:
+            caught += 1
+while True:
+    try:
+        if not caught: main()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        break
+    except KeyboardInterrupt:
+        pass
+stop = True
+assert caught > 20, caught
+print(s.run(None, {"a": A})[0].shape)
+"""
+    assert survives(code).splitlines() == ["(2,)"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes")
+def test_a_handler_that_raises_nothing_is_called_and_the_run_goes_on():
+    code = """
+seen = []
+signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+s = session()
+def run(values):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.01)
+    seen.append("in the op")
+    return values
+with behaving(run):
+    s.run(None, {"a": A})
+print(seen == [signal.SIGTERM, "in the op"], signal.getsignal(signal.SIGTERM).__name__)
+"""
+    assert survives(code).splitlines() == ["True <lambda>"]
+
+
+def test_many_sessions_models_and_threads_register_in_any_order_and_fork():
+    code = """
+import random
+from concurrent.futures import ThreadPoolExecutor
+from ortscan.custom_ops.failures import _kept
+models = [erf_model(scale) for scale in range(1, 11)]
+shared = [options() for _ in range(3)]
+def build(number):
+    random.seed(number)
+    made = random.choice([*shared, options()])
+    for _ in range(random.randrange(3)): ortscan.register(made)
+    s = ortscan.InferenceSession(models[number % 10], made)
+    for _ in range(random.randrange(3)): ortscan.register(made, models[0])
+    y = s.run(None, {"a": A})[0]
+    assert abs(y[0] - __import__("math").erf(0.5 * (number % 10 + 1))) < 1e-12
+    return s
+with ThreadPoolExecutor(8) as pool:
+    sessions = list(pool.map(build, range(50)))
+    def fail(number):
+        error = ValueError(number)
+        def run(values): raise error
+        return error
+    def run(values): raise ValueError(int(values[0][0]))
+    with behaving(run):
+        def call(number):
+            try: sessions[number].run(None, {"a": np.array([float(number)])})
+            except ValueError as error: return error.args[0]
+        scale = lambda number: number * (number % 10 + 1)
+        assert list(pool.map(call, range(50))) == [scale(number) for number in range(50)]
+if hasattr(os, "fork"):
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            try:
+                build(7)
+                ok = sessions[3].run(None, {"a": A})[0].shape == (2,)
+                os._exit(0 if ok else 2)
+            except BaseException:
+                os._exit(3)
+        assert os.waitpid(child, 0)[1] == 0
+assert len(_kept) <= 64
+print("done")
+"""
+    assert survives(code, 120).splitlines() == ["done"]
+
+
+def test_nothing_grows_with_runs_sessions_or_failures():
+    code = """
+import gc, resource
+def used():
+    gc.collect()
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+def run(values): raise ValueError(np.zeros(12_500))
+shared = options()
+def round():
+    for number in range(15):
+        s = ortscan.InferenceSession(erf_model(number % 3), ortscan.register(shared))
+        for _ in range(40): s.run(None, {"a": A})
+        with behaving(run):
+            for _ in range(20):
+                try: s.run(None, {"a": A})
+                except ValueError: pass
+for _ in range(4): round()
+before = used()
+for _ in range(4): round()
+grown = used() - before
+assert grown < 12 << 20, grown  # one leaked error a failure would be 120 MB
+print("done")
+"""
+    if sys.platform != "linux":
+        code = "print('done')"
+    assert survives(code, 120).splitlines() == ["done"]
+
+
+def test_a_fork_while_another_thread_holds_every_lock_does_not_hang_the_child():
+    code = """
+from ortscan.custom_ops import failures, operator, registration
+held, go = threading.Event(), threading.Event()
+def hold():
+    with registration._lock, operator._lock, failures._lock:
+        held.set()
+        go.wait(20)
+s = session()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+if hasattr(os, "fork"):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(15) if hasattr(signal, "alarm") else None
+        os._exit(0 if session(erf_model(5)).run(None, {"a": A})[0].shape == (2,) else 2)
+    go.set()
+    assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+    assert survives(code).splitlines() == ["done"]
+
+
+def test_ops_run_at_exit_and_inside_each_other():
+    code = """
+import atexit
+s, inner = session(), session(erf_model(2))
+def run(values): return inner_run(values)
+inner_run = lambda values: [values[0]]
+atexit.register(lambda: print(s.run(None, {"a": A})[0].shape))
+from ortscan.custom_ops import calls
+outer_done = []
+def nested(values):
+    if not outer_done:
+        outer_done.append(1)
+        return inner.run(None, {"a": values[0]})
+    return values
+with behaving(nested):
+    print(s.run(None, {"a": A})[0].tolist())
+"""
+    assert survives(code).splitlines() == ["[1.0, 2.0]", "(2,)"]
+
+
+def test_the_library_registered_by_the_caller_first_is_no_obstacle_or_one_sentence():
+    code = """
+import onnxruntime_extensions as library
+early = ort.SessionOptions()
+early.register_custom_ops_library(library.get_library_path())
+try:
+    ortscan.register(early)
+except ortscan.OrtscanError as error:
+    print("before ortscan had declared its op" in str(error))
+ortscan.register(ort.SessionOptions())
+late = options()
+late.register_custom_ops_library(library.get_library_path())
+ortscan.register(late)
+import onnx
+print(ortscan.InferenceSession(onnx.parser.parse_model(ONE), late).run(None, {"a": A})[0].shape)
+"""
+    assert survives(code).splitlines() == ["True", "(2,)"]

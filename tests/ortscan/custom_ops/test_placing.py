@@ -1,0 +1,219 @@
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import ortscan
+from ortscan.__main__ import main
+from ortscan.errors import OptionError, UnsupportedModel
+from ortscan.report.codes import CODES
+from rewrites.python_ops.reference import reference_runs
+from tests.support.python_calls import IN_A_SCAN, ONE, WORDS, session, survives
+from tests.support.session_models import MAP, RECURRENCE
+
+SCAN_OF_UINT64 = """
+<ir_version: 8, opset_import: ["": 18]> g (uint64[4] h, uint64[T, 4] x) => (uint64[4] last, uint64[T, 4] ys) {
+  last, ys = Scan <num_scan_inputs = 1, scan_output_directions = [1], body = b (uint64[4] s, uint64[4] xt) => (uint64[4] n, uint64[4] y) {
+    g = Greater (xt, s) m = Where (g, xt, s) n = Add (m, xt) y = Identity (n)
+  }> (h, x)
+}
+"""
+SCAN_OF_BFLOAT16 = """
+<ir_version: 8, opset_import: ["": 18]> g (float[4] h, float[T, 4] x) => (float[4] last) {
+  hb = Cast <to = 16> (h) xb = Cast <to = 16> (x)
+  l, ys = Scan <num_scan_inputs = 1, body = b (bfloat16[4] s, bfloat16[4] xt) => (bfloat16[4] n, bfloat16[4] y) {
+    m = Tanh (s) n = Add (m, xt) y = Identity (n)
+  }> (hb, xb)
+  last = Cast <to = 1> (l)
+}
+"""
+
+
+def fates(made: ortscan.InferenceSession) -> list[tuple[str, str]]:
+    return [(gap.operator, gap.fate) for gap in made.ortscan.report.kernel_gaps]
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    from math import erf
+
+    return np.vectorize(erf, otypes=[np.float64])(x)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0,)])
+def test_a_node_without_a_kernel_is_called_in_python(shape: tuple[int, ...]):
+    a = np.linspace(-2, 2, int(np.prod(shape))).reshape(shape)
+    made = session(ONE)
+    assert fates(made) == [("Erf", "python")]
+    if a.size:
+        np.testing.assert_allclose(made.run(None, {"a": a})[0], erf(a), rtol=1e-15)
+    else:
+        assert made.run(None, {"a": a})[0].shape == shape
+
+
+def test_scalars_and_values_of_one_type_travel():
+    text = """
+    <ir_version: 8, opset_import: ["": 18]> g (uint64 a, uint64[2, N] b, bool[2, N] c) => (uint64 y, uint64[K, L] z) {
+      t = Constant <value_ints = [0]> () y = Where (f, a, a) z = Where (c, b, a)
+    }
+    """.replace("t = Constant <value_ints = [0]> ()", "f = Constant <value = bool {1}> ()")
+    made = session(text)
+    for n in (0, 3):
+        b = np.arange(2 * n, dtype=np.uint64).reshape(2, n)
+        y, z = made.run(None, {"a": np.array(1 << 63, np.uint64), "b": b, "c": b % 2 == 0})
+        assert y.shape == ()
+        assert y == 1 << 63
+        np.testing.assert_array_equal(z, np.where(b % 2 == 0, b, np.uint64(1 << 63)))
+
+
+def test_a_node_that_a_wider_type_runs_needs_no_python():
+    text = '<ir_version: 8, opset_import: ["": 18]> g (int16[N] a, int16[N] b) => (int16[N] y) { y = Max (a, b) }'
+    made = session(text)
+    assert fates(made) == [("Max", "wider")]
+    assert "ortscan.custom_ops" not in made.get_modelmeta().custom_metadata_map
+    a, b = np.array([-32768, 5, 32767], np.int16), np.array([0, 6, -1], np.int16)
+    np.testing.assert_array_equal(made.run(None, {"a": a, "b": b})[0], np.maximum(a, b))
+
+
+def test_a_scan_of_bfloat16_runs_in_float_between_casts():
+    made = session(SCAN_OF_BFLOAT16)
+    assert {fate for _, fate in fates(made)} == {"wider"}
+    h, x = np.zeros(4, np.float32), np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
+    state = h.astype(ml_dtypes.bfloat16)
+    for step in x.astype(ml_dtypes.bfloat16):
+        state = (np.tanh(state.astype(np.float32)).astype(ml_dtypes.bfloat16) + step).astype(ml_dtypes.bfloat16)
+    np.testing.assert_allclose(made.run(None, {"h": h, "x": x})[0], state.astype(np.float32), rtol=1e-2)
+
+
+def test_a_node_in_a_scan_is_called_at_each_step():
+    made = session(IN_A_SCAN)
+    assert fates(made) == [("Erf", "python")]
+    h, x = np.zeros(2), np.random.default_rng(0).standard_normal((5, 2))
+    state, rows = h, []
+    for step in x:
+        state = erf(state) + step
+        rows.append(state)
+    last, ys = made.run(None, {"h": h, "x": x})
+    np.testing.assert_allclose(last, state, rtol=1e-14)
+    np.testing.assert_allclose(ys, rows, rtol=1e-14)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 6])
+def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
+    made = session(SCAN_OF_UINT64)
+    assert fates(made) == [("Scan", "python")]
+    assert "Scan" not in made.ortscan.report.operators_after
+    h, x = np.zeros(4, np.uint64), np.random.default_rng(1).integers(0, 1 << 40, (steps, 4)).astype(np.uint64)
+    state, rows = h, []
+    for step in x:
+        state = np.where(step > state, step, state) + step
+        rows.insert(0, state)
+    last, ys = made.run(None, {"h": h, "x": x})
+    np.testing.assert_array_equal(last, state)
+    np.testing.assert_array_equal(ys, np.array(rows, np.uint64).reshape(steps, 4))
+
+
+def test_nothing_is_placed_where_a_kernel_or_a_standard_form_exists():
+    for text in (MAP, RECURRENCE):
+        made = session(text)
+        assert fates(made) == []
+        assert not any("ortscan" in name for name in made.ortscan.report.operators_after)
+
+
+def test_nothing_is_placed_unless_asked_for():
+    assert ortscan.explain(onnx.parser.parse_model(ONE)).kernel_gaps == []
+    assert [gap.fate for gap in ortscan.explain(onnx.parser.parse_model(ONE), custom_ops=True).kernel_gaps] == ["python"]
+    with pytest.raises(OptionError, match="custom_ops must be True or False"):
+        ortscan.optimize(onnx.parser.parse_model(ONE), custom_ops="yes")
+
+
+REFUSED = {
+    "PYTHON-OP-OPSET": '<ir_version: 8, opset_import: ["": 13]> g (double[N] a) => (double[N] y) { y = Erf (a) }',
+    "PYTHON-OP-RANK": '<ir_version: 8, opset_import: ["": 18]> g (double[] a) => (double[] y) { y = Erf (a) }',
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_cannot_be_called_is_said_with_a_reason(code: str):
+    report = ortscan.explain(onnx.parser.parse_model(REFUSED[code]), custom_ops=True)
+    assert [(gap.fate, gap.code) for gap in report.kernel_gaps] == [("kept", code)]
+    assert code in CODES
+    assert code in report.messages[-1]
+
+
+def test_a_reference_that_is_less_exact_than_its_type_is_not_used():
+    text = """
+        <ir_version: 8, opset_import: ["": 20]> g (double[1, 1, 4, 4] x, double[1, 2, 2, 2] p) => (double[1, 1, 2, 2] y) {
+          y = GridSample (x, p)
+        }"""
+    reason = reference_runs(onnx.parser.parse_model(text))
+    assert reason is not None
+    assert (reason.code, reason.detail) == ("PYTHON-OP-REFERENCE", "the reference of GridSample computes in float32")
+    assert reference_runs(onnx.parser.parse_model(text.replace("double", "float"))) is None
+
+
+def test_what_a_call_costs_is_said():
+    report = ortscan.explain(onnx.parser.parse_model(ONE), custom_ops=True)
+    assert "each call costs 60 us at least (60 us, and 3 ns for each of about 64 numbers it gives)" in report.messages[0]
+
+
+def test_a_saved_model_says_what_it_needs_and_runs_in_a_new_process(tmp_path: Path):
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(ONE), tmp_path / "in.onnx")
+    assert main(["optimize", str(tmp_path / "in.onnx"), str(path), "--custom-ops", "--no-verify", "-q"]) == 0
+    facts = json.loads({entry.key: entry.value for entry in onnx.load(path).metadata_props}["ortscan.custom_ops"])
+    assert (facts["domain"], facts["version"], facts["calls"]) == ("ortscan.python", 1, 1)
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    code = f"""
+path = {str(path)!r}
+print(ort.InferenceSession(path, ortscan.register(ort.SessionOptions(), path)).run(None, {{"a": A}})[0].shape)
+print(ortscan.InferenceSession(path).run(None, {{"a": A}})[0].shape)
+made = ort.SessionOptions()
+made.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+print(ortscan.InferenceSession(path, made).run(None, {{"a": A}})[0].shape)
+"""
+    assert survives(code).splitlines() == ["(2,)"] * 3
+
+
+def test_a_model_of_a_later_version_is_refused_with_one_sentence():
+    model = onnx.parser.parse_model(ONE)
+    model.metadata_props.add(key="ortscan.custom_ops", value='{"version": 99}')
+    with pytest.raises(UnsupportedModel, match="needs version 99 of the Python op; this ortscan has version 1"):
+        ortscan.register(ort.SessionOptions(), model)
+    with pytest.raises(OptionError, match=r"register needs onnxruntime\.SessionOptions, not dict"):
+        ortscan.register({})
+
+
+def test_verify_runs_models_that_call_python():
+    model = ortscan.optimize(onnx.parser.parse_model(WORDS), custom_ops=True)
+    assert ortscan.verify(model, model).ok
+
+
+def test_several_results_of_one_type_find_their_places():
+    made = session(WORDS)
+    a, b = np.arange(3, dtype=np.uint64), np.arange(5, dtype=np.uint64)
+    y, z = made.run(None, {"a": a, "b": b, "c": np.array(True)})
+    np.testing.assert_array_equal(y, a)
+    np.testing.assert_array_equal(z, b)
+
+
+def test_async_runs_are_told_what_was_raised():
+    import threading
+
+    from tests.support.python_calls import behaving, options
+
+    given = options()
+    given.intra_op_num_threads = 2
+    made = ortscan.InferenceSession(onnx.parser.parse_model(ONE), given)
+    done, said = threading.Event(), []
+
+    def run(values: object) -> None:
+        raise ValueError("what went wrong")
+
+    with behaving(run):
+        made.run_async(None, {"a": np.ones(2)}, lambda results, _, error: (said.append(error), done.set()), None)
+        assert done.wait(30)
+    assert "ValueError: what went wrong" in said[0]

@@ -1,0 +1,84 @@
+"""Models that call Python because onnxruntime has no kernel for one of their nodes, and runners that misbehave in it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+import ortscan
+from ortscan.custom_ops import calls
+
+__all__ = ["IN_A_SCAN", "ONE", "WORDS", "behaving", "erf_model", "options", "session", "survives"]
+
+ONE = '<ir_version: 8, opset_import: ["": 18]> g (double[N] a) => (double[N] y) { y = Erf (a) }'
+WORDS = """
+<ir_version: 8, opset_import: ["": 18]> g (uint64[N] a, uint64[M] b, bool c) => (uint64[K] y, uint64[L] z) {
+  y = Where (c, a, a) z = Where (c, b, b)
+}
+"""
+IN_A_SCAN = """
+<ir_version: 8, opset_import: ["": 18]> g (double[2] h, double[T, 2] x) => (double[2] last, double[T, 2] ys) {
+  last, ys = Scan <num_scan_inputs = 1, body = b (double[2] s, double[2] xt) => (double[2] n, double[2] y) {
+    m = Erf (s) n = Add (m, xt) y = Identity (n)
+  }> (h, x)
+}
+"""
+
+
+def erf_model(scale: float = 1.0) -> onnx.ModelProto:
+    """One of many different models."""
+    return onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 18]> g (double[N] a) => (double[N] y)
+        <double s = {{{scale}}}> {{ t = Mul (a, s) y = Erf (t) }}
+    """)
+
+
+def options(**entries: str) -> ort.SessionOptions:
+    made = ort.SessionOptions()
+    made.intra_op_num_threads = 1
+    made.log_severity_level = 4
+    for name, text in {"custom_ops": "1", **entries}.items():
+        made.add_session_config_entry(f"ortscan.{name}", text)
+    return made
+
+
+def session(model: str | onnx.ModelProto = ONE, **entries: str) -> ortscan.InferenceSession:
+    parsed = onnx.parser.parse_model(model) if isinstance(model, str) else model
+    return ortscan.InferenceSession(parsed, options(**entries))
+
+
+@contextmanager
+def behaving(run: Callable[[Sequence[np.ndarray]], Any]) -> Iterator[None]:
+    """Let every call run ``run`` while the block lasts."""
+    known, calls.runner_of = calls.runner_of, lambda spec: run
+    calls._prepared.cache_clear()
+    try:
+        yield
+    finally:
+        calls.runner_of = known
+        calls._prepared.cache_clear()
+
+
+_PRELUDE = """
+import os, signal, sys, threading, time
+import numpy as np, onnxruntime as ort
+import ortscan
+from tests.support.python_calls import *
+A = np.array([0.5, 1.0])
+"""
+
+
+def survives(code: str, seconds: float = 60) -> str:
+    """Run ``code`` in a process of its own; it must end with 0 and say nothing of an abort. Gives what it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-X", "faulthandler", "-c", _PRELUDE + code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=seconds, check=False)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
+    return done.stdout
