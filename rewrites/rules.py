@@ -16,7 +16,7 @@ from rewrites.loop_idioms import (
     trip_count,
     written_rows,
 )
-from rewrites.lowering import guard_recurrence, guard_scan
+from rewrites.lowering import growing_scan, guard_recurrence, guard_scan
 from rewrites.lowering.lower import NODE_RULES
 from rewrites.normal_form import (
     common_subexpressions,
@@ -49,6 +49,7 @@ ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence, guard_scan)
 RULES: tuple[ModuleType, ...] = (
     *NODE_RULES,
     own_outputs,
+    growing_scan,
     identities,
     unused_results,
     dead_code,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from rewrites.python_ops.wire import META, SLOTS, Port, is_packed, needs_shapes
+from rewrites.python_ops.wire import META, SLOTS, Port, is_packed, meta_length, needs_shapes
 
 __all__ = ["arrays_of", "dtype_of", "failed", "slots_of"]
 
@@ -62,7 +62,7 @@ def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarra
         raise ValueError(f"{len(results)} results were returned, but {len(ports)} are declared")
     parts: dict[str, list[np.ndarray]] = {slot: [] for slot in SLOTS}
     facts: list[int] = []
-    at = dict.fromkeys(SLOTS, 0)
+    at = {**dict.fromkeys(SLOTS, 0), META: meta_length(ports)}
     for number, (result, port) in enumerate(zip(results, ports, strict=True)):
         array = _fitting(result, port, number)
         if is_packed(ports, port.slot, results=True):

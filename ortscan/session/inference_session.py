@@ -127,8 +127,11 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_open_original(self, problem: Exception | None, arguments: tuple[Any, ...]) -> None:
-        with at_work():
-            super()._create_inference_session(*arguments)
+        try:
+            with at_work():
+                super()._create_inference_session(*arguments)
+        except Exception as error:
+            raise error from problem
         said = one_line(str(problem)) or type(problem).__name__
         self.ortscan = Applied("original", f"ortscan could not optimise it: {said}")
         model = self._model_path or "the given model"

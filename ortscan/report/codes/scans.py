@@ -6,6 +6,18 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "GROWING-OPSET",
+        "A Scan with a growing state needs a later opset to become a Loop.",
+        "onnxruntime's Scan refuses a state that changes its shape. A Loop may have one, but turning a stacked result around takes "
+        "a Slice with steps, of opset 10.",
+    ),
+    Code(
+        "GROWING-STRINGS",
+        "A Scan over strings with a growing state cannot become a Loop.",
+        "onnxruntime's Scan refuses a state that changes its shape. A Loop may have one, but would read its rows by Gather, which "
+        "onnxruntime does wrongly for strings.",
+    ),
+    Code(
         "EMPTY-SHAPE",
         "The size of an empty result is not known before the loop.",
         "Without a step nothing in the body tells how large a step's result would be. Declaring the shapes of the model's inputs, "

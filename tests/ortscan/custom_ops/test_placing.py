@@ -69,6 +69,19 @@ def test_scalars_and_values_of_one_type_travel():
         np.testing.assert_array_equal(z, np.where(b % 2 == 0, b, np.uint64(1 << 63)))
 
 
+def test_whole_numbers_travel_beside_the_shapes():
+    text = """
+    <ir_version: 8, opset_import: ["": 18]> g (uint64[N, M] x, int64[1] k) => (uint64[N, K] v, int64[N, K] i) { v, i = TopK (x, k) }
+    """
+    made = session(text)
+    assert fates(made) == [("TopK", "python")]
+    x = np.random.default_rng(0).permutation(12).reshape(2, 6).astype(np.uint64)
+    for k in (0, 1, 4):
+        v, i = made.run(None, {"x": x, "k": np.array([k])})
+        np.testing.assert_array_equal(v, -np.sort(-x.astype(np.int64))[:, :k])
+        np.testing.assert_array_equal(i, np.argsort(-x.astype(np.int64))[:, :k])
+
+
 def test_a_node_that_a_wider_type_runs_needs_no_python():
     text = '<ir_version: 8, opset_import: ["": 18]> g (int16[N] a, int16[N] b) => (int16[N] y) { y = Max (a, b) }'
     made = session(text)

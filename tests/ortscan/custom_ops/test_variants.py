@@ -1,0 +1,9 @@
+"""Everything onnxruntime refuses of Scan and the recurrent operators runs with the text's numbers, or is refused by one sentence."""
+
+from tests.support.refused_variants import TABLE, outcomes, table
+
+
+def test_every_variant_runs_or_is_refused_and_the_table_in_the_docs_says_so():
+    found = outcomes()
+    assert [one for one in found if one.status not in ("runs", "refused")] == []
+    assert TABLE.read_text(encoding="utf-8") == table(found), "run python -m tests.support.refused_variants"
