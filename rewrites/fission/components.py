@@ -19,33 +19,29 @@ class Components:
     """``members``: the states of each component, a component after those it needs.
 
     ``needs``: for each, a bit for every component that it needs, directly or not, and for itself. ``behind``: for a value of the
-    body, a bit for every component whose states it is computed from in one step.
+    body, a bit for every component whose states it is computed from in one step; ``of`` a node likewise.
     """
 
     members: tuple[tuple[State, ...], ...]
     needs: tuple[int, ...]
     behind: dict[ir.Value, int]
+    of: dict[ir.Node, int]
 
     def needing(self, number: int) -> int:
         """Give a bit for component ``number`` and for each that needs it."""
         return sum(1 << i for i, needs in enumerate(self.needs) if needs >> number & 1)
-
-    def of(self, node: ir.Node) -> int:
-        """Give a bit for every component whose states ``node`` is computed from."""
-        found = 0
-        for value in reads(node):
-            found |= self.behind.get(value, 0)
-        return found
 
 
 def find_components(loop: ScanView) -> Components:
     """Read the components off ``loop``, with work of the square of the number of states."""
     count = len(loop.states)
     behind = {state.inner: 1 << i for i, state in enumerate(loop.states)}
+    nodes: dict[ir.Node, int] = {}
     for node in loop.body:
         found = 0
         for value in reads(node):
             found |= behind.get(value, 0)
+        nodes[node] = found
         if found:
             behind.update(dict.fromkeys(node.outputs, found))
     needs = [behind.get(state.next, 0) | 1 << i for i, state in enumerate(loop.states)]
@@ -66,9 +62,10 @@ def find_components(loop: ScanView) -> Components:
             states ^= lowest
         return found
 
-    masks = {mask: joined(mask) for mask in set(behind.values())}
+    masks = {mask: joined(mask) for mask in {0, *behind.values()}}
     return Components(
         tuple(tuple(state for i, state in enumerate(loop.states) if first[i] == leader) for leader in order),
         tuple(joined(needs[leader]) for leader in order),
         {value: masks[mask] for value, mask in behind.items()},
+        {node: masks[mask] for node, mask in nodes.items()},
     )

@@ -52,7 +52,7 @@ def find_cut(loop: ScanView, components: Components, second: int, sizes: StepSiz
     """Cut ``loop`` so that the components with a bit in ``second``, and what is computed from them, come after the others."""
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
-    late = {node for node in loop.body if components.of(node) & second}
+    late = {node for node in loop.body if components.of[node] & second}
     outputs = [output for output in loop.scan_outputs if components.behind.get(output.inner, 0) & second]
     first_outputs = [output for output in loop.scan_outputs if output not in outputs]
     wanted_first = [*(state.next for state in loop.states if state not in chosen), *(output.inner for output in first_outputs)]
@@ -73,7 +73,7 @@ def find_cut(loop: ScanView, components: Components, second: int, sizes: StepSiz
     if refusal is not None:
         return refusal
     feeding = _made_for([state.next for state in states], loop, early)
-    between = tuple(node for node in loop.body if node in feeding and node not in late and components.of(node))
+    between = tuple(node for node in loop.body if node in feeding and node not in late and components.of[node])
     return StateCut(
         tuple(state for state in loop.states if state in chosen),
         tuple(outputs),
