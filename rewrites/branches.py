@@ -6,7 +6,9 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 
-__all__ = ["write_if"]
+__all__ = ["has_steps", "say_has_steps", "write_if"]
+
+_HAS_STEPS = "ortscan.has_steps"
 
 
 def write_if(
@@ -30,3 +32,14 @@ def write_if(
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
     nodes, part.nodes = part.nodes, []
     return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
+
+
+def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
+    """Note that ``branch`` runs only where there are steps, so that the loop in it need not be guarded again."""
+    assert branch is not None
+    branch.meta[_HAS_STEPS] = True
+
+
+def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
+    """Whether that was noted."""
+    return branch is not None and bool(branch.meta.get(_HAS_STEPS))

@@ -19,11 +19,12 @@ _END = 2**63 - 1
 class Stacks(Emission):
     """The stacks of one loop's body values, filled node by node; new nodes go to ``build``.
 
-    ``backwards``: index 0 holds the last step.
+    ``loop``: the loop. ``backwards``: index 0 holds the last step.
     """
 
     def __init__(self, loop: ScanView, build: Builder) -> None:
         super().__init__(loop.body, build, shape_of(build, loop.scan_inputs[0].outer, 0))
+        self.loop = loop
         self.backwards = all(scan.reverse for scan in loop.scan_inputs)
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
 

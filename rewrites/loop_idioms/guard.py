@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.branches import say_has_steps
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import LoopView
@@ -34,6 +35,7 @@ def guarded(
     used = [i for i, value in enumerate(loop.node.outputs) if value.uses() or value.is_graph_output()]
     used = used or [0]
     then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh("some_steps"))
+    say_has_steps(then)
     build.insert_before(scan)
     given: list[ir.Value] = [state.initial for state in loop.states]
     for output, shape in zip(loop.scan_outputs, empty, strict=True):

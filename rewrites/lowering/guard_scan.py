@@ -10,7 +10,7 @@ or worse. Conditions: all sizes of the empty results are known where the Scan st
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.branches import write_if
+from rewrites.branches import has_steps, say_has_steps, write_if
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
@@ -24,7 +24,6 @@ __all__ = ["NAME", "check"]
 
 NAME = "guard-scan"
 
-_GUARDED = "ortscan.guarded"
 _NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
 """Types that onnxruntime has no ConstantOfShape for, and one that casts to them."""
 
@@ -34,7 +33,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or loop.batched or (isinstance(loop.steps, int) and loop.steps > 0):
         return NOTHING_HERE
     first, graph = loop.scan_inputs[0], loop.node.graph
-    if graph is None or graph.meta.get(_GUARDED) or is_guarded(ctx.model.graph, graph, first.outer):
+    if graph is None or has_steps(graph) or is_guarded(ctx.model.graph, graph, first.outer):
         return NOTHING_HERE
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
     for output, places in zip(loop.scan_outputs, sizes, strict=True):
@@ -60,8 +59,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             assert output.inner.dtype is not None
             nothing.append(_empty(none, places, output.inner.dtype))
         made = write_if(b, condition, (some, scan.outputs), (none, nothing), old.name)
-        assert scan.graph is not None
-        scan.graph.meta[_GUARDED] = True
+        say_has_steps(scan.graph)
         guard = b.nodes.pop()
         b.insert_before(old)
         stand_in_for(old, guard, list(zip(old.outputs, made, strict=True)), ctx.names)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.branches import has_steps
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.dependence import nodes_behind
@@ -25,7 +26,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.cost import too_slow
-from rewrites.recurrences.empty_batch import write_guarded
+from rewrites.recurrences.empty_sequence import write_guarded
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation, rows_of
 from rewrites.recurrences.masked_steps import has_run, write_masked
@@ -177,9 +178,8 @@ def _given(
             return write_native(part, cell, inputs, backwards, lead)
         return write_masked(part, cell, inputs, backwards, lead, runs)
 
-    is_free = any(not isinstance(dim, int) for dim in lead)
-    guarded = is_free and not ctx.options.native_always and (cell.op_type != "RNN" or runs is not None)
-    native = write_guarded(b, cell, inputs[0], lead, write) if guarded else write(b)
+    may_be_empty = not ctx.options.native_always and _may_be_empty(stacks.loop, cell, lead, runs is not None)
+    native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
     places = list(rest.after)
     results: list[tuple[ir.Value | None, ir.Value]] = [(cell.hidden.final, native.hidden)]
     if cell.cell is not None and native.cell is not None:
@@ -212,6 +212,13 @@ def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, l
     """Give a scanned source: [steps, *lead, width]."""
     scanned, own = reading.scanned[key], reading.dims[key]
     return _with_lead(stacks, stacks.ordered(scanned.outer, scanned.reverse), own, lead, width)
+
+
+def _may_be_empty(loop: ScanView, cell: Cell, lead: Sequence[int | str | None], masked: bool) -> bool:
+    """Whether there may be no steps, or no rows where the node does not run on none."""
+    if not isinstance(loop.steps, int) and not has_steps(loop.node.graph):
+        return True
+    return (cell.op_type != "RNN" or masked) and any(not isinstance(dim, int) for dim in lead)
 
 
 def _with_lead(

@@ -210,6 +210,17 @@ def test_a_batch_of_no_rows_still_runs(kind):
         assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("kind", "rows"), [("RNN", 2), ("GRU", 2), ("GRU", "B"), ("LSTM", 2), ("LSTM", "B")])
+def test_no_steps_leave_the_states_as_they_were(kind, rows):
+    """onnxruntime refuses a Scan over nothing, aborts on such a GRU node, and gives anything at all for an LSTM."""
+    cell = written(kind, "split by Slice")
+    result = give_back(rewritten(cell.model(steps="T", rows=rows), debug=True)[0])
+    feeds = cell.feeds(steps=0, rows=2)
+    *finals, sequence = ort_run(result, feeds)
+    assert_same_numbers(finals, [feeds[f"{state}0"] for state in cell.states])
+    assert sequence.shape == (0, 2, 4)
+
+
 def test_softplus_stays_out_of_the_node_where_it_overflows():
     cell = written("RNN", "split by Slice", change=lambda text: text.replace("h1 = Tanh (a_i)", "h1 = Softplus (a_i)"))
     feeds = cell.feeds()

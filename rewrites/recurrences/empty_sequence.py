@@ -1,11 +1,13 @@
-"""Keeps a native node from a batch of no rows, on which onnxruntime 1.31 aborts the process for LSTM and GRU.
+"""Keeps a native node from sequences of nothing.
 
-    LSTM(xs, ...)    ->    If(rows of xs > 0) then LSTM(xs, ...) else a sequence of no rows, and the states as they were
+    LSTM(xs, ...)    ->    If(xs holds anything) then LSTM(xs, ...) else an empty sequence, and the states as they were
 
-The loop that the node stands for runs on such a batch, so where the number of rows is free the node must not see it.
+On no rows onnxruntime 1.31 aborts the process for LSTM and GRU, on no steps for GRU, and LSTM gives uninitialised memory then. A loop
+runs on a batch of no rows, so where their number is free the node must not see it. A Scan over no steps fails; here it gives what the
+operator's text has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
@@ -14,19 +16,16 @@ from rewrites.branches import write_if
 from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.native import NativeResults
-from rewrites.spelling import concat, shape_of, slice_axis, squeeze
+from rewrites.spelling import concat, slice_axis
 
 __all__ = ["write_guarded"]
 
 
-def write_guarded(
-    b: Builder, cell: Cell, some_input: ir.Value, lead: Sequence[int | str | None], write: Callable[[Builder], NativeResults]
-) -> NativeResults:
-    """Give what ``write`` writes, guarded where one of ``lead`` may be 0; ``some_input`` is [steps, *lead, width]."""
+def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
+    """Give what ``write`` writes, guarded where ``some_input``, [steps, ..., width], may hold nothing."""
     kind = cell.hidden.inner.dtype
     assert kind is not None
-    free = next(axis for axis, dim in enumerate(lead) if not isinstance(dim, int))
-    some = squeeze(b, b.op("Less", b.const([0]), shape_of(b, some_input, 1 + free)), [0])
+    some = b.op("Greater", b.op("Size", some_input), b.const(0))
     then_part, else_part = b.another(), b.another()
     native = write(then_part)
     found = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
