@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import onnx_ir as ir
-
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.dependence import reads
 from rewrites.fission.separate import needed_for, separate
-from rewrites.fission.state_cut import StateCut
+from rewrites.fission.state_cut import StateCut, stack_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 from rewrites.moving import node_graphs, remove_nodes
-from rewrites.values import dim_of
 
 __all__ = ["rehearsal"]
 
@@ -48,8 +45,7 @@ def rehearsal(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Conte
         if value in returned or any(user not in inside for user, _ in value.uses())
     ]
     read = {value for node in nodes for value in reads(node)} | {state.next for state in states}
-    steps = dim_of(loop.scan_inputs[0].outer, 0)
-    carried = {value: ScanInput(_stack(value, steps), value) for value in cut.carried if value in read}
+    carried = {value: ScanInput(stack_of(value, loop, f"{value.name}_stack"), value) for value in cut.carried if value in read}
     node = separate(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or "")
     recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     alone = ScanView.of(node, ctx.opset)
@@ -60,8 +56,3 @@ def rehearsal(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Conte
             builder.discard()
         remove_nodes(alone.body)
         node.resize_inputs(0)
-
-
-def _stack(value: ir.Value, steps: int | str | None) -> ir.Value:
-    assert value.shape is not None
-    return ir.Value(name=f"{value.name}_stack", type=value.type, shape=ir.Shape([steps, *value.shape.dims]))

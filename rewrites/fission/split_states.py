@@ -32,7 +32,7 @@ from rewrites.fission.separate import separate
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.split_loop import not_plain
 from rewrites.fission.stacks import Stacks
-from rewrites.fission.state_cut import StateCut, find_cut
+from rewrites.fission.state_cut import StateCut, find_cut, stack_of
 from rewrites.fission.step_costs import LOOP_NS, start_ns, staying_ns, weight_bytes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.moving import remove_nodes
@@ -40,7 +40,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import take_over
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import dim_of, through_identity
+from rewrites.values import through_identity
 
 __all__ = ["NAME", "check"]
 
@@ -153,7 +153,7 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
         if not stacks.has(source):
             stack = known.get(through_identity(source))
             if stack is None:
-                stack = _stack(source, loop, ctx)
+                stack = stack_of(source, loop, ctx.names.fresh(f"{source.name}_steps"))
                 added.append(ScanOutput(source, stack, 0, stacks.backwards))
             stacks.place(source, stack)
         if state is not None:
@@ -185,9 +185,3 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
 
     names = ", ".join(f"'{state.inner.name}'" for state in cut.states)
     return Patch(f"gave {names} a loop of their own, {why}", edit, sizes.note(cut.alive.most, cut.carried))
-
-
-def _stack(value: ir.Value, loop: ScanView, ctx: Context) -> ir.Value:
-    dims = [] if value.shape is None else [dim if isinstance(dim, int) else None for dim in value.shape.dims]
-    shape = None if value.shape is None else ir.Shape([dim_of(loop.scan_inputs[0].outer, 0), *dims])
-    return ir.Value(name=ctx.names.fresh(f"{value.name}_steps"), type=value.type, shape=shape)

@@ -19,8 +19,9 @@ from rewrites.fission.step_costs import carrying_ns, staying_ns, weight_bytes
 from rewrites.loops import ScanOutput, ScanView, State
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
+from rewrites.values import dim_of, shape_dims, through_identity
 
-__all__ = ["StateCut", "find_cut"]
+__all__ = ["StateCut", "find_cut", "stack_of"]
 
 _MOST_PATHS = 64
 _PER_NS = 1 << 10
@@ -83,6 +84,23 @@ def find_cut(loop: ScanView, components: Components, second: int, sizes: StepSiz
         between,
         alive,
     )
+
+
+def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
+    """Give a value called ``name`` that can hold ``value`` for all steps.
+
+    Names of sizes in a body mean nothing outside, but a state has the shape of its initial value in every step.
+    """
+    source = through_identity(value)
+    holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]
+    first = next((initial.shape for initial in holders if initial.shape is not None), None)
+    dims: list[int | str | None] | None = None
+    if first is not None:
+        dims = shape_dims(first)
+    elif value.shape is not None:
+        dims = [dim if isinstance(dim, int) else None for dim in value.shape.dims]
+    shape = None if dims is None else ir.Shape([dim_of(loop.scan_inputs[0].outer, 0), *dims])
+    return ir.Value(name=name, type=value.type, shape=shape)
 
 
 def _made_for(values: Sequence[ir.Value], loop: ScanView, stop: set[ir.Node]) -> set[ir.Node]:

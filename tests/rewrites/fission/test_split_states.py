@@ -216,3 +216,15 @@ def test_random_loops_keep_their_numbers_wherever_they_are_cut(case):
     result = give_back(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert_same_numbers(ort_run(result, case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_cell_of_free_sizes_leaves_too(old):
+    def freed(text: str) -> str:
+        return text.replace("float[88,77,", "float[T,B,").replace("float[77,", "float[B,")
+
+    model = layers(["sine cell", "LSTM"], 8, 77, steps=88, old=old, change=freed)
+    result = give_back(rewritten(model, debug=True)[0])
+    assert len(loops_of(result)) == 1
+    feeds = data(model, T=5, B=2)
+    assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), **HALF)
