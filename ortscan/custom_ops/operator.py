@@ -6,7 +6,7 @@ from typing import Any
 
 from ortscan.custom_ops.calls import run_call
 from ortscan.custom_ops.shield import shielded
-from ortscan.custom_ops.transport import Carried
+from ortscan.custom_ops.transport import Carried, takes_carried
 from ortscan.errors import OptionError
 from ortscan.fork_safe import ForkSafeLock
 from rewrites.python_ops.names import DOMAIN, OPERATOR
@@ -33,11 +33,20 @@ def _declare_once() -> Any:
     library = _extensions()
     types = [getattr(library.PyCustomOpDef, f"dt_{slot}") for slot in SLOTS]
     text = library.PyCustomOpDef.dt_string
-    return library.onnx_op(op_type=f"{DOMAIN}::{OPERATOR}", inputs=types, outputs=types, attrs={"spec": text})(_call)
+    declared = library.onnx_op(op_type=f"{DOMAIN}::{OPERATOR}", inputs=types, outputs=types, attrs={"spec": text})(_call)
+    _Answers.carried = takes_carried(declared)
+    return declared
 
 
-def _call(*slots: Any, spec: str = "") -> tuple[Carried, ...]:
-    return tuple([Carried(array) for array in shielded(run_call, spec, slots)])
+class _Answers:
+    """Whether the library was seen to take results as ``Carried``; plain arrays are taken by every version."""
+
+    carried = False
+
+
+def _call(*slots: Any, spec: str = "") -> tuple[Any, ...]:
+    results = shielded(run_call, spec, slots)
+    return tuple([Carried(array) for array in results]) if _Answers.carried else tuple(results)
 
 
 def _extensions() -> Any:

@@ -27,7 +27,7 @@ from rewrites.python_ops.packed_model import pack
 from rewrites.python_ops.reference import reference_runs
 from rewrites.python_ops.wider import run_wider
 from rewrites.replace import replace_value
-from rewrites.report import KernelGap
+from rewrites.report import KernelGap, LoopReport
 from rewrites.values import static_dims
 
 __all__ = ["place_python_ops"]
@@ -112,7 +112,12 @@ def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
         "out_reverse": [int(output.reverse) for output in loop.scan_outputs],
         "elements": elements,
     }
-    return _exchange(node, "scan", payload, inputs, node.outputs, ctx)
+    outcome = _exchange(node, "scan", payload, inputs, node.outputs, ctx)
+    entry = node.meta.get("ortscan.report")
+    if isinstance(outcome, str) and isinstance(entry, LoopReport):
+        entry.fate, entry.nodes_after, entry.reasons = "removed", 0, []
+        entry.notes.append("it is called in Python as a whole")
+    return outcome
 
 
 def _exchange(

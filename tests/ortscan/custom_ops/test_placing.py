@@ -119,6 +119,7 @@ def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
     made = session(SCAN_OF_UINT64)
     assert fates(made) == [("Scan", "python")]
     assert "Scan" not in made.ortscan.report.operators_after
+    assert [loop.fate for loop in made.ortscan.report.loops] == ["removed"]
     h, x = np.zeros(4, np.uint64), np.random.default_rng(1).integers(0, 1 << 40, (steps, 4)).astype(np.uint64)
     state, rows = h, []
     for step in x:

@@ -1,0 +1,202 @@
+"""The parts of a call, each by itself."""
+
+import signal
+import threading
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from ortscan.custom_ops import failures
+from ortscan.custom_ops.elementwise import compiled
+from ortscan.custom_ops.failures import cause_of, keep
+from ortscan.custom_ops.ports import arrays_of, dtype_of, failed, slots_of
+from ortscan.custom_ops.shield import shielded
+from ortscan.custom_ops.signals import deferred
+from rewrites.python_ops.names import GUARD
+from rewrites.python_ops.wire import META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
+from tests.support.python_calls import survives
+
+KINDS = ("float", "double", "int64", "int32", "bool", "uint8", "uint64", "float16", "bfloat16", "int16")
+
+
+@st.composite
+def values(draw: Any) -> tuple[list[Port], list[np.ndarray]]:
+    ports, found = [], []
+    for _ in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(KINDS))
+        shape = draw(arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
+        numbers = draw(st.lists(st.integers(0, 100), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+        ports.append(Port(kind, len(shape)))
+        found.append(np.array(numbers).reshape(shape).astype(dtype_of(kind)))
+    return ports, found
+
+
+def put_in(ports: list[Port], found: list[np.ndarray]) -> list[np.ndarray]:
+    """What the nodes around a call do with its inputs."""
+    packed = [is_packed(ports, port.slot, results=False) for port in ports]
+    shapes = [size for array, one in zip(found, packed, strict=True) if one for size in array.shape]
+    slots = []
+    for slot in SLOTS:
+        here = [(a.astype(dtype_of(slot)), one) for a, port, one in zip(found, ports, packed, strict=True) if port.slot == slot]
+        parts = [a.reshape(-1) if one else a for a, one in here]
+        if slot == META and shapes:
+            parts = [np.array(shapes, np.int64), *parts]
+        slots.append(np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else np.empty(0, dtype_of(slot)))
+    return slots
+
+
+def take_out(ports: list[Port], slots: list[np.ndarray]) -> list[np.ndarray]:
+    """What the nodes around a call do with its outputs."""
+    by_slot = dict(zip(SLOTS, slots, strict=True))
+    results = []
+    for port, at in zip(ports, meta_offsets(ports), strict=True):
+        value, facts = by_slot[port.slot], by_slot[META]
+        if is_packed(ports, port.slot, results=True):
+            value = value[facts[at] : facts[at + 1]].reshape(facts[at + 2 : at + 2 + port.rank])
+        results.append(value.astype(dtype_of(port.kind)))
+    return results
+
+
+@given(values())
+def test_values_come_through_the_slots_as_they_were(drawn: tuple[list[Port], list[np.ndarray]]):
+    ports, found = drawn
+    for given_back in (arrays_of(put_in(ports, found), ports), take_out(ports, slots_of(found, ports))):
+        for there, here in zip(found, given_back, strict=True):
+            assert (here.shape, here.dtype) == (there.shape, there.dtype)
+            np.testing.assert_array_equal(here, there)
+
+
+def test_a_spec_is_read_as_it_was_written():
+    spec = Spec("scan", (Port("float", 2),), (Port("int64", 0), Port("string", 1)), {"model": "x", "axes": [0, 1]})
+    assert parse_spec(spec.text()) == spec
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ([np.ones(2)], "1 results were returned, but 2 are declared"),
+        ([np.ones((2, 2)), np.array(["a"])], "result 0 has 2 dimensions, but 1 are declared"),
+        ([np.array([{}], object), np.array(["a"])], "result 0 is no array of numbers"),
+    ],
+)
+def test_results_that_do_not_fit_are_refused_by_name(results: list[np.ndarray], said: str):
+    with pytest.raises((TypeError, ValueError), match=said):
+        slots_of(results, [Port("float", 1), Port("string", 1)])
+
+
+def test_texts_that_cannot_be_written_are_refused_before_the_library_sees_them():
+    with pytest.raises(UnicodeEncodeError):
+        slots_of([np.array(["\ud800"], object)], [Port("string", 1)])
+
+
+def test_a_failed_call_has_every_slot_and_the_number_of_its_exception():
+    slots = failed(77)
+    assert [slot.dtype for slot in slots] == [dtype_of(name) for name in SLOTS]
+    assert slots[SLOTS.index(META)].shape == (1, 77)
+
+
+def test_an_exception_is_found_once_by_the_message_and_only_the_last_are_kept():
+    error = ValueError("x")
+    message = f"Name:'{GUARD}_3' Status Message: ... Input shape:{{1,{keep(error)}}}, requested shape:{{1}}"
+    assert cause_of(message) is error
+    assert cause_of(message) is None
+    assert cause_of("Name:'another' Input shape:{1,5}") is None
+    first = keep(error)
+    for _ in range(200):
+        keep(ValueError())
+    assert len(failures._kept) <= 64
+    assert first not in failures._kept
+
+
+def test_what_is_raised_while_an_exception_is_kept_is_kept_too(monkeypatch: pytest.MonkeyPatch):
+    calls = []
+
+    def interrupted(error: BaseException) -> int:
+        calls.append(error)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return 5
+
+    monkeypatch.setattr("ortscan.custom_ops.shield.keep", interrupted)
+
+    def work() -> list[np.ndarray]:
+        raise ValueError
+
+    assert shielded(work)[SLOTS.index(META)].shape == (1, 5)
+    assert [type(error) for error in calls] == [ValueError, KeyboardInterrupt]
+
+
+def test_handlers_are_back_after_a_run_and_in_other_threads_untouched():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with deferred():
+        assert signal.getsignal(signal.SIGINT) is not before[0]
+        with deferred():
+            pass
+        assert signal.getsignal(signal.SIGINT) is not before[0]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    seen: list[Any] = []
+
+    def elsewhere() -> None:
+        with deferred():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert seen == [before[0]]
+
+
+def body(text: str, kind: str = "float") -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 18]> b ({kind}[2] a, {kind}[2] c) => ({kind}[2] y) {{ {text} }}'
+    )
+
+
+def test_elementwise_bodies_become_one_function():
+    run = compiled(body("p = Mul (a, c) g = Greater (p, c) w = Where (g, a, c) y = Max (w, p)"))
+    assert run is not None
+    a, c = np.array([2, -3], np.float32), np.array([5, 7], np.float32)
+    np.testing.assert_array_equal(run([a, c])[0], np.maximum(np.where(a * c > c, a, c), a * c))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("y = Softmax (a)", "float"),
+        ("y = Div (a, c)", "int64"),
+        ("y = Max (a, c, a)", "float"),
+        ("y = Add (a, W)", "float"),
+        ("p = Cast <to = 7> (a) y = Add (a, c)", "float"),
+        ("y = Tanh (a)", "int32"),
+    ],
+)
+def test_what_numpy_may_compute_otherwise_is_not_compiled(text: str, kind: str):
+    assert compiled(body(text, kind)) is None
+
+
+def test_infinities_pass_without_a_warning():
+    run = compiled(body("y = Div (a, c)"))
+    assert run is not None
+    np.testing.assert_array_equal(run([np.ones(2, np.float32), np.zeros(2, np.float32)])[0], [np.inf, np.inf])
+
+
+def test_the_library_takes_arrays_as_they_are_and_another_version_of_it_gets_plain_ones():
+    code = """
+import numpy as np, onnxruntime_extensions._ocos as library
+from ortscan.custom_ops import operator
+operator.declare()
+print(operator._Answers.carried)
+from ortscan.custom_ops.transport import takes_carried
+known = library._on_pyop_invocation
+library._on_pyop_invocation = lambda number, feed, attributes: [r.reshape(-1) for r in library.Opdef._odlist[number].body()]
+print(takes_carried(operator._declare_once()))
+library._on_pyop_invocation = known
+operator._Answers.carried = False
+print(session(ONE, cache="0").run(None, {"a": np.zeros(2)})[0].tolist())
+"""
+    assert survives(code).splitlines() == ["True", "False", "[0.0, 0.0]"]
