@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
 from ortscan.fixed_shapes import FixedShapes, fixed_sizes, merged_shapes
-from ortscan.kernels import lacks_kernel
+from ortscan.kernels import has_kernel
 from ortscan.lifting import Lifted, load_in_opset
 from ortscan.modelio import (
     Inlining,
@@ -210,7 +210,7 @@ def rewritten(
             target=chosen.abilities,
             unroll=unrolling,
         )
-        ctx = Context.of(model, options, evaluate, lacks_kernel if custom_ops else None)
+        ctx = Context.of(model, options, evaluate, has_kernel if custom_ops else None)
         prepare(ctx)
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)

@@ -4,16 +4,16 @@ import functools
 
 import onnx
 
-__all__ = ["lacks_kernel"]
+__all__ = ["has_kernel"]
 
 
-def lacks_kernel(model: onnx.ModelProto) -> bool:
-    """Whether onnxruntime says of the one node of ``model`` that it is not implemented; anything else it says means no."""
+def has_kernel(model: onnx.ModelProto) -> bool | None:
+    """Whether onnxruntime has a kernel for the one node of ``model``; None where it refuses the node for another reason."""
     return _asked(model.SerializeToString(deterministic=True))
 
 
 @functools.lru_cache(4096)
-def _asked(model: bytes) -> bool:
+def _asked(model: bytes) -> bool | None:
     import onnxruntime as ort
     from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
     from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
@@ -24,7 +24,7 @@ def _asked(model: bytes) -> bool:
     try:
         InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except NoKernel:
-        return True
-    except Exception:  # whatever else is wrong with it is wrong with the model too, and not for want of a kernel
         return False
-    return False
+    except Exception:  # whatever else is wrong with it is wrong with the model, and not for want of a kernel
+        return None
+    return True

@@ -18,8 +18,8 @@ __all__ = ["Context", "Evaluator", "KernelCheck", "Options"]
 Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
 """Runs a model without inputs and gives its outputs, or None where the runtime cannot run it."""
 
-KernelCheck = Callable[[onnx.ModelProto], bool]
-"""Tells whether the runtime has no kernel for the one node of a model."""
+KernelCheck = Callable[[onnx.ModelProto], bool | None]
+"""Tells whether the runtime has a kernel for the one node of a model, or None where it refuses the node for another reason."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Context:
     names: Names
     constants: ConstantPool
     rules: Sequence[ModuleType] = ()
-    lacks_kernel: KernelCheck | None = None
+    has_kernel: KernelCheck | None = None
 
     @classmethod
-    def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, lacks_kernel: KernelCheck | None = None) -> "Context":
+    def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":
         """Make the context of ``model``."""
         names = Names(model)
-        return cls(model, options, evaluate, names, ConstantPool(model.graph, names), lacks_kernel=lacks_kernel)
+        return cls(model, options, evaluate, names, ConstantPool(model.graph, names), has_kernel=has_kernel)
 
     @property
     def opset(self) -> int:

@@ -14,10 +14,10 @@ __all__ = ["body_model", "missing_kernel", "node_model"]
 
 def missing_kernel(node: ir.Node, ctx: Context) -> bool:
     """Whether the runtime says that it has no kernel for this node; never where types are not known."""
-    if ctx.lacks_kernel is None:
+    if ctx.has_kernel is None:
         return False
     model = node_model(node, ctx)
-    return not isinstance(model, NotApplicable) and ctx.lacks_kernel(model)
+    return not isinstance(model, NotApplicable) and ctx.has_kernel(model) is False
 
 
 def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:

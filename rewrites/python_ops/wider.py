@@ -31,7 +31,7 @@ _BY_TYPE = frozenset({"Cast", "CastLike", "BitCast", "QuantizeLinear", "Dequanti
 def run_wider(node: ir.Node, ctx: Context) -> str | None:
     """Put casts around ``node``, and give words for it; None, and nothing done, where no wider type has a kernel."""
     narrow = next((value.dtype for value in (*node.inputs, *node.outputs) if value is not None and value.dtype in _WIDER), None)
-    if narrow is None or node.op_type in _BY_TYPE or ctx.lacks_kernel is None:
+    if narrow is None or node.op_type in _BY_TYPE or ctx.has_kernel is None:
         return None
     if any(attribute.name in ("dtype", "to", "stash_type") or attribute.is_ref() for attribute in node.attributes.values()):
         return None
@@ -49,7 +49,7 @@ def run_wider(node: ir.Node, ctx: Context) -> str | None:
     anew = made[0].producer()
     assert anew is not None
     model = node_model(anew, ctx)
-    if isinstance(model, NotApplicable) or ctx.lacks_kernel(model):
+    if isinstance(model, NotApplicable) or not ctx.has_kernel(model):
         build.discard()
         return None
     results = [

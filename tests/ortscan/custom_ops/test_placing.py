@@ -1,15 +1,20 @@
 import json
+import warnings
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx.backend.test.case.node import collect_testcases
 
 import ortscan
 from ortscan.__main__ import main
 from ortscan.errors import OptionError, UnsupportedModel
+from ortscan.kernels import has_kernel
 from ortscan.report.codes import CODES
 from rewrites.python_ops.reference import reference_runs
 from tests.support.python_calls import IN_A_SCAN, ONE, WORDS, session, survives
@@ -135,6 +140,42 @@ def test_nothing_is_placed_where_a_kernel_or_a_standard_form_exists():
         made = session(text)
         assert fates(made) == []
         assert not any("ortscan" in name for name in made.ortscan.report.operators_after)
+
+
+@cache
+def node_cases() -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(collect_testcases(None))
+
+
+NODE_TESTS = {"BitCast": "python", "Max": "wider", "Min": "wider", "Pow": "python", "RoiAlign": "python", "TopK": "python"}
+
+
+@pytest.mark.parametrize("operator", NODE_TESTS)
+def test_onnxs_own_tests_of_nodes_without_a_kernel_hold(operator: str):
+    ran = 0
+    for case in node_cases():
+        model = case.model
+        if model is None or model.graph.node[0].op_type != operator or model.opset_import[0].version > 26:
+            continue
+        model.ir_version = 10
+        if has_kernel(model) is not False:
+            continue
+        made = session(model)
+        assert [fate for _, fate in fates(made)] == [NODE_TESTS[operator]]
+        for inputs, outputs in case.data_sets:
+            feeds = {info.name: array for info, array in zip(made.get_inputs(), inputs, strict=True)}
+            for got, wanted in zip(made.run(None, feeds), outputs, strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=1e-3)  # some are written down with four digits
+        ran += 1
+    assert ran
+
+
+def test_an_operator_that_no_wider_type_is_defined_for_is_not_widened():
+    text = '<ir_version: 9, opset_import: ["": 20]> g (uint8[N] x) => (uint8[H, W, C] y) { y = ImageDecoder (x) }'
+    report = ortscan.explain(onnx.parser.parse_model(text), custom_ops=True)
+    assert [gap.fate for gap in report.kernel_gaps] == ["python"]
 
 
 def test_nothing_is_placed_unless_asked_for():
