@@ -38,12 +38,13 @@ from ortscan.placement import place, target_line
 from ortscan.quiet import quietly
 from ortscan.targets import target_named, unroll_limits
 from ortscan.verification.arguments import given_shapes
+from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
 from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
-from rewrites.prepare import has_loops, name_free_dims, prepare, tidy
+from rewrites.prepare import has_absent_nodes, has_loops, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
 from rewrites.report import Report
 from rewrites.rules import ON_REQUEST
@@ -192,10 +193,11 @@ def rewritten(
 
     def attempt(lifted: Lifted) -> Report:
         model = lifted.loaded.model
-        messages = lifted.messages + _inline(model) + said
+        messages = lifted.messages + _inline(model, chosen.abilities) + said
         fixed = FixedShapes(model, sizes) if sizes else None
         messages += fixed.messages if fixed is not None else []
-        if fixed is None and not custom_ops and not has_loops(model) and not _nodes_to_look_at(model, rules):
+        idle = fixed is None and not custom_ops and not has_loops(model) and not has_absent_nodes(model, chosen.abilities)
+        if idle and not _nodes_to_look_at(model, rules):
             counted = count_operators(model.graph)
             return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
         name_free_dims(model)
@@ -247,14 +249,14 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
     return any(rule in ON_REQUEST for rule in rules) or may_be_refused(Context.of(model, Options(), evaluate))
 
 
-def _inline(model: ir.Model) -> list[str]:
+def _inline(model: ir.Model, target: Abilities) -> list[str]:
     outcome = inline_functions_with_loops(model)
     if any(is_recurrent(node) for function in model.functions.values() for node in function.all_nodes()):
         trial = model.clone()
         inline_functions(trial, _holds_recurrent_nodes)
         ctx = Context.of(trial, Options(), evaluate)
         prepare(ctx)
-        if may_be_refused(ctx):
+        if may_be_refused(ctx) or has_absent_nodes(trial, target):
             more = inline_functions(model, _holds_recurrent_nodes)
             messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
             return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]

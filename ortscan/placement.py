@@ -35,11 +35,11 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     parts = []
     if loop.unrolled_nodes:
         parts.append(f"unrolled into {loop.unrolled_nodes} nodes")
-    native = [match[1] for fired in loop.fired if (match := _NATIVE.search(fired.what))]
-    if native and not loop.unrolled_nodes:
-        parts.append(f"native {' and '.join(dict.fromkeys(native))}")
+    made = [match[1] for fired in loop.fired if (match := _NATIVE.search(fired.what))]
+    if made and not loop.unrolled_nodes:
+        parts.append(f"native {' and '.join(dict.fromkeys(made))}")
     if loop.fate != "removed":
-        parts.append("a loop")
+        parts.append(f"native {loop.kind}" if loop.kind in _RECURRENT else "a loop")
     what = " and ".join(parts) or "plain operators, for all steps at once"
     unknown = branch or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
     advice = "; not so once its number of steps is fixed (--fix-shape)" if unknown else ""

@@ -21,6 +21,8 @@ from rewrites.not_applicable import NotApplicable
 from rewrites.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
 from rewrites.rule import Patch
 from rewrites.rules import ALWAYS
+from rewrites.unrolling import unroll
+from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
 
 __all__ = ["count_operators", "rewrite"]
 
@@ -54,8 +56,9 @@ def rewrite(
             if progress is not None and sweep == 0:
                 progress(i + 1, len(loops))
         loops = loops_inside_out(ctx.model.graph)
-        if len(report.patches) == fired:
+        if len(report.patches) == fired and not driver.write_out_nodes():
             break
+        loops = loops_inside_out(ctx.model.graph)
     else:
         raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")
     driver.conclude(loops)
@@ -73,6 +76,7 @@ class _Driver:
         self.ctx, self.report, self.debug = ctx, report, debug
         self.rules = [rule for rule in rules if rule not in NODE_RULES]
         self.left = stop_after
+        self.refused: list[LoopReport] = []
 
     def change_node(self, rule: ModuleType, entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
         """Make a change to a recurrent node, where changes are still to be made, and give what is to be looked at next."""
@@ -88,6 +92,24 @@ class _Driver:
             node.meta[_REPORT] = LoopReport(where, kind, loop.steps, size, size)
             self.report.loops.append(node.meta[_REPORT])
         return loops
+
+    def write_out_nodes(self) -> int:
+        """Let recurrent nodes that the target does not run be loops to write out; gives how many were made so."""
+        if unroll not in self.rules or self.ctx.options.unroll.steps == 0:
+            return 0
+        before, self.refused = len(self.report.patches), []
+        for absent in absent_nodes(self.ctx):
+            entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
+            outcome = write_as_scan(absent, self.ctx)
+            if isinstance(outcome, NotApplicable):
+                entry.reasons.append(Reason(unroll.NAME, outcome.code, outcome.detail))
+                self.refused.append(entry)
+            elif self.left != 0:
+                self._apply(unroll, entry, outcome)
+                self.report.loops.append(entry)
+                for node in loops_inside_out(self.ctx.model.graph):
+                    node.meta.setdefault(_REPORT, entry)
+        return len(self.report.patches) - before
 
     def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
         """Apply the rules without which onnxruntime computes garbage to all loops before any other rule looks at one."""
@@ -153,6 +175,7 @@ class _Driver:
                 entry: LoopReport = node.meta[_REPORT]
                 entry.nodes_after += _size(view(node, self.ctx.opset).body)
                 entry.fate = _fate(entry)
+        self.report.loops += self.refused
         for gone in self.report.loops:
             if gone.fate == "removed":
                 gone.reasons = []

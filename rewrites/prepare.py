@@ -2,17 +2,20 @@
 
 import onnx_ir as ir
 
+from rewrites.abilities import Abilities
 from rewrites.context import Context
 from rewrites.inference import infer_model
 from rewrites.loops import graphs_within, is_loop
+from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.shape_relations import without_names
 from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches
+from rewrites.unrolling.recurrent_nodes import lacks
 
-__all__ = ["has_loops", "name_free_dims", "prepare", "tidy"]
+__all__ = ["has_absent_nodes", "has_loops", "name_free_dims", "prepare", "tidy"]
 
 _FREE = "free dim "
 _INFERRED_BYTES = 1 << 12
@@ -21,6 +24,16 @@ _INFERRED_BYTES = 1 << 12
 def has_loops(model: ir.Model) -> bool:
     """Whether any graph of ``model`` (functions aside) holds a Scan or Loop."""
     return any(is_loop(node) for node in model.graph.all_nodes())
+
+
+def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
+    """Whether any graph of ``model`` holds an If or a recurrent node that ``target`` lacks, and no loops run there either."""
+    if target.loops:
+        return False
+    nodes = [node for node in model.graph.all_nodes() if node.domain == ""]
+    return any(
+        (node.op_type == "If" and "If" not in target.control_flow) or (is_recurrent(node) and lacks(node, target)) for node in nodes
+    )
 
 
 def name_free_dims(model: ir.Model) -> None:

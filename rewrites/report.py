@@ -33,7 +33,8 @@ class Reason:
 class LoopReport:
     """One loop of the original model, or one that a rewrite made.
 
-    ``where``: path of names from the main graph, such as ``main/Scan 'cell'``; ``kind``: Scan, Scan-8 or Loop.
+    ``where``: path of names from the main graph, such as ``main/Scan 'cell'``; ``kind``: Scan, Scan-8 or Loop, or
+    RNN, LSTM or GRU where the target has no such node.
     ``steps``: the trip count as a number or symbol, None where it is not known.
     ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
     ``fate``: removed (no loop left), reduced (a smaller loop left), rewritten (another loop left, of no fewer nodes), kept

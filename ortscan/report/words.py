@@ -6,6 +6,7 @@ from rewrites.report import Fate, LoopReport, Report
 
 __all__ = ["headline", "loop_line", "plural", "refused_node", "size"]
 
+_RECURRENT = ("RNN", "LSTM", "GRU")
 _FATES: dict[Fate, str] = {
     "removed": "no loop left",
     "reduced": "a smaller loop left",
@@ -43,6 +44,8 @@ def refused_node(report: Report) -> str | None:
 def loop_line(loop: LoopReport) -> str:
     """Say what ``loop`` was and what it is now."""
     steps = "unknown number of steps" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
+    if loop.kind in _RECURRENT:
+        return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
     nodes = plural(loop.nodes_before, "node")
     if loop.fate != "removed" and loop.nodes_after != loop.nodes_before:
         nodes += f", now {loop.nodes_after}"

@@ -18,6 +18,11 @@ TABLE = (
         "know are taken to be such.",
     ),
     Code(
+        "UNROLL-NODE",
+        "A recurrent node that the target does not run is in a form that is not written out.",
+        "Written out are nodes of float types, with their batch axis behind the steps, in opset 9 or later.",
+    ),
+    Code(
         "UNROLL-NODES",
         "Written out, the loop would be too many nodes.",
         "Loading a model takes longer the more nodes it has, and more than in proportion. --max-unroll with the number of steps "
