@@ -15,7 +15,7 @@ from rewrites.normal_form.fold_constants import fold, put_constants
 from rewrites.normal_form.identities import copies_among, drop_copies
 from rewrites.unrolling.constant_branches import inline_decided
 from rewrites.unrolling.stacked_reads import read_steps
-from rewrites.values import static_dims
+from rewrites.values import shape_dims, static_dims
 
 __all__ = ["clean_up"]
 
@@ -63,6 +63,14 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
             value.shape = None
         infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
         for value, shape in vague.items():
-            value.shape = shape if value.shape is None else value.shape
+            value.shape = _better_known(value.shape, shape)
             learned = learned or static_dims(value) is not None
     return learned
+
+
+def _better_known(found: ir.Shape | None, before: ir.Shape | None) -> ir.Shape | None:
+    """Give the numbers found, and for the rest the names there were."""
+    if found is None or before is None or len(found) != len(before):
+        return before if found is None else found
+    pairs = zip(shape_dims(found), shape_dims(before), strict=True)
+    return ir.Shape([new if isinstance(new, int) or old is None else old for new, old in pairs])

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.loops import Loop
 from rewrites.not_applicable import NotApplicable
-from rewrites.values import const_array
+from rewrites.values import const_array, rank_of
 
 __all__ = ["nodes_when_unrolled", "too_long"]
 
@@ -15,7 +15,8 @@ __all__ = ["nodes_when_unrolled", "too_long"]
 def nodes_when_unrolled(loop: Loop, steps: int) -> int:
     """Give the number of nodes that ``steps`` copies of the body make, with what reads a step's inputs; before anything folds."""
     body = sum(1 for _ in loop.body.all_nodes())
-    return steps * (body + len(loop.scan_inputs)) + 2 * len(loop.scan_outputs)
+    single = sum(rank_of(scan.inner) in (None, 0) for scan in loop.scan_inputs)
+    return steps * (body + single) + 2 * (len(loop.scan_inputs) + len(loop.scan_outputs))
 
 
 def too_long(loop: Loop, steps: int, known: Container[ir.Value], ctx: Context) -> NotApplicable | None:

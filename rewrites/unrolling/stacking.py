@@ -42,10 +42,22 @@ def steps_of(value: ir.Value) -> Steps | None:
 
 
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
-    """Give the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known."""
+    """Give the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known.
+
+    Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each step.
+    """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
         return list(known.values)
+    dims = None if value.shape is None else shape_dims(value.shape)
+    if dims is not None and 0 <= axis < len(dims) - 1:
+        width = dims[axis + 1]
+        target = _plain([*dims[:axis], count * width if isinstance(width, int) else None, *dims[axis + 2 :]])
+        if target is not None:
+            parts = split(b, reshape(b, value, target), axis, None, count)
+            for part in parts:
+                part.shape = ir.Shape([*dims[:axis], *dims[axis + 1 :]])
+            return list(parts)
     return [squeeze(b, part, [axis]) for part in split(b, value, axis, None, count)]
 
 
@@ -57,6 +69,9 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
     target = _reshaped(like, axis, len(steps))
     if target is not None:
         made = reshape(b, concat(b, steps, axis), target)
+        dims = [] if steps[0].shape is None else shape_dims(steps[0].shape)
+        if dims:
+            made.shape = ir.Shape([*dims[:axis], len(steps), *dims[axis:]])
     else:
         made = concat(b, [unsqueeze(b, step, [axis]) for step in steps], axis)
     if axis >= 0:
@@ -67,14 +82,17 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
 
 
 def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Give what to reshape steps that are joined along ``axis`` to, so that they are stacked along it, or None.
-
-    A size of 0 leaves -1 without a meaning and stands for "as before" itself, so -1 is only used beside sizes that are not 0.
-    """
+    """Give what to reshape steps that are joined along ``axis`` to, so that they are stacked along it, or None."""
     dims = None if like.shape is None else shape_dims(like.shape)
     if dims is None or not 0 <= axis < len(dims):
         return None
+    return _plain([*dims[:axis], count, *dims[axis:]])
+
+
+def _plain(dims: Sequence[int | str | None]) -> list[int] | None:
+    """Give the shape that a Reshape gets for ``dims``, or None where it has no way to say them.
+
+    A size of 0 leaves -1 without a meaning and stands for "as before" itself, so -1 is only used beside sizes that are not 0.
+    """
     known = [dim if isinstance(dim, int) else -1 for dim in dims]
-    if 0 in known or known.count(-1) > 1:
-        return None
-    return [*known[:axis], count, *known[axis:]]
+    return None if 0 in known or known.count(-1) > 1 else known

@@ -1,7 +1,7 @@
 """A loop of a known number of steps becomes its steps, one after the other.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [3, ...]
-    ->    x0, x1, x2 = Split(xs); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Concat(y0, y1, y2)
+    ->    x0, x1, x2 = Split(Reshape(xs)); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Reshape(Concat(y0, y1, y2))
 
 Work on constants (the number of the step among them) is done once for each step and for all, repeated work is shared, results that
 nobody reads are never stacked, and a step that is read out of a stack is read where it was made. Conditions: the number of steps is
