@@ -10,6 +10,7 @@ from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
+from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
 from rewrites.shape_relations import without_names
 from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches
@@ -67,6 +68,7 @@ def prepare(ctx: Context) -> None:
     _forget_names_in_bodies(graph)
     write_out_onesided(graph)
     infer_model(ctx.model)
+    keep_sizes_of_reversals(graph, ctx.opset)
     _lift_weights(ctx, 0)
     make_range_inputs_scalars(graph, ctx.builder)
     while True:
