@@ -62,13 +62,14 @@ def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
     """Whether ``node`` multiplies few rows a step by weights, which all steps at once would read only once.
 
     With many rows a step a product is as fast in the loop, and so it is where its results take more to write for all steps than
-    twice what is saved. Rows of sizes that are not known count as few.
+    is saved; near weights are read while several rows are worked on. Rows of sizes that are not known count as few.
     """
     weights = weight_bytes([node], sizes)
     rows = sizes.rows(node) if weights else None
     if rows is None:
         return bool(weights)
-    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= 2 * (_NODE_NS + _reading(weights, weights))
+    hidden = max(1, rows) if weights <= _WEIGHT_RATES[0][0] else 1
+    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= _NODE_NS + _reading(weights, weights) // hidden
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
