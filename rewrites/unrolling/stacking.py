@@ -44,7 +44,8 @@ def steps_of(value: ir.Value) -> Steps | None:
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
     """Give the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known.
 
-    Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each step.
+    Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each step. An
+    axis that may be 0 does not allow it: onnxruntime splits nothing into no parts.
     """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
@@ -52,7 +53,7 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
     dims = None if value.shape is None else shape_dims(value.shape)
     if dims is not None and 0 <= axis < len(dims) - 1:
         width = dims[axis + 1]
-        target = _plain([*dims[:axis], count * width if isinstance(width, int) else None, *dims[axis + 2 :]])
+        target = _plain([*dims[:axis], count * width, *dims[axis + 2 :]]) if isinstance(width, int) and width else None
         if target is not None:
             parts = split(b, reshape(b, value, target), axis, None, count)
             for part in parts:
