@@ -44,8 +44,8 @@ def steps_of(value: ir.Value) -> Steps | None:
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
     """Give the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known.
 
-    Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each step. An
-    axis that may be 0 does not allow it: onnxruntime splits nothing into no parts.
+    Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each
+    step. An axis that may be 0 does not allow it: onnxruntime splits nothing into no parts.
     """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
