@@ -46,6 +46,8 @@ from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_absent_nodes, has_loops, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
+from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.report import Report
 from rewrites.rules import ON_REQUEST
 from rewrites.unrolling.both_branches import run_both_branches
@@ -208,6 +210,7 @@ def rewritten(
             fast_math=fast_math,
             custom_ops=custom_ops,
             native_always=chosen.native,
+            bidirectional=chosen.bidirectional,
             domains=chosen.domains,
             target=chosen.abilities,
             unroll=unrolling,
@@ -243,10 +246,12 @@ def rewritten(
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
-    """Whether some recurrent node may not run as it is, or is to be guarded."""
+    """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another."""
     if not any(is_recurrent(node) for node in model.graph.all_nodes()):
         return False
-    return any(rule in ON_REQUEST for rule in rules) or may_be_refused(Context.of(model, Options(), evaluate))
+    if any(rule in ON_REQUEST for rule in rules) or (both_directions in rules and may_have_pairs(model.graph)):
+        return True
+    return may_be_refused(Context.of(model, Options(), evaluate))
 
 
 def _inline(model: ir.Model, target: Abilities) -> list[str]:

@@ -7,6 +7,7 @@ onnxruntime's CPU provider, with copies to and fro.
 from dataclasses import dataclass, field
 
 from rewrites.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
+from rewrites.context import Bidirectional
 from rewrites.errors import OptionError
 
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
@@ -26,6 +27,7 @@ class Target:
     ``domains``: operator domains a rewrite may use beside the standard one. ``control_flow``: which of Scan, Loop and If run there.
     ``recurrent``: which recurrent operators run there, and within which limits. ``native``: whether they are taken even where
     onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are written out where ``max_unroll`` is not given.
+    ``bidirectional``: which recurrent nodes run in both directions at once, as ``rewrites.context.Options`` has it.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Target:
     recurrent: dict[str, Recurrent] = field(default_factory=lambda: dict(_ALL_RECURRENT))
     native: bool = True
     unroll: UnrollLimits = field(default_factory=UnrollLimits)
+    bidirectional: Bidirectional = "equal"
 
     @property
     def loops(self) -> bool:
@@ -60,8 +63,11 @@ class Target:
         return newest_ir_version()
 
 
-def _without_loops(name: str, recurrent: dict[str, Recurrent], control_flow: frozenset[str] = frozenset()) -> Target:
-    return Target(name, control_flow=control_flow, recurrent=recurrent, unroll=UnrollLimits(None, _NODES_WITHOUT_LOOPS))
+def _without_loops(
+    name: str, recurrent: dict[str, Recurrent], control_flow: frozenset[str] = frozenset(), bidirectional: Bidirectional = "equal"
+) -> Target:
+    limits = UnrollLimits(None, _NODES_WITHOUT_LOOPS)
+    return Target(name, control_flow=control_flow, recurrent=recurrent, unroll=limits, bidirectional=bidirectional)
 
 
 _NODES_WITHOUT_LOOPS = 20_000
@@ -74,15 +80,15 @@ milliseconds; 800 nodes take 100 ms to load, and 12 000 three seconds, for the s
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        Target("onnx", unroll=_KEPT),
-        Target("cpu", _MICROSOFT, native=False, unroll=_SHORT),
+        Target("onnx", unroll=_KEPT, bidirectional="always"),
+        Target("cpu", _MICROSOFT, native=False, bidirectional="narrow", unroll=_SHORT),
         Target("cuda", recurrent=dict.fromkeys(_ALL_RECURRENT, _CUDNN), unroll=_KEPT),
         Target("tensorrt", unroll=_KEPT),
         _without_loops("directml", dict(_ALL_RECURRENT)),
         _without_loops("webgpu", {op: Recurrent(clip=False, lengths=False) for op in ("LSTM", "GRU")}, frozenset({"If"})),
-        _without_loops("coreml", {}),
-        _without_loops("nnapi", {}),
-        _without_loops("qnn", {"LSTM": Recurrent(lengths=False)}),
+        _without_loops("coreml", {}, bidirectional="never"),
+        _without_loops("nnapi", {}, bidirectional="never"),
+        _without_loops("qnn", {"LSTM": Recurrent(lengths=False)}, bidirectional="never"),
         Target("openvino", unroll=_KEPT),
     )
 }

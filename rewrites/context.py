@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Literal
 
 import numpy as np
 import onnx
@@ -11,9 +12,12 @@ import onnx_ir as ir
 from rewrites.abilities import Abilities, UnrollLimits
 from rewrites.builder import Builder
 from rewrites.constants import ConstantPool
+from rewrites.moving import node_graphs
 from rewrites.names import Names
 
-__all__ = ["Context", "Evaluator", "KernelCheck", "Options"]
+__all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
+
+Bidirectional = Literal["always", "equal", "narrow", "never"]
 
 Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
 """Runs a model without inputs and gives its outputs, or None where the runtime cannot run it."""
@@ -30,6 +34,8 @@ class Options:
     ``sizes``: typical value of each symbolic dimension, for cost decisions only.
     ``assumed_dim``: what an unknown dimension is taken as where no hint is given.
     ``native_always``: whether recurrent nodes are taken wherever there is one, since the target runs no loops or any.
+    ``bidirectional``: where recurrent nodes of two directions become one: always, where their activations are equal, only where
+    they are narrow and run on one row, or never.
     ``domains``: operator domains the target runs beside the standard one. ``target``: what else it runs.
     ``unroll``: how far loops are unrolled.
     """
@@ -40,6 +46,7 @@ class Options:
     fast_math: bool = False
     custom_ops: bool = False
     native_always: bool = False
+    bidirectional: Bidirectional = "always"
     domains: frozenset[str] = frozenset({"com.microsoft"})
     target: Abilities = field(default_factory=Abilities)
     unroll: UnrollLimits = field(default_factory=UnrollLimits)
@@ -49,7 +56,7 @@ class Options:
 class Context:
     """The state shared by all rules while one model is rewritten.
 
-    ``rules``: the rules in use, for one that asks what others would do.
+    ``rules``: the rules in use, for one that asks what others would do. ``ifs``: the Ifs last found around branches.
     """
 
     model: ir.Model
@@ -59,6 +66,7 @@ class Context:
     constants: ConstantPool
     rules: Sequence[ModuleType] = ()
     has_kernel: KernelCheck | None = None
+    ifs: dict[ir.Graph, ir.Node] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":
@@ -70,6 +78,16 @@ class Context:
     def opset(self) -> int:
         """The version of the standard operator set the model imports."""
         return self.model.opset_imports.get("", 1)
+
+    def if_around(self, branch: ir.Graph) -> ir.Node | None:
+        """Give the If that has ``branch``, or None."""
+        node = self.ifs.get(branch)
+        if node is None or node.graph is None or branch not in node_graphs(node):
+            self.ifs.clear()
+            for each in self.model.graph.all_nodes():
+                if each.op_type == "If" and each.domain == "":
+                    self.ifs.update(dict.fromkeys(node_graphs(each), each))
+        return self.ifs.get(branch)
 
     def builder(self) -> Builder:
         """Give a new, empty Builder."""

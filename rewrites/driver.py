@@ -18,6 +18,8 @@ from rewrites.loops.checks import label
 from rewrites.lowering.lower import NODE_RULES, lower_nodes
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
+from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional.join import join_directions
 from rewrites.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
 from rewrites.rule import Patch
 from rewrites.rules import ALWAYS
@@ -62,6 +64,7 @@ def rewrite(
     else:
         raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")
     driver.conclude(loops)
+    report.pairs = join_directions(ctx, rules, driver.change_node)
     report.operators_after = count_operators(ctx.model.graph)
     return report
 
@@ -74,7 +77,7 @@ def count_operators(graph: ir.Graph) -> Counter[str]:
 class _Driver:
     def __init__(self, ctx: Context, rules: Sequence[ModuleType], report: Report, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.debug = ctx, report, debug
-        self.rules = [rule for rule in rules if rule not in NODE_RULES]
+        self.rules = [rule for rule in rules if rule not in (*NODE_RULES, both_directions)]
         self.left = stop_after
         self.refused: list[LoopReport] = []
 

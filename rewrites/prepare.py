@@ -16,7 +16,7 @@ from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_o
 from rewrites.unrolling.constant_branches import decide_branches
 from rewrites.unrolling.recurrent_nodes import lacks
 
-__all__ = ["has_absent_nodes", "has_loops", "name_free_dims", "prepare", "tidy"]
+__all__ = ["drop_unread", "has_absent_nodes", "has_loops", "name_free_dims", "prepare", "tidy"]
 
 _FREE = "free dim "
 _INFERRED_BYTES = 1 << 12
@@ -122,7 +122,7 @@ def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:
 def tidy(ctx: Context) -> None:
     """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs."""
     graph = ctx.model.graph
-    _drop_unread(graph)
+    drop_unread(graph)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]
@@ -133,11 +133,12 @@ def tidy(ctx: Context) -> None:
         _forget_free_dims(one)
 
 
-def _drop_unread(graph: ir.Graph) -> None:
+def drop_unread(graph: ir.Graph) -> None:
+    """Remove the nodes of ``graph`` and the branches in it that nobody reads."""
     for node in graph:
         if not is_loop(node):
             for branch in node_graphs(node):
-                _drop_unread(branch)
+                drop_unread(branch)
     remove_nodes(unread_nodes(graph))
 
 

@@ -37,6 +37,7 @@ from rewrites.normal_form import (
     unused_scan_inputs,
 )
 from rewrites.recurrences import recurrent_cell
+from rewrites.recurrences.bidirectional import both_directions
 from rewrites.unrolling import unroll
 
 __all__ = ["ALWAYS", "ON_REQUEST", "RULES"]
@@ -83,4 +84,5 @@ RULES: tuple[ModuleType, ...] = (
     split_loop,
     split_states,
     unroll,
+    both_directions,
 )

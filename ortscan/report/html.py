@@ -51,12 +51,18 @@ def _row(name: str, before: int, after: int) -> str:
 
 
 def _nodes(report: Report) -> str:
+    return _some_nodes("Recurrent nodes that onnxruntime does not run", report.nodes) + _some_nodes(
+        "Recurrent nodes of both directions on one sequence", report.pairs
+    )
+
+
+def _some_nodes(title: str, nodes: Sequence[NodeReport]) -> str:
     sections = "".join(
         f'<section class="{"kept" if node.reasons else "removed"}"><h3>{_safe(node.where)}</h3>'
         f"<ul>{''.join(_history(node))}</ul></section>\n"
-        for node in report.nodes
+        for node in nodes
     )
-    return f"<h2>Recurrent nodes that onnxruntime does not run</h2>\n{sections}" if sections else ""
+    return f"<h2>{title}</h2>\n{sections}" if sections else ""
 
 
 def _history(entry: LoopReport | NodeReport) -> list[str]:

@@ -57,7 +57,7 @@ def explanation(report: Report) -> RenderableType:
     for loop in report.loops:
         heading = Text(plain(loop.where), style=f"bold {_STYLES[loop.fate]}")
         parts += [Text(), heading, Padding(_loop(loop), (0, 0, 0, 2))]
-    for node in report.nodes:
+    for node in (*report.nodes, *report.pairs):
         heading = Text(plain(node.where), style=f"bold {_STYLES['kept' if node.reasons else 'removed']}")
         parts += [Text(), heading, Padding(rows(_did(node.fired) + _why(node.reasons)), (0, 0, 0, 2))]
     return Group(*parts)

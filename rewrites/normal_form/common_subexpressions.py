@@ -18,7 +18,7 @@ from rewrites.names import Names
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["NAME", "check", "merge_twins", "twins_among"]
+__all__ = ["NAME", "attribute_key", "check", "merge_twins", "twins_among"]
 
 NAME = "common-subexpressions"
 
@@ -57,7 +57,7 @@ def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
         if node_graphs(node) or not is_deterministic(node):
             continue
         inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)
-        attributes = frozenset((name, _key(attribute)) for name, attribute in node.attributes.items())
+        attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
         asked = tuple(bool(value.name) for value in node.outputs)
         earlier = first.setdefault((node.domain, node.op_type, node.overload, asked, inputs, attributes), node)
         if earlier is not node and not any(value.is_graph_output() for value in node.outputs):
@@ -66,7 +66,8 @@ def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
     return twins
 
 
-def _key(attribute: ir.Attr) -> Hashable:
+def attribute_key(attribute: ir.Attr) -> Hashable:
+    """Give what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
     if attribute.is_ref():
         return attribute.ref_attr_name
     if attribute.type == ir.AttributeType.TENSOR:

@@ -7,7 +7,7 @@ Scan. A result is turned where all that is made of it is such reversals, and que
 If whose other branch gives no step, or one. Never done where more would have to be turned round than was once the loop is gone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -115,16 +115,12 @@ def _given_by_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
         return None
-    node = next((node for node in _ifs(ctx.model.graph) if graph in node_graphs(node)), None)
+    node = ctx.if_around(graph)
     if node is None:
         return None
     place = list(graph.outputs).index(value)
     dims = [dim_of(branch.outputs[place], axis) for branch in node_graphs(node) if branch is not graph]
     return node.outputs[place] if all(dim in (0, 1) for dim in dims) else None
-
-
-def _ifs(graph: ir.Graph) -> Iterator[ir.Node]:
-    return (node for node in graph.all_nodes() if node.op_type == "If" and node.domain == "")
 
 
 def _reversals(inputs: Sequence[_Turned], outputs: Sequence[_Unturned]) -> int:
@@ -168,7 +164,9 @@ def _edit(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned
 
 
 def _transposed(build: Builder, each: _Turned) -> ir.Value:
-    value = each.source
+    if not each.perms:
+        return each.source
+    axes = tuple(range(len(each.perms[0])))
     for perm in reversed(each.perms):
-        value = transpose(build, value, perm)
-    return value
+        axes = tuple(axes[axis] for axis in perm)
+    return transpose(build, each.source, axes)

@@ -1,4 +1,5 @@
 import ast
+import html
 import io
 import json
 import re
@@ -17,7 +18,7 @@ from ortscan.report.codes import CODES, lookup, meaning, similar
 from ortscan.report.html import page
 from ortscan.report.plain import one_line, plain
 from ortscan.report.words import headline, size
-from rewrites.report import Fired, LoopReport, Reason, Report
+from rewrites.report import Fired, LoopReport, NodeReport, Reason, Report
 
 ODD = "main/Scan '[bold]ä/循环[/nope] <b>&amp;\x1b[31m\u202e'"
 CODE = next(iter(CODES))
@@ -212,3 +213,13 @@ def test_plain_escapes_what_a_terminal_would_obey():
 @pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5120.0 GiB")])
 def test_sizes_read_well(count, said):
     assert size(count) == said
+
+
+def test_pairs_of_directions_are_shown_with_what_became_of_them():
+    joined = NodeReport("main/GRU 'there'", "GRU", [Fired(3, "both-directions", "main/GRU 'there'", "made one of two")])
+    kept = NodeReport("main/LSTM 'back'", "LSTM", reasons=[Reason("both-directions", "COST-BIDIRECTIONAL", "two are faster")])
+    one = Report(pairs=[joined, kept])
+    for part in ("main/GRU 'there'", "made one of two", "main/LSTM 'back'", "COST-BIDIRECTIONAL", "two are faster"):
+        assert part in shown(text.explanation(one), width=200)
+        assert part in html.unescape(page(one, "a model"))
+    assert [each["where"] for each in report_dict(one)["pairs"]] == [joined.where, kept.where]

@@ -17,6 +17,11 @@ TABLE = (
         "The operator's text does not allow its value or its kind, or it is that of a function which could not be inlined.",
     ),
     Code(
+        "RNN-DIRECTIONS",
+        "Two nodes of opposite directions have different activations.",
+        "The standard operator runs each direction with its own, but the libraries behind this target want the same for both.",
+    ),
+    Code(
         "RNN-HIDDEN-SIZE",
         "The number of hidden features of a recurrent node is not known.",
         "onnxruntime demands hidden_size. It could be read off the shape of a weight or a state, but none is known; declaring the "

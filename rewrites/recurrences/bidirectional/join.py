@@ -1,0 +1,57 @@
+"""Applies the rule on two directions all over a model."""
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops.checks import label
+from rewrites.moving import node_graphs
+from rewrites.prepare import drop_unread
+from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional.pairs import find_pairs, may_have_pairs
+from rewrites.report import NodeReport, Reason
+from rewrites.rule import Patch
+
+__all__ = ["join_directions"]
+
+Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
+
+
+def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> list[NodeReport]:
+    """Make bidirectional nodes where ``rules`` has the rule, and report the pairs that became one, and those left."""
+    reports = list[NodeReport]()
+    if both_directions not in rules or not may_have_pairs(ctx.model.graph):
+        return reports
+    drop_unread(ctx.model.graph)
+    while True:
+        left, fired = list[NodeReport](), False
+        for pair in find_pairs(ctx.model.graph, ctx.opset):
+            node = pair.forward.node
+            if fired and pair.guards is not None:  # an If may have become part of another
+                break
+            entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
+            outcome = both_directions.check(pair, ctx)
+            if isinstance(outcome, Patch):
+                if fire(both_directions, entry, outcome) is None:
+                    return reports
+                reports.append(entry)
+                fired = True
+            elif not outcome.silent:
+                entry.reasons.append(Reason(both_directions.NAME, outcome.code, outcome.detail))
+                left.append(entry)
+        if not fired:
+            return reports + left
+
+
+def _where(graph: ir.Graph, wanted: ir.Node, path: str) -> str | None:
+    for node in graph:
+        here = f"{path}/{node.op_type} {label(node)}"
+        if node is wanted:
+            return here
+        for inner in node_graphs(node):
+            found = _where(inner, wanted, here)
+            if found is not None:
+                return found
+    return None
