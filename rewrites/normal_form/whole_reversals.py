@@ -161,6 +161,8 @@ def _gather(reader: _Reader, node: ir.Node) -> int | None:
     axis, places = axis_of(node, 0, reader.rank), node.inputs[1]
     if places is None or rank_of(places) != 1:
         return None
+    if reader.source.dtype == ir.DataType.STRING and axis != reader.rank - 1:  # onnxruntime copies one string of each row only
+        return None
     found, dim = reader.integers.of(places), reader.integers.size_of(reader.source, axis)
     numbers, size = None if found is None else found.numbers, None if dim is None else dim.number
     if numbers is not None:

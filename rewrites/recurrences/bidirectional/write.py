@@ -96,11 +96,10 @@ def _zeros(b: Builder, pair: Pair) -> ir.Value:
 def hand_out(b: Builder, pair: Pair, made: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:
     """Let what read the two nodes read ``made``, for which all that was built is put before ``anchor``."""
     for (one, other), value in zip(pair.outputs, made, strict=True):
-        met = meetings(one, other, b.opset) if one is not None and other is not None else []
-        for meeting in met:
-            joined = _together(b, value, meeting, pair.forward.hidden)
+        while one is not None and other is not None and (met := meetings(one, other, b.opset)):
+            joined = _together(b, value, met[0], pair.forward.hidden)
             b.insert_before(anchor)
-            _replace_operands(meeting, joined, names)
+            _replace_operands(met[0], joined, names)
         for node in _unread_moves([each for each in (one, other) if each is not None]):
             remove_nodes([node])
         sides = [each is not None and bool(each.uses() or each.is_graph_output()) for each in (one, other)]

@@ -9,6 +9,7 @@ from rewrites.normal_form import loop_to_scan, reversals
 from rewrites.recurrences import recurrent_cell
 from tests.rewrites.apply import apply, read
 from tests.rewrites.normal_form.harness import becomes, scan, stays
+from tests.support.runtime import ort_run
 
 WEIGHTS = "int64[1] last = {-1}, int64[1] zero = {0}, int64[1] one = {1}, int64 n0 = {0}, int64 n1 = {1}, int64 m1 = {-1}, "
 WEIGHTS += "int64[1] far = {-9223372036854775808}, int64[1] max = {9223372036854775807}, int64[3] down = {2, 1, 0}, "
@@ -239,6 +240,21 @@ def test_every_type_is_turned(kind: str) -> None:
     becomes(reversals, text, feeds={"xs": np.array([["a", "b"], ["c", "d"], ["e", "f"]], object)} if kind == "string" else None)
 
 
+def test_rows_of_strings_that_onnxruntime_gathers_wrongly_stay() -> None:
+    text = scan(
+        "y = Identity (x)",
+        inputs="string[2] x",
+        outputs="string[2] y",
+        given="string[3,2] xs",
+        operands="r",
+        outer="ys",
+        before="r = Gather (xs, down)",
+        results="string[3,2] ys",
+        weights=WEIGHTS,
+    )
+    stays(reversals, text)
+
+
 CELL = "xw = MatMul (x, W) hr = MatMul (h, R) a = Add (xw, hr) h1 = Tanh (a) y = Identity (h1)"
 MATRICES = "float[2,2] W = {0.1, -0.4, 0.3, 0.7}, float[2,2] R = {0.5, 0.2, -0.6, 0.3}"
 IN_A_LOOP = """g (float[1,2] s, float[T,1,2] xs) => (float[1,2] z, float[T,1,2] zs) <{weights}> {{
@@ -254,8 +270,6 @@ def test_a_result_is_turned_through_the_if_that_guards_against_no_steps() -> Non
     after, _ = apply(text, [loop_to_scan, reversals, recurrent_cell], options=Options(native_always=True), check=False)
     assert turns(after) == []
     before = read(text, 18)
-    from tests.support.runtime import ort_run
-
     for steps in (0, 1, 4):
         feeds = {"s": np.ones((1, 2), np.float32), "xs": np.random.default_rng(steps).random((steps, 1, 2), np.float32)}
         for one, other in zip(ort_run(after, feeds), ort_run(before, feeds), strict=True):

@@ -130,6 +130,11 @@ MEETINGS = {
         [4, 2, SIZE],
         ["Split", "Add", "Concat"],
     ),
+    "twice in one": (
+        SQUEEZED + "y = Concat <axis = -1> (f, b, f, f, b)",
+        [STEPS, 2, 5 * SIZE],
+        ["Transpose", "Reshape", "Transpose", "Reshape", "Split", "Squeeze", "Concat"],
+    ),
     "the other way round": (
         SQUEEZED + "y = Concat <axis = -1> (b, f)",
         [STEPS, 2, 2 * SIZE],
