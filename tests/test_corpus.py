@@ -59,3 +59,21 @@ def test_no_loop_of_single_steps_is_left_where_no_step_needs_another(model, fast
     report = ortscan.explain(model.load(), fast_math=fast_math)
     assert report.loops
     assert all(loop.fate == "removed" or "SCAN-BLOCKS" in [reason.code for reason in loop.reasons] for loop in report.loops)
+
+
+@pytest.mark.parametrize("model", corpus_models(only=lambda name: "bidir" in name))
+def test_both_directions_of_a_layer_become_one_node(model):
+    result = ortscan.optimize(model.load(), target="onnx")
+    kinds = {node.op_type for node in nodes_within(result.graph)}
+    ways = [a.s for node in nodes_within(result.graph) for a in node.attribute if a.name == "direction"]
+    assert ways == [b"bidirectional"]
+    assert not kinds & {*LOOPS, "ReverseSequence", "Gather", "Range"}
+    assert_same_numbers(ort_run(result, model.feeds()), ort_run(model.load(), model.feeds()))
+
+
+def nodes_within(graph):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from nodes_within(attribute.g)
