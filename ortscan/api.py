@@ -46,8 +46,9 @@ from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_absent_nodes, has_loops, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
-from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
+from rewrites.recurrences.bidirectional.turned_nodes import may_be_turned
 from rewrites.report import Report
 from rewrites.rules import ON_REQUEST
 from rewrites.unrolling.both_branches import run_both_branches
@@ -250,6 +251,8 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
     if not any(is_recurrent(node) for node in model.graph.all_nodes()):
         return False
     if any(rule in ON_REQUEST for rule in rules) or (both_directions in rules and may_have_pairs(model.graph)):
+        return True
+    if turned_nodes in rules and any(is_recurrent(node) and may_be_turned(node) for node in model.graph.all_nodes()):
         return True
     return may_be_refused(Context.of(model, Options(), evaluate))
 

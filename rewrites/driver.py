@@ -18,7 +18,7 @@ from rewrites.loops.checks import label
 from rewrites.lowering.lower import NODE_RULES, lower_nodes
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
-from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.join import join_directions
 from rewrites.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
 from rewrites.rule import Patch
@@ -77,7 +77,7 @@ def count_operators(graph: ir.Graph) -> Counter[str]:
 class _Driver:
     def __init__(self, ctx: Context, rules: Sequence[ModuleType], report: Report, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.debug = ctx, report, debug
-        self.rules = [rule for rule in rules if rule not in (*NODE_RULES, both_directions)]
+        self.rules = [rule for rule in rules if rule not in (*NODE_RULES, turned_nodes, both_directions)]
         self.left = stop_after
         self.refused: list[LoopReport] = []
 

@@ -91,7 +91,7 @@ class Report:
 
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
     ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
-    ``pairs``: forward nodes that became bidirectional, together with one of the other direction, or could not.
+    ``pairs``: nodes that were turned round, or became bidirectional with one of the other direction, or could not.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
     ``fixed``: whether shapes were built in. ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
     """

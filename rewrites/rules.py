@@ -37,7 +37,7 @@ from rewrites.normal_form import (
     unused_scan_inputs,
 )
 from rewrites.recurrences import recurrent_cell
-from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.unrolling import unroll
 
 __all__ = ["ALWAYS", "ON_REQUEST", "RULES"]
@@ -84,5 +84,6 @@ RULES: tuple[ModuleType, ...] = (
     split_loop,
     split_states,
     unroll,
+    turned_nodes,
     both_directions,
 )

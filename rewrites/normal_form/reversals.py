@@ -12,32 +12,27 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
+from rewrites.normal_form.around_reversals import Unturned, turning_readers, unturned
 from rewrites.normal_form.whole_reversals import Reversals
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import perm_of, transpose
-from rewrites.values import dim_of, rank_of
 
 __all__ = ["NAME", "check"]
 
 NAME = "reversals"
 
 _FLIPS_SINCE = 10
-_ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True)
 class _Turned:
-    """``scan`` reads ``source`` turned round; between them stand Transposes, the last of which is the first of ``perms``."""
+    """``scan`` reads a tensor turned round."""
 
     scan: ScanInput
-    source: ir.Value
-    perms: tuple[tuple[int, ...], ...]
-    removes: bool
+    before: Unturned
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class _Unturned:
     """``output`` is read by these reversals only."""
 
     output: ScanOutput
-    reversals: tuple[ir.Node, ...]
+    reversals: Sequence[ir.Node]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -53,8 +48,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)
-    inputs = [each for scan in loop.scan_inputs if (each := _turned(scan, reversals)) is not None]
-    outputs = [found for output in loop.scan_outputs if (found := _unturned(output, reversals, ctx)) is not None]
+    inputs, outputs = list[_Turned](), list[_Unturned]()
+    for scan in loop.scan_inputs:
+        before = unturned(scan.outer, scan.axis, reversals)
+        if before is not None:
+            inputs.append(_Turned(scan, before))
+    for output in loop.scan_outputs:
+        readers = [] if output.outer is None else turning_readers(output.outer, output.axis, reversals, ctx)
+        if readers:
+            outputs.append(_Unturned(output, readers))
     for some, others in ((inputs, outputs), (inputs, []), ([], outputs)):
         if (some or others) and _gains(loop, some, others, ctx.opset):
             break
@@ -65,66 +67,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"{what} of it", lambda: _edit(loop, some, others, ctx))
 
 
-def _turned(scan: ScanInput, reversals: Reversals) -> _Turned | None:
-    value, axis, perms, alone = scan.outer, scan.axis, list[tuple[int, ...]](), True
-    while (node := value.producer()) is not None:
-        alone = alone and len(value.uses()) == 1 and not value.is_graph_output()
-        source, rank = node.inputs[0] if node.inputs else None, rank_of(value)
-        if node.domain == "" and node.op_type in ("Identity", "Transpose") and source is not None and rank is not None:
-            if node.op_type == "Transpose":
-                perms.append(perm_of(node, rank))
-                axis = perms[-1][axis]
-            value = source
-            continue
-        found = reversals.read(node)
-        if found is None or found.axis != axis or (perms and not alone):
-            return None
-        return _Turned(scan, found.source, tuple(perms), alone)
-    return None
-
-
-def _unturned(output: ScanOutput, reversals: Reversals, ctx: Context) -> _Unturned | None:
-    if output.outer is None:
-        return None
-    found, waiting = list[ir.Node](), [(output.outer, output.axis)]
-    while waiting:
-        value, axis = waiting.pop()
-        rank = rank_of(value)
-        if rank is None:
-            return None
-        if value.is_graph_output():
-            outside = _given_by_if(value, axis, ctx)
-            if outside is None:
-                return None
-            waiting.append((outside, axis))
-        for node, index in value.uses():
-            if node.domain != "" or index != 0:
-                return None
-            if node.op_type in ("Identity", "Transpose"):
-                waiting.append((node.outputs[0], perm_of(node, rank).index(axis) if node.op_type == "Transpose" else axis))
-            elif node.op_type not in _ASK_FOR_SHAPES:
-                reversal = reversals.read(node)
-                if reversal is None or reversal.axis != axis:
-                    return None
-                found.append(node)
-    return _Unturned(output, tuple(found)) if found else None
-
-
-def _given_by_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Give the result of the If that a branch gives as ``value``, where the other branch's is the same turned round."""
-    graph = value.graph
-    if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
-        return None
-    node = ctx.if_around(graph)
-    if node is None:
-        return None
-    place = list(graph.outputs).index(value)
-    dims = [dim_of(branch.outputs[place], axis) for branch in node_graphs(node) if branch is not graph]
-    return node.outputs[place] if all(dim in (0, 1) for dim in dims) else None
-
-
 def _reversals(inputs: Sequence[_Turned], outputs: Sequence[_Unturned]) -> int:
-    return sum(each.removes for each in inputs) + sum(len(each.reversals) for each in outputs)
+    return sum(each.before.removes for each in inputs) + sum(len(each.reversals) for each in outputs)
 
 
 def _gains(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned], opset: int) -> bool:
@@ -144,7 +88,7 @@ def _flips(inputs: Sequence[bool], outputs: Sequence[bool]) -> int:
 
 def _edit(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned], ctx: Context) -> list[ir.Node]:
     build = ctx.builder()
-    turned = {id(each.scan): replace(each.scan, outer=_transposed(build, each), reverse=not each.scan.reverse) for each in inputs}
+    turned = {id(each.scan): replace(each.scan, outer=each.before.write(build), reverse=not each.scan.reverse) for each in inputs}
     build.insert_before(loop.node)
     for each in outputs:
         for node in each.reversals:
@@ -161,12 +105,3 @@ def _edit(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned
             scan_outputs=[others.get(id(output), output) for output in loop.scan_outputs],
         )
     ]
-
-
-def _transposed(build: Builder, each: _Turned) -> ir.Value:
-    if not each.perms:
-        return each.source
-    axes = tuple(range(len(each.perms[0])))
-    for perm in reversed(each.perms):
-        axes = tuple(axes[axis] for axis in perm)
-    return transpose(build, each.source, axes)

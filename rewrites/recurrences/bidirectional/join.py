@@ -1,4 +1,4 @@
-"""Applies the rule on two directions all over a model."""
+"""Applies the rules on directions of recurrent nodes all over a model."""
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -7,9 +7,11 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops.checks import label
+from rewrites.lowering.recurrent_node import is_recurrent, read
 from rewrites.moving import node_graphs
+from rewrites.not_applicable import NotApplicable
 from rewrites.prepare import drop_unread
-from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.pairs import find_pairs, may_have_pairs
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import Patch
@@ -20,8 +22,8 @@ Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
 
 
 def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> list[NodeReport]:
-    """Make bidirectional nodes where ``rules`` has the rule, and report the pairs that became one, and those left."""
-    reports = list[NodeReport]()
+    """Turn nodes round and make them bidirectional where ``rules`` has the rules; report what was done, and pairs that are left."""
+    reports = _turn(ctx, fire) if turned_nodes in rules else []
     if both_directions not in rules or not may_have_pairs(ctx.model.graph):
         return reports
     drop_unread(ctx.model.graph)
@@ -43,6 +45,20 @@ def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> li
                 left.append(entry)
         if not fired:
             return reports + left
+
+
+def _turn(ctx: Context, fire: Fire) -> list[NodeReport]:
+    reports = list[NodeReport]()
+    nodes = [node for node in ctx.model.graph.all_nodes() if is_recurrent(node) and turned_nodes.may_be_turned(node)]
+    for node in nodes:
+        view = read(node)
+        outcome = view if isinstance(view, NotApplicable) else turned_nodes.check(view, ctx)
+        if isinstance(outcome, Patch):
+            entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
+            if fire(turned_nodes, entry, outcome) is None:
+                break
+            reports.append(entry)
+    return reports
 
 
 def _where(graph: ir.Graph, wanted: ir.Node, path: str) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 
 import ortscan
 from rewrites.context import Options
-from rewrites.recurrences.bidirectional import both_directions
+from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.report import Report
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.recurrences.two_directions import SIZE, STEPS, TwoNodes
@@ -303,6 +303,50 @@ def test_nodes_in_ifs_on_other_conditions_stay():
     after, report = apply(in_branches("stop"), [both_directions], check=False)
     assert patches(report) == []
     assert ops(after).count("If") == 2
+
+
+REVERSE = "{y} = Slice ({x}, last, far, zero, last)"
+BOUNDS = "last = Constant <value_ints = [-1]> () far = Constant <value_ints = [-9223372036854775808]> () "
+TURNED = BOUNDS + REVERSE.format(x="xs", y="r")
+
+
+def turned(after: str, results: dict, *, fires: bool = True, before: str = TURNED, **options: Any) -> list[str]:
+    """What becomes of a forward node on xs and one on the reversed steps, both written as forward nodes."""
+    nodes = TwoNodes("GRU", after, results, before, settings=({}, {"direction": "forward"}), sources=("xs", "r"), **options)
+    result, report = apply(nodes.model(), [turned_nodes, both_directions], feeds=nodes.feeds())
+    assert (patches(report)[:1] == ["turned-nodes"]) == fires
+    return [op for op in ops(result) if op != "Constant"]
+
+
+def test_a_node_between_two_reversals_runs_backwards_and_pairs():
+    after = "f = Squeeze (f_Y, one) s = Squeeze (b_Y, one) " + REVERSE.format(x="s", y="b")
+    found = turned(after + " y = Concat <axis = -1> (f, b)", RESULTS)
+    assert found == ["GRU-bidirectional", "Transpose", "Reshape"]
+
+
+def test_a_node_whose_final_state_alone_is_read_runs_backwards():
+    assert turned("h = Neg (b_H) f = Neg (f_H)", {"h": [1, 2, SIZE], "f": [1, 2, SIZE]}) == [
+        "GRU-bidirectional",
+        "Split",
+        "Neg",
+        "Neg",
+    ]
+
+
+def test_a_node_whose_steps_are_read_as_they_are_stays():
+    found = turned(SIDE_BY_SIDE, RESULTS, fires=False)
+    assert found.count("GRU-forward") == 2
+
+
+def test_a_node_with_lengths_between_reversals_stays():
+    extra = (BIAS | {"lens"}, BIAS | {"lens"})
+    turned("h = Neg (b_H) f = Neg (f_H)", {"h": [1, 2, SIZE], "f": [1, 2, SIZE]}, fires=False, extra=extra)
+
+
+def test_a_node_on_reversed_rows_or_features_stays():
+    other = BOUNDS + "two = Constant <value_ints = [2]> () r = Slice (xs, last, far, {axis}, last)"
+    for axis in ("one", "two"):
+        turned("h = Neg (b_H)", {"h": [1, 2, SIZE]}, fires=False, before=other.replace("{axis}", axis))
 
 
 CPU_CASES = {

@@ -1,0 +1,64 @@
+"""A recurrent node between two reversals runs in the other direction instead.
+
+    Reverse(GRU(Reverse(xs)))    ->    GRU <direction = "reverse"> (xs)
+
+Conditions: the node has one direction and no lengths of sequences; its sequence is a whole reversal along the steps; its results
+for all steps are read by such reversals only, or not at all. Transposes may stand between; Squeezes of the axis of directions too.
+"""
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.lowering.recurrent_node import RecurrentNode
+from rewrites.moving import remove_nodes
+from rewrites.normal_form.around_reversals import turning_readers, unturned
+from rewrites.normal_form.whole_reversals import Reversals
+from rewrites.replace import replace_value
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+
+__all__ = ["NAME", "check", "may_be_turned"]
+
+NAME = "turned-nodes"
+
+_REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
+
+
+def may_be_turned(node: ir.Node) -> bool:
+    """Whether the sequence of a recurrent node comes from an operator that may be a reversal."""
+    value = node.inputs[0] if node.inputs else None
+    while value is not None and (maker := value.producer()) is not None:
+        if maker.op_type not in ("Identity", "Transpose"):
+            return maker.op_type in _REVERSE and maker.domain == ""
+        value = maker.inputs[0]
+    return False
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether reversals stand before and after a node."""
+    if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_turned(view.node):
+        return NOTHING_HERE
+    reversals = Reversals(ctx.opset, ctx.model.graph)
+    before = unturned(view.x, 0, reversals)
+    if before is None:
+        return NOTHING_HERE
+    steps = view.node.outputs[0]
+    is_read = bool(steps.uses()) or steps.is_graph_output()
+    after = turning_readers(steps, 0, reversals, ctx) if is_read else []
+    if is_read and not after:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        source = before.write(b)
+        b.insert_before(view.node)
+        view.node.replace_input_with(0, source)
+        view.node.attributes["direction"] = ir.AttrString("direction", "forward" if view.reverse[0] else "reverse")
+        for node in after:
+            turned = node.inputs[0]
+            assert turned is not None
+            replace_value(node.outputs[0], turned, ctx.names)
+            remove_nodes([node])
+        return [view.node]
+
+    way = "forwards" if view.reverse[0] else "backwards"
+    return Patch(f"let it run {way} instead of on reversed steps", edit)
