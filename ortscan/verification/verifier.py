@@ -18,6 +18,7 @@ from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.precision import coarsest_float
 from ortscan.verification.preparing import Prepared, prepare
+from ortscan.verification.reference_oracle import reference_oracle
 from ortscan.verification.result import Verification
 from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs, check_providers
@@ -108,6 +109,10 @@ def verify(
             return guarded
 
         oracle, runner = runs(old, _CPU), runs(new, providers or _CPU)
+        stand_in = None if oracle.error is None or runner.error is not None else reference_oracle(old, oracle.error, stack)
+        if stand_in is not None:
+            oracle = runs(stand_in[0], _CPU)
+            notes += stand_in[1]
         for label, side in (("original", oracle), ("result", runner)):
             if side.error is not None:
                 return refuse(names, [f"the {label} does not load: {side.error}"], notes, inconclusive=side is oracle)

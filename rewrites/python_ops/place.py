@@ -35,10 +35,13 @@ __all__ = ["place_python_ops"]
 _NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
 
 
-def place_python_ops(ctx: Context) -> list[KernelGap]:
-    """Put calls where they are needed, and report each, and each node that needed one and could not have it."""
+def place_python_ops(ctx: Context, *, wider: bool = True) -> list[KernelGap]:
+    """Put calls where they are needed, and report each, and each node that needed one and could not have it.
+
+    ``wider``: whether nodes may run in a wider type instead.
+    """
     widened = []
-    for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)):
+    for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)) if wider else ():
         operator, how = node.op_type, run_wider(node, ctx)
         if how is not None:
             widened.append(KernelGap(where, operator, "wider", how))

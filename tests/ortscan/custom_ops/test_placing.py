@@ -247,6 +247,22 @@ def test_verify_runs_models_that_call_python():
     assert ortscan.verify(model, model).ok
 
 
+@pytest.mark.parametrize("text", [ONE, WORDS, IN_A_SCAN, SCAN_OF_UINT64, SCAN_OF_BFLOAT16])
+def test_what_has_no_kernel_is_verified_against_onnxs_reference(text: str):
+    before = onnx.parser.parse_model(text)
+    outcome = ortscan.verify(before, ortscan.optimize(before, custom_ops=True))
+    assert outcome.ok, outcome.summary()
+    assert any("onnx's reference ran" in note for note in outcome.notes)
+
+
+def test_a_wrong_result_of_what_has_no_kernel_is_found():
+    before = onnx.parser.parse_model(ONE)
+    wrong = ortscan.optimize(onnx.parser.parse_model(ONE.replace("Erf (a)", "Tanh (a)")))
+    outcome = ortscan.verify(before, wrong)
+    assert not outcome.ok
+    assert not outcome.inconclusive
+
+
 def test_several_results_of_one_type_find_their_places():
     made = session(WORDS)
     a, b = np.arange(3, dtype=np.uint64), np.arange(5, dtype=np.uint64)
