@@ -31,7 +31,7 @@ def _version(package: str) -> str:
     if package == "onnxruntime":
         import onnxruntime
 
-        return str(onnxruntime.__version__)
+        return f"{onnxruntime.__version__} {onnxruntime.get_build_info()}"
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

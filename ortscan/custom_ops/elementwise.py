@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-__all__ = ["compiled"]
+__all__ = ["OPERATORS", "compiled"]
 
 _FLOATS = frozenset({"float16", "float32", "float64", "bfloat16"})
 _INTS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
@@ -48,6 +48,9 @@ _COMPARISONS: _Table = {
     "LessOrEqual": (np.less_equal, _NUMBERS),
     "GreaterOrEqual": (np.greater_equal, _NUMBERS),
 }
+OPERATORS = frozenset({*_SAME_TYPE, *_COMPARISONS, "Where"})
+"""What bodies may hold."""
+
 _PAIRS_ONLY = frozenset({"Max", "Min"})
 _SINCE = 7
 

@@ -21,7 +21,7 @@ from rewrites.moving import node_graphs, remove_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.python_ops.call import NEEDED_OPSET, ports_of, write_call
 from rewrites.python_ops.cost import cost_of
-from rewrites.python_ops.names import DOMAIN
+from rewrites.python_ops.names import DOMAIN, ELEMENTWISE
 from rewrites.python_ops.one_node import body_model, missing_kernel, node_model
 from rewrites.python_ops.packed_model import pack
 from rewrites.python_ops.reference import reference_runs
@@ -68,9 +68,7 @@ def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> It
 def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
     """Whether the body of a Scan may be run whole: one graph without nested ones, of the operators numpy has."""
     loop = view(node, ctx.opset)
-    names = {"Identity", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Exp", "Tanh", "Sqrt", "Sin", "Cos", "Where"}
-    names |= {"And", "Or", "Xor", "Not", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}
-    return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in names for inner in loop.body)
+    return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in ELEMENTWISE for inner in loop.body)
 
 
 def _settled(node: ir.Node, where: str, ctx: Context) -> KernelGap:

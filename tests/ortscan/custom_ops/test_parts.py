@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from ortscan.custom_ops import failures
-from ortscan.custom_ops.elementwise import compiled
+from ortscan.custom_ops.elementwise import OPERATORS, compiled
 from ortscan.custom_ops.failures import cause_of, keep
 from ortscan.custom_ops.ports import arrays_of, dtype_of, failed, slots_of
 from ortscan.custom_ops.shield import shielded
 from ortscan.custom_ops.signals import deferred
-from rewrites.python_ops.names import GUARD
+from rewrites.python_ops.names import ELEMENTWISE, GUARD
 from rewrites.python_ops.wire import META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
 from tests.support.python_calls import survives
 
@@ -177,6 +177,10 @@ def test_elementwise_bodies_become_one_function():
 )
 def test_what_numpy_may_compute_otherwise_is_not_compiled(text: str, kind: str):
     assert compiled(body(text, kind)) is None
+
+
+def test_scans_are_called_as_a_whole_for_what_numpy_runs():
+    assert OPERATORS == ELEMENTWISE
 
 
 def test_infinities_pass_without_a_warning():

@@ -135,6 +135,36 @@ def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
     np.testing.assert_array_equal(ys, np.array(rows, np.uint64).reshape(steps, 4))
 
 
+@pytest.mark.parametrize("backwards", [0, 1])
+@pytest.mark.parametrize("out_backwards", [0, 1])
+@pytest.mark.parametrize(("axis", "out_axis"), [(0, 1), (1, 0), (-1, -1)])
+def test_a_scan_called_as_a_whole_reads_and_stacks_along_any_axis_either_way(
+    axis: int, out_axis: int, backwards: int, out_backwards: int
+):
+    sizes = "4, T" if axis else "T, 4"
+    out_sizes = "4, T" if out_axis else "T, 4"
+    made = session(f"""
+    <ir_version: 8, opset_import: ["": 18]>
+    g (uint64[4] h, uint64[{sizes}] x, uint64[4] c) => (uint64[4] last, uint64[{out_sizes}] ys) {{
+      last, ys = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}], scan_output_axes = [{out_axis}],
+        scan_input_directions = [{backwards}], scan_output_directions = [{out_backwards}],
+        body = b (uint64[4] s, uint64[4] xt) => (uint64[4] n, uint64[4] y) {{
+          g = Greater (xt, s) m = Where (g, xt, c) n = Add (m, xt) y = Identity (n)
+        }}> (h, x)
+    }}""")
+    assert ("Scan", "python") in fates(made)
+    h, c = np.full(4, 3, np.uint64), np.arange(4, dtype=np.uint64)
+    rows = np.random.default_rng(2).integers(0, 9, (5, 4)).astype(np.uint64)
+    state, stacked = h, []
+    for row in rows[::-1] if backwards else rows:
+        state = np.where(row > state, row, c) + row
+        stacked.append(state)
+    stack = np.stack(stacked[::-1] if out_backwards else stacked, out_axis)
+    last, ys = made.run(None, {"h": h, "x": rows.T if axis else rows, "c": c})
+    np.testing.assert_array_equal(last, state)
+    np.testing.assert_array_equal(ys, stack)
+
+
 def test_nothing_is_placed_where_a_kernel_or_a_standard_form_exists():
     for text in (MAP, RECURRENCE):
         made = session(text)
