@@ -1,15 +1,14 @@
+import importlib
 import json
 import warnings
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case import node as node_cases
 
 import ortscan
 from ortscan.__main__ import main
@@ -172,20 +171,16 @@ def test_nothing_is_placed_where_a_kernel_or_a_standard_form_exists():
         assert not any("ortscan" in name for name in made.ortscan.report.operators_after)
 
 
-@cache
-def node_cases() -> list[Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return list(collect_testcases(None))
-
-
 NODE_TESTS = {"BitCast": "python", "Max": "wider", "Min": "wider", "Pow": "python", "RoiAlign": "python", "TopK": "python"}
 
 
 @pytest.mark.parametrize("operator", NODE_TESTS)
 def test_onnxs_own_tests_of_nodes_without_a_kernel_hold(operator: str):
     ran = 0
-    for case in node_cases():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module(f"{node_cases.__name__}.{operator.lower()}")
+    for case in node_cases._NodeTestCases:
         model = case.model
         if model is None or model.graph.node[0].op_type != operator or model.opset_import[0].version > 26:
             continue
@@ -272,12 +267,7 @@ def test_a_model_of_a_later_version_is_refused_with_one_sentence():
         ortscan.register({})
 
 
-def test_verify_runs_models_that_call_python():
-    model = ortscan.optimize(onnx.parser.parse_model(WORDS), custom_ops=True)
-    assert ortscan.verify(model, model).ok
-
-
-@pytest.mark.parametrize("text", [ONE, WORDS, IN_A_SCAN, SCAN_OF_UINT64, SCAN_OF_BFLOAT16])
+@pytest.mark.parametrize("text", [IN_A_SCAN, SCAN_OF_BFLOAT16])
 def test_what_has_no_kernel_is_verified_against_onnxs_reference(text: str):
     before = onnx.parser.parse_model(text)
     outcome = ortscan.verify(before, ortscan.optimize(before, custom_ops=True))

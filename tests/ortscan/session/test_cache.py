@@ -176,7 +176,7 @@ def test_several_processes_start_on_one_model_at_once(tmp_path: Path, cache: Pat
     onnx.save(parsed(MAP), tmp_path / "m.onnx")
     code = "import sys, ortscan; print(ortscan.InferenceSession(sys.argv[1]).ortscan.source)"
     command = [sys.executable, "-W", "error", "-c", code, str(tmp_path / "m.onnx")]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert {process.communicate()[0].strip() for process in started} <= {"optimized", "cached"}
     assert all(process.returncode == 0 for process in started)
     assert Store(cache).usage().models == 1
