@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_QUIET = {"enable_profiling": False, "optimized_model_filepath": "", "log_severity_level": 4}
 _lock = ForkSafeLock()
 _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
@@ -60,19 +61,20 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
 
 def _loads(model: bytes, options: "ort.SessionOptions") -> bool:
-    """Whether a session of ``model`` can be made; not tried where it would leave a file behind."""
+    """Whether a session of ``model`` can be made. What would leave a file or a message behind is switched off meanwhile."""
     from onnxruntime.capi import _pybind_state as native
 
-    if options.enable_profiling or options.optimized_model_filepath:
-        return False
-    severity, options.log_severity_level = options.log_severity_level, 4
+    before = {name: getattr(options, name) for name in _QUIET}
+    for name, value in _QUIET.items():
+        setattr(options, name, value)
     try:
         session = native.InferenceSession(options, model, False, False)
         session.initialize_session(["CPUExecutionProvider"], [{}], set())
     except Exception:  # onnxruntime's classes; any reason is as good
         return False
     finally:
-        options.log_severity_level = severity
+        for name, value in before.items():
+            setattr(options, name, value)
     return True
 
 

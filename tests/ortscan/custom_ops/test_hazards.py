@@ -270,8 +270,15 @@ except ortscan.OrtscanError as error:
 ortscan.register(ort.SessionOptions())
 late = options()
 late.register_custom_ops_library(library.get_library_path())
+import tempfile
+folder = tempfile.mkdtemp()
+late.optimized_model_filepath = folder + "/optimised.onnx"
+late.enable_profiling, late.profile_file_prefix = True, folder + "/profile"
 ortscan.register(late)
 import onnx
-print(ortscan.InferenceSession(onnx.parser.parse_model(ONE), late).run(None, {"a": A})[0].shape)
+s = ortscan.InferenceSession(onnx.parser.parse_model(ONE), late)
+print(s.run(None, {"a": A})[0].shape, late.optimized_model_filepath == folder + "/optimised.onnx", late.enable_profiling)
+s.end_profiling()
+print(len(os.listdir(folder)))
 """
-    assert survives(code).splitlines() == ["True", "(2,)"]
+    assert survives(code).splitlines() == ["True", "(2,) True True", "2"]
