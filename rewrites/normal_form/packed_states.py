@@ -10,13 +10,13 @@ in between.
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.loops import Loop, State, rebuild
+from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
@@ -58,6 +58,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if packed is None:
         return NOTHING_HERE
     state, starts = packed.state, (0, *packed.ends)
+    place = loop.states.index(state)
 
     def edit() -> list[ir.Node]:
         before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
@@ -66,11 +67,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             initial = slice_axis(before, state.initial, packed.axis, start, end)
             inner = ir.Value(name=ctx.names.fresh(f"{state.inner.name}_part"), type=part.type, shape=part.shape)
             made.append(State(initial, inner, part, None))
-        for read in packed.reads:
-            replace_value(
-                read.value, _part(inside, [each.inner for each in made[read.start : read.stop]], packed.axis, read), ctx.names
-            )
-        remove_nodes([node for read in packed.reads if (node := read.value.producer()) is not None and node.graph is not None])
+        now = {
+            read.value: _part(inside, [made[i].inner for i in range(read.start, read.stop)], packed.axis, read)
+            for read in packed.reads
+        }
+        states = [
+            replace(each, next=now.get(each.next, each.next)) for each in (*loop.states[:place], *made, *loop.states[place + 1 :])
+        ]
+        outputs = [replace(output, inner=now.get(output.inner, output.inner)) for output in loop.scan_outputs]
+        lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
+        loop.body.outputs[:] = [*lead, *(each.next for each in states), *(output.inner for output in outputs)]
+        for old, new in now.items():
+            replace_value(old, new, ctx.names)
+        remove_nodes([node for old in now if (node := old.producer()) is not None and node.graph is not None])
         if state.inner.uses():
             replace_value(state.inner, concat(inside, [each.inner for each in made], packed.axis), ctx.names)
         for node in reversed(inside.nodes):
@@ -82,8 +91,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             after.insert_after(loop.node)
             replace_value(state.final, whole, ctx.names)
         before.insert_before(loop.node)
-        place = loop.states.index(state)
-        node = rebuild(loop, ctx.names, states=[*loop.states[:place], *made, *loop.states[place + 1 :]])
+        node = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
         joining = None if whole is None else whole.producer()
         if joining is not None:
             for index in range(len(made)):

@@ -52,6 +52,11 @@ def test_the_numbers_stay(read, write) -> None:
         )
 
 
+def test_a_part_may_be_given_out_as_it_was_and_change_places() -> None:
+    both = PACKED | {"outputs": "float[2,4] s1, float[2,2] y"}
+    becomes(packed_states, scan(f"{READS['Split']}  d1 = Add (d, x)  s1 = Concat <axis = 1> (d1, h)  y = Identity (h)", **both))
+
+
 STACKED = "h2 = Unsqueeze (h1, first)  d2 = Unsqueeze (d1, first)  s1 = Concat <axis = 0> (h2, d2)"
 
 
