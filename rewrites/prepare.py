@@ -4,7 +4,7 @@ import onnx_ir as ir
 
 from rewrites.abilities import Abilities
 from rewrites.context import Context
-from rewrites.inference import infer_model
+from rewrites.inference import infer_model, learn_shapes
 from rewrites.loops import graphs_within, is_loop
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.moving import lift_initializers, node_graphs, remove_nodes
@@ -70,6 +70,7 @@ def prepare(ctx: Context) -> None:
     infer_model(ctx.model)
     keep_sizes_of_reversals(graph, ctx.opset)
     _lift_weights(ctx, 0)
+    _learn_from_captures(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
     while True:
         fold_trip_counts(graph, ctx)
@@ -84,6 +85,19 @@ def _lift_weights(ctx: Context, least: int) -> None:
         if is_loop(node):
             for body in node_graphs(node):
                 lift_initializers(body, graph, ctx.names, least)
+
+
+def _learn_from_captures(ctx: Context) -> None:
+    """Infer what onnx left open in loop bodies since it does not see constants from around them, such as captured axes."""
+    for node in ctx.model.graph.all_nodes():
+        for body in node_graphs(node) if is_loop(node) else ():
+            reading = {one for one in body if any(value is not None and _is_captured_number(value, body) for value in one.inputs)}
+            learn_shapes(body, reading, ctx.model.opset_imports, ctx.model.ir_version)
+
+
+def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
+    whole = value.dtype is not None and value.dtype.is_integer()
+    return whole and value.graph is not body and value.is_initializer()
 
 
 def _forget_names_in_bodies(graph: ir.Graph) -> None:

@@ -85,8 +85,11 @@ def _is_outside(loop: ScanView, value: ir.Value) -> bool:
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: tuple[int | str | None, ...]) -> bool:
-    """Whether ``value`` has one element for each row, or one for all."""
+    """Whether ``value`` has one element for each row, or one for all; by broadcasting, a size that is not known is either."""
     if value.shape is None:
         return False
     dims = reading.sizes(value.shape)
-    return dims == [*lead, 1] or all(dim == 1 for dim in dims)
+    if all(dim == 1 for dim in dims):
+        return len(dims) <= len(lead) + 1
+    pairs = zip(dims, lead, strict=False)
+    return len(dims) == len(lead) + 1 and dims[-1] == 1 and all(one in (1, row) or not isinstance(one, int) for one, row in pairs)

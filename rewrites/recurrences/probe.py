@@ -79,7 +79,7 @@ def probe(
     nodes = nodes_behind(reading.loop.body, wanted, () if mask is None else (mask.value,))
     fed = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
     sources: dict[Hashable, np.ndarray] = {}
-    feeds = _random_feeds(reading, sources, fed, None if mask is None else mask.value)
+    feeds = _random_feeds(reading, sources, fed, cell, None if mask is None else mask.value)
     if feeds is None or not all(key in sources for key, _ in cell.sources):
         return None
     numbers = {weight: _random_weight(weight) for weight in weights}
@@ -117,7 +117,7 @@ def _masked(mask: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray | 
 
 
 def _random_feeds(
-    reading: Interpretation, sources: dict[Hashable, np.ndarray], fed: set[ir.Value], mask: ir.Value | None
+    reading: Interpretation, sources: dict[Hashable, np.ndarray], fed: set[ir.Value], cell: Cell, mask: ir.Value | None
 ) -> dict[ir.Value, np.ndarray] | None:
     """Give something for each body input in ``fed``; ``sources`` takes the rows of the scanned sources behind it."""
     rng = np.random.default_rng(7)
@@ -129,7 +129,10 @@ def _random_feeds(
     if mask is not None:
         if mask.shape is None:
             return None
-        feeds[mask] = rng.random([size(dim) for dim in reading.sizes(mask.shape)]) < 0.5
+        own, each = reading.dims[source_of(cell.hidden)], reading.sizes(mask.shape)
+        by_row = len(each) == len(own) + 1 and any(dim != 1 for dim in each)
+        shape = (*map(size, own), 1) if by_row else (1,) * len(each)
+        feeds[mask] = np.asarray(rng.random(shape) < 0.5)
     for state in (state for state in loop.states if state.inner in fed):
         features = reading.features(state.inner)
         if features is None or state.inner.dtype is None:

@@ -157,6 +157,12 @@ def test_a_free_number_of_rows_is_guarded(rows):
     assert nodes_of(masked("LSTM", "Where", "the state", rows="B"), target="cpu", rows=rows) == ["If"]
 
 
+def test_a_mask_whose_rows_are_not_known_to_be_the_states_is_one_by_broadcasting():
+    """onnx does not see axes captured from around the body, and makes a name up for what is left."""
+    condition = "sums = ReduceSum <keepdims = 1> (x, last)  m = Greater (sums, nought)"
+    assert nodes_of(masked("GRU", "Where", "the state", condition=condition, rows="B"), target="onnx") == ["GRU"]
+
+
 def test_masks_go_together_with_weights_that_are_fed():
     model = masked("LSTM", "products", "the new value or zero")
     fed = {tensor.name: onnx.numpy_helper.to_array(tensor).shape for tensor in model.graph.initializer if tensor.name in "WRB"}
