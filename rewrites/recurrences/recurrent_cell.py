@@ -180,6 +180,7 @@ def _given(
 
     may_be_empty = not ctx.options.native_always and _may_be_empty(stacks.loop, cell, lead, runs is not None)
     native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
+    _name_sizes(native, lead, cell.size)
     places = list(rest.after)
     results: list[tuple[ir.Value | None, ir.Value]] = [(cell.hidden.final, native.hidden)]
     if cell.cell is not None and native.cell is not None:
@@ -212,6 +213,15 @@ def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, l
     """Give a scanned source: [steps, *lead, width]."""
     scanned, own = reading.scanned[key], reading.dims[key]
     return _with_lead(stacks, stacks.ordered(scanned.outer, scanned.reverse), own, lead, width)
+
+
+def _name_sizes(native: NativeResults, lead: Sequence[int | str | None], size: int) -> None:
+    """Let results have the states' sizes by name, so that what scans them is seen to have the same rows."""
+    steps = native.sequence.shape[0] if native.sequence.shape is not None else None
+    native.sequence.shape = ir.Shape([steps, *lead, size])
+    for final in (native.hidden, native.cell):
+        if final is not None:
+            final.shape = ir.Shape([*lead, size])
 
 
 def _may_be_empty(loop: ScanView, cell: Cell, lead: Sequence[int | str | None], masked: bool) -> bool:
