@@ -160,10 +160,11 @@ def test_an_entry_is_whole_whoever_writes_and_drops_at_once(tmp_path: Path):
             entry = store.get("k")
             if entry is not None and entry.facts["n"] not in (1, 2):
                 wrong.append(entry)
+            time.sleep(0.0005)
 
     with ThreadPoolExecutor(4) as pool:
         readers = [pool.submit(read) for _ in range(2)]
-        writers = [pool.submit(lambda n=n: [store.put("k", {"n": n}, write(10)) for _ in range(40)]) for n in (1, 2)]
+        writers = [pool.submit(lambda n=n: [store.put("k", {"n": n}, write(10)) for _ in range(15)]) for n in (1, 2)]
         wait(writers)
         stop.set()
         for done in (*writers, *readers):
