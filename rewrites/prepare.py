@@ -11,14 +11,13 @@ from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
-from rewrites.shape_relations import without_names
+from rewrites.shape_relations import FREE, is_made_up, without_names
 from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches
 from rewrites.unrolling.recurrent_nodes import lacks
 
 __all__ = ["drop_unread", "has_absent_nodes", "has_loops", "name_free_dims", "prepare", "tidy"]
 
-_FREE = "free dim "
 _INFERRED_BYTES = 1 << 12
 
 
@@ -45,7 +44,7 @@ def name_free_dims(model: ir.Model) -> None:
     for value in model.graph.inputs:
         if value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims):
             dims = [
-                f"{_FREE}{value.name}.{i}" if not isinstance(d, int) and d.value is None else d
+                f"{FREE}{value.name}.{i}" if not isinstance(d, int) and d.value is None else d
                 for i, d in enumerate(value.shape.dims)
             ]
             value.shape = ir.Shape(dims)
@@ -164,4 +163,4 @@ def _forget_free_dims(value: ir.Value) -> None:
 
 
 def _made_up(dim: int | ir.SymbolicDimProtocol) -> bool:
-    return not isinstance(dim, int) and dim.value is not None and dim.value.startswith((_FREE, "unk__"))
+    return not isinstance(dim, int) and dim.value is not None and is_made_up(dim.value)

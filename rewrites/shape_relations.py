@@ -6,6 +6,7 @@ from rewrites.loops import ScanView
 from rewrites.values import shape_dims
 
 __all__ = [
+    "FREE",
     "VARIES",
     "Dim",
     "differ",
@@ -13,6 +14,7 @@ __all__ = [
     "equal",
     "forget_variations",
     "into_scan",
+    "is_made_up",
     "is_open",
     "is_unknown",
     "out_of_scan",
@@ -26,7 +28,14 @@ __all__ = [
 Dim = int | ir.SymbolicDimProtocol
 
 VARIES = "varies "
+FREE = "free dim "
+"""What the names start with that dimensions of inputs get which have none."""
 _INVENTED = "unk__"
+
+
+def is_made_up(name: str) -> bool:
+    """Whether the name of a dimension was made up here or by onnx's inference."""
+    return name.startswith((FREE, VARIES, _INVENTED))
 
 
 def varies(dim: Dim) -> bool:

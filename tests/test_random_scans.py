@@ -45,3 +45,12 @@ def test_a_random_scan_keeps_its_numbers_where_memory_is_short(case):
 @given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset, direct_outputs=True)))
 def test_a_random_scan_that_onnxruntime_computes_wrongly_is_repaired(case):
     assert_rewritten_equal(case)
+
+
+@settings(SETTINGS, max_examples=40)
+@given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset, lengths=False)))
+def test_a_random_scan_of_fixed_shapes_is_written_out_where_the_target_has_no_loops(case):
+    shapes = {name: list(array.shape) for name, array in case.feeds.items()}
+    assert_rewritten_equal(case, target="coreml", fix_shapes=shapes)
+    loaded, _ = rewritten(case.model, target="coreml", fix_shapes=shapes)
+    assert not {node.op_type for node in loaded.model.graph.all_nodes()} & {"Scan", "Loop", "If"}

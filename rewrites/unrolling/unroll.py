@@ -22,6 +22,7 @@ from rewrites.moving import remove_nodes
 from rewrites.normal_form.known_trips import computed_constants
 from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.shape_relations import is_made_up
 from rewrites.unrolling.cleanup import clean_up
 from rewrites.unrolling.copies import copy_nodes
 from rewrites.unrolling.limits import too_long
@@ -71,8 +72,10 @@ def _unknown(loop: Loop, ctx: Context) -> NotApplicable:
     stops = isinstance(loop, LoopView) and not loop.never_stops_early
     if stops or loop.kind in ctx.options.target.control_flow:
         return NOTHING_HERE
-    known = f"is '{loop.steps}'" if loop.steps else "is not known"
-    return NotApplicable("UNROLL-UNKNOWN", f"the number of steps {known} before the model runs, so they cannot be written out")
+    named = isinstance(loop.steps, str) and not is_made_up(loop.steps)
+    number = f"'{loop.steps}'" if named else "not known"
+    detail = f"the number of steps is {number} before the model runs, and {ctx.options.target.name} has no {loop.kind}"
+    return NotApplicable("UNROLL-UNKNOWN", detail)
 
 
 def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
