@@ -155,6 +155,17 @@ def test_free_sizes_are_stacked_without_knowing_them() -> None:
         unrolled(scan(INSIDE, **sizes), A=a, B=b)
 
 
+def test_a_batch_may_be_empty() -> None:
+    sizes = {
+        "inputs": "float[B,2] h, float[B,2] x",
+        "outputs": "float[B,2] h1, float[B,2] y",
+        "given": "float[B,2] s, float[3,B,2] xs",
+        "results": "float[B,2] z, float[3,B,2] ys",
+    }
+    for batch in (0, 1, 4):
+        unrolled(scan(INSIDE, **sizes), B=batch)
+
+
 def test_values_from_around_are_read_from_there() -> None:
     text = scan(
         "a = Add (x, v) h1 = Mul (a, w) y = Add (h1, h)",
