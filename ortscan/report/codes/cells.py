@@ -45,6 +45,12 @@ TABLE = (
         "three percent slower than two nodes, except for narrow nodes on one row. Other targets take one node.",
     ),
     Code(
+        "COST-DIRECTION",
+        "The node would run backwards more slowly than it runs between reversals.",
+        "On a CPU, onnxruntime turns the steps of an LSTM or GRU round row by row, which costs more than two Slices from a few "
+        "rows on. Typical shapes (shapes=) settle what is not known; other targets take the direction.",
+    ),
+    Code(
         "COST-NATIVE",
         "The native node would be slower than the loop.",
         "On a CPU, onnxruntime's RNN node is two to three times slower than a Scan from a batch of 4 on, and a GRU loses a little "

@@ -52,11 +52,15 @@ def _turn(ctx: Context, fire: Fire) -> list[NodeReport]:
     nodes = [node for node in ctx.model.graph.all_nodes() if is_recurrent(node) and turned_nodes.may_be_turned(node)]
     for node in nodes:
         view = read(node)
-        outcome = view if isinstance(view, NotApplicable) else turned_nodes.check(view, ctx)
+        if isinstance(view, NotApplicable):
+            continue
+        entry, outcome = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type), turned_nodes.check(view, ctx)
         if isinstance(outcome, Patch):
-            entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
             if fire(turned_nodes, entry, outcome) is None:
                 break
+            reports.append(entry)
+        elif not outcome.silent:
+            entry.reasons.append(Reason(turned_nodes.NAME, outcome.code, outcome.detail))
             reports.append(entry)
     return reports
 

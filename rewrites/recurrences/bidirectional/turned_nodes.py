@@ -4,6 +4,8 @@
 
 Conditions: the node has one direction and no lengths of sequences; its sequence is a whole reversal along the steps; its results
 for all steps are read by such reversals only, or not at all. Transposes may stand between; Squeezes of the axis of directions too.
+On a CPU onnxruntime turns steps round for an LSTM or GRU more slowly than two Slices do: by up to 7 percent from 16 rows on. For
+one row it is as fast. An RNN gains always.
 """
 
 import onnx_ir as ir
@@ -15,6 +17,7 @@ from rewrites.normal_form.around_reversals import turning_readers, unturned
 from rewrites.normal_form.whole_reversals import Reversals
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.values import dim_of
 
 __all__ = ["NAME", "check", "may_be_turned"]
 
@@ -46,6 +49,11 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     after = turning_readers(steps, 0, reversals, ctx) if is_read else []
     if is_read and not after:
         return NOTHING_HERE
+    rows = dim_of(view.x, 1)
+    known = rows if isinstance(rows, int) else ctx.options.sizes.get(rows or "")
+    if ctx.options.bidirectional == "narrow" and view.kind != "RNN" and known != 1:
+        said = "an unknown number of rows" if known is None else f"{known} rows"
+        return NotApplicable("COST-DIRECTION", f"{view.label} would run backwards more slowly than between reversals, for {said}")
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()

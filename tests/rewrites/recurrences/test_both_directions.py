@@ -338,6 +338,23 @@ def test_a_node_whose_steps_are_read_as_they_are_stays():
     assert found.count("GRU-forward") == 2
 
 
+@pytest.mark.parametrize(("kind", "rows", "fires"), [("GRU", 1, True), ("GRU", 2, False), ("GRU", "N", False), ("RNN", 2, True)])
+def test_a_cpu_turns_a_node_only_where_that_is_not_slower(kind, rows, fires):
+    nodes = TwoNodes(
+        kind,
+        "h = Neg (b_H)",
+        {"h": [1, rows, SIZE]},
+        TURNED,
+        settings=({}, {"direction": "forward"}),
+        sources=("xs", "r"),
+        rows=rows,
+    )
+    options = Options(bidirectional="narrow")
+    _, report = apply(nodes.model(), [turned_nodes], feeds=nodes.feeds(rows=2 if rows == "N" else rows), options=options)
+    assert patches(report) == ["turned-nodes"] * fires
+    assert [reason.code for pair in report.pairs for reason in pair.reasons] == ["COST-DIRECTION"] * (not fires)
+
+
 def test_a_node_with_lengths_between_reversals_stays():
     extra = (BIAS | {"lens"}, BIAS | {"lens"})
     turned("h = Neg (b_H) f = Neg (f_H)", {"h": [1, 2, SIZE], "f": [1, 2, SIZE]}, fires=False, extra=extra)
