@@ -14,9 +14,9 @@ import onnx_ir as ir
 from rewrites.builder import Builder
 from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.functions import DEFAULTS, compact
-from rewrites.spelling import concat, reshape, squeeze, unsqueeze
+from rewrites.spelling import concat, reshape, slice_axis, squeeze, unsqueeze
 
-__all__ = ["NativeResults", "join_inputs", "join_rows", "part_rows", "write_native", "write_rows"]
+__all__ = ["NativeResults", "join_inputs", "join_rows", "part_rows", "write_between_reversals", "write_native", "write_rows"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,16 @@ def write_native(b: Builder, cell: Cell, inputs: list[ir.Value], reverse: bool, 
     finals = [None if final is None else part_rows(b, final, lead, 0, cell.size) for final in (native.hidden, native.cell)]
     assert finals[0] is not None
     return NativeResults(part_rows(b, native.sequence, lead, 1, cell.size), finals[0], finals[1])
+
+
+def write_between_reversals(b: Builder, cell: Cell, inputs: list[ir.Value], lead: Sequence[int | str | None]) -> NativeResults:
+    """Write what ``write_native`` does for ``reverse``, as a forward node on reversed steps."""
+    native = write_native(b, cell, [_reversed(b, each) for each in inputs], False, lead)
+    return NativeResults(_reversed(b, native.sequence), native.hidden, native.cell)
+
+
+def _reversed(b: Builder, steps: ir.Value) -> ir.Value:
+    return slice_axis(b, steps, 0, -1, -(2**63), -1)
 
 
 def write_rows(

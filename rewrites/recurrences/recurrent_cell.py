@@ -25,13 +25,13 @@ from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.recurrences.cell import Cell, source_of
-from rewrites.recurrences.cost import too_slow
+from rewrites.recurrences.cost import too_slow, turns_slowly
 from rewrites.recurrences.empty_sequence import write_guarded
 from rewrites.recurrences.families import find_cells
 from rewrites.recurrences.interpretation import Interpretation, rows_of
 from rewrites.recurrences.masked_steps import has_run, write_masked
 from rewrites.recurrences.masks import Mask, masked_cells
-from rewrites.recurrences.native import NativeResults, join_rows, part_rows, write_native
+from rewrites.recurrences.native import NativeResults, join_rows, part_rows, write_between_reversals, write_native
 from rewrites.recurrences.no_input import with_input
 from rewrites.recurrences.on_target import not_there
 from rewrites.recurrences.probe import probe
@@ -175,6 +175,8 @@ def _given(
 
     def write(part: Builder) -> NativeResults:
         if runs is None:
+            if backwards and ctx.opset >= _FLIPS_SINCE and turns_slowly(cell, lead, ctx.options):
+                return write_between_reversals(part, cell, inputs, lead)
             return write_native(part, cell, inputs, backwards, lead)
         return write_masked(part, cell, inputs, backwards, lead, runs)
 

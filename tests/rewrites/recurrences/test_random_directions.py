@@ -50,7 +50,7 @@ def test_two_scans_of_opposite_directions(seed):
     encodings = [chance.choice(ENCODINGS[:12]) for _ in range(2)]
     forward, backward = (written(kind, encoding) for encoding in encodings)
     zeros, spelling, after = chance.random() < 0.5, chance.choice(SPELLINGS), chance.choice(list(AFTER))
-    rows, target = chance.choice([1, 2, "B"]) if not zeros else chance.choice([1, 2]), chance.choice(TARGETS)
+    rows, target = chance.choice([1, 2, 8, "B"]) if not zeros else chance.choice([1, 2, 8]), chance.choice(TARGETS)
     model = two_scans(forward, backward, spelling, AFTER[after], rows=rows, steps=chance.choice([5, "T"]), zeros=zeros)
     result = optimised(model, target)
     for steps, count in ((5, 1 if rows == 1 else 2), *(((5, 3),) if rows == "B" else ())):

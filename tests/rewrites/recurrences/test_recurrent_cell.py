@@ -31,6 +31,15 @@ def test_a_cell_becomes_its_node_however_it_is_written(cell):
     assert node.op_type == cell.name.split(",")[0].split(" ")[0]
 
 
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize(("rows", "turned"), [(2, False), (8, True), (16, True)])
+def test_on_a_cpu_many_rows_are_turned_round_outside(kind, rows, turned):
+    for target in ("cpu", "onnx"):
+        (node,) = fused(written(kind, "split by Slice"), target=target, rows=rows, steps=5, reverse=True)
+        ways = [attribute.s for attribute in node.attribute if attribute.name == "direction"]
+        assert ways == ([] if turned and target == "cpu" else [b"reverse"])
+
+
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_direction_and_free_sizes_stay(kind, reverse):
