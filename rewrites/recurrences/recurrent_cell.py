@@ -103,7 +103,7 @@ def _candidates(loop: ScanView, opset: int) -> Iterator[_Found]:
 def _fused(loop: ScanView, found: _Found, ctx: Context) -> Patch | NotApplicable:
     cell, reading, mask = found.cell, found.reading, found.mask
     obstacle = _obstacle(cell, reading) or not_there(cell, mask is not None, ctx.options.target)
-    obstacle = obstacle or too_slow(cell, reading.dims[source_of(cell.hidden)], ctx.options)
+    obstacle = obstacle or too_slow(cell, reading.dims[source_of(cell.hidden)], loop.steps, mask is not None, ctx.options)
     if obstacle is not None:
         return obstacle
     if mask is not None and ctx.opset < _MASKED_SINCE:

@@ -23,8 +23,8 @@ from rewrites.values import static_dims
 
 __all__ = ["Piece", "Recipe", "cells_of_run_time_weights", "run_time_weights"]
 
-_MOST_WEIGHTS = 8
-_MOST_NUMBERS = 1 << 22
+_MOST_WEIGHTS = 16
+_MOST_NUMBERS = 1 << 21
 _LARGEST = 1 << 28
 _SPACING = 61
 _FACTORS = (1.0, -1.0, 2.0, 0.5, -2.0, -0.5)
@@ -47,33 +47,45 @@ class Piece:
         """Give it for given numbers."""
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
+    def rectangle(self) -> tuple[int, int, bool] | None:
+        """Give the first row and column of the rectangle of a matrix that it is, and whether it is turned; a vector is one row."""
+        rows, columns = self._dims
+        if not rows:
+            return None
+        places = np.arange(rows * columns).reshape(rows, columns)
+        wide = self.at.reshape(1, -1) if self.at.ndim == 1 else self.at
+        for turned in (False, True):
+            wanted = wide.T if turned else wide
+            row, column = divmod(int(wanted[0, 0]), columns)
+            if np.array_equal(places[row : row + wanted.shape[0], column : column + wanted.shape[1]], wanted):
+                return row, column, turned
+        return None
+
+    @property
+    def _dims(self) -> tuple[int, int]:
+        dims = [dim for dim in static_dims(self.weight) or () if dim != 1] or [1]
+        return (1, dims[0]) if len(dims) == 1 else (dims[0], dims[1]) if len(dims) == 2 else (0, 0)
+
     def write(self, b: Builder) -> ir.Value:
         """Write it: a rectangle of a matrix, or a run of a vector, where it is that."""
-        dims = [dim for dim in static_dims(self.weight) or () if dim != 1] or [1]
-        made = _rectangle(b, self.weight, dims, self.at) if len(dims) <= 2 else None
-        if made is None:
+        found = self.rectangle()
+        if found is None:
             made = gather(b, reshape(b, self.weight, [-1]), b.const(self.at), 0)
+        else:
+            made = self._cut(b, *found)
         assert self.weight.dtype is not None
         return made if self.factor == 1 else b.op("Mul", made, b.const(np.asarray(self.factor, self.weight.dtype.numpy())))
 
-
-def _rectangle(b: Builder, weight: ir.Value, dims: Sequence[int], at: np.ndarray) -> ir.Value | None:
-    rows, columns = (1, dims[0]) if len(dims) == 1 else (dims[0], dims[1])
-    places = np.arange(rows * columns).reshape(rows, columns)
-    wide = at.reshape(1, -1) if at.ndim == 1 else at
-    for turned in (False, True):
-        wanted = wide.T if turned else wide
-        row, column = divmod(int(wanted[0, 0]), columns)
-        if not np.array_equal(places[row : row + wanted.shape[0], column : column + wanted.shape[1]], wanted):
-            continue
-        made = reshape(b, weight, [rows, columns])
-        if wanted.shape[0] < rows:
-            made = slice_axis(b, made, 0, row, row + wanted.shape[0])
-        if wanted.shape[1] < columns:
-            made = slice_axis(b, made, 1, column, column + wanted.shape[1])
+    def _cut(self, b: Builder, row: int, column: int, turned: bool) -> ir.Value:
+        (rows, columns), shape = self._dims, (1, len(self.at)) if self.at.ndim == 1 else self.at.shape
+        height, width = reversed(shape) if turned else shape
+        made = reshape(b, self.weight, [rows, columns])
+        if height < rows:
+            made = slice_axis(b, made, 0, row, row + height)
+        if width < columns:
+            made = slice_axis(b, made, 1, column, column + width)
         made = transpose(b, made, [1, 0]) if turned else made
-        return reshape(b, made, [len(at)]) if at.ndim == 1 else made
-    return None
+        return reshape(b, made, [len(self.at)]) if self.at.ndim == 1 else made
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,13 @@ class Recipe:
     def is_exact(self) -> bool:
         """Whether nothing is added or multiplied."""
         return all(len(pieces) == 1 and abs(pieces[0].factor) == 1 and not constant.any() for pieces, constant in self.blocks)
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """How many numbers are copied in blocks, and how many are picked out one by one, each time the model runs."""
+        pieces = [piece for parts, _ in self.blocks for piece in parts]
+        picked = sum(piece.at.size for piece in pieces if piece.rectangle() is None)
+        return sum(piece.at.size for piece in pieces) - picked, picked
 
     def value(self, numbers: _Numbers) -> np.ndarray:
         """Give the array for given numbers."""
@@ -113,9 +132,10 @@ def run_time_weights(loop: ScanView, opset: int) -> list[ir.Value]:
         dims = static_dims(value)
         if value.dtype is None or not value.dtype.is_floating_point() or dims is None or constants.of(value) is not None:
             continue
-        if 0 < int(np.prod(dims)) <= _MOST_NUMBERS:
+        if 0 not in dims:
             found.append(value)
-    return found if len(found) <= _MOST_WEIGHTS else []
+    numbers = sum(int(np.prod(static_dims(value) or ())) for value in found)
+    return found if len(found) <= _MOST_WEIGHTS and numbers <= _MOST_NUMBERS else []
 
 
 def cells_of_run_time_weights(weights: Sequence[ir.Value], find: Callable[[_Numbers], list[_Found]]) -> Iterator[_Found]:
@@ -180,18 +200,17 @@ def _alike(one: Cell, other: Cell) -> bool:
 
 
 def _recipe(array: np.ndarray, changed: _Numbers, base: _Numbers, changes: _Numbers, block: int) -> Recipe | None:
-    """Read ``array`` as one block if it can be, else as blocks of ``block`` rows."""
+    """Read ``array`` as one block, or as blocks of ``block`` rows where fewer of its numbers must be picked out one by one then."""
+    found = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
-        blocks = []
-        for start in range(0, len(array), size):
-            rows = slice(start, start + size)
-            made = _block(array[rows], {weight: other[rows] for weight, other in changed.items()}, base, changes)
-            if made is None:
+        cuts = [slice(start, start + size) for start in range(0, len(array), size)]
+        blocks = [_block(array[rows], {weight: other[rows] for weight, other in changed.items()}, base, changes) for rows in cuts]
+        known = tuple(each for each in blocks if each is not None)
+        if len(known) == len(blocks):
+            found.append(Recipe(known))
+            if not found[-1].work[1]:
                 break
-            blocks.append(made)
-        else:
-            return Recipe(tuple(blocks))
-    return None
+    return min(found, key=lambda recipe: recipe.work[1], default=None)
 
 
 def _block(array: np.ndarray, changed: _Numbers, base: _Numbers, changes: _Numbers) -> tuple[tuple[Piece, ...], np.ndarray] | None:

@@ -27,8 +27,8 @@ class _Gates:
 
 def lstm(one: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
     """Recognise it, with ``cell`` as the other state."""
-    output = _output_gate(one, next_cell)
-    if output is None or next_cell.width != one.size:
+    output = _output_gate(one, next_cell) if next_cell.width == one.size else None
+    if output is None:
         return None
     o, outer = output
     key = source_of(cell)
