@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.lowering.recurrent_node import GATES, read
+from rewrites.not_applicable import NotApplicable
+from rewrites.recurrences.cell import Function
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import same_lead
@@ -17,54 +20,49 @@ from rewrites.recurrences.polynomial import Polynomial
 
 __all__ = ["SINGLE_STEPS"]
 
-_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-_FUNCTIONS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
-_ALPHAS = {"Elu": 1.0, "HardSigmoid": 0.2, "LeakyRelu": 0.01}
-_BETAS = {"HardSigmoid": 0.5}
-_PLAIN = frozenset({"Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"})
+_OPERANDS = ("X", "W", "R", "B", "initial_h", "initial_c", "P")
 
 _Apply = Callable[[Polynomial], Polynomial]
 
 
 def _read(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
-    operands = [reading.meaning(value) for value in node.inputs] + [None] * 8
-    x, w, r, bias, lengths, h = operands[:6]
-    kind, size = node.op_type, node.attributes.get_int("hidden_size", 0)
-    if not isinstance(x, Features) or not isinstance(w, np.ndarray) or not isinstance(r, np.ndarray) or lengths is not None:
+    view = read(node)
+    if isinstance(view, NotApplicable) or view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None:
         return None
-    if len(node.inputs) > 4 and node.inputs[4] is not None:
+    given = {name: reading.meaning(view.input(name)) for name in _OPERANDS}
+    if any(meaning is None and view.input(name) is not None for name, meaning in given.items()):
         return None
-    if x.lead != 2 or x.dims[0] != 1 or len(x.shape) != 1 or w.shape[0] != 1 or node.attributes.get_int("layout", 0):
+    x, size = given["X"], view.hidden
+    w, r, bias, peepholes = (_array(given[name]) for name in ("W", "R", "B", "P"))
+    if not isinstance(x, Features) or w is None or r is None or x.lead != 2 or x.dims[0] != 1 or len(x.shape) != 1:
         return None
-    functions = _functions(node)
-    if functions is None or r.shape != (1, _GATES[kind] * size, size) or w.shape[2] != x.width:
+    if r.shape != (GATES[view.kind] * size, size) or w.shape != (len(r), x.width):
         return None
-    before = _state(h, x, size, len(node.inputs) > 5 and node.inputs[5] is not None)
-    if before is None:
+    states = [_state(given[name], x, size) for name in ("initial_h", "initial_c")]
+    # the output activation of an LSTM is not clipped
+    functions = [_applying(function, view.clip if place < 2 else None) for place, function in enumerate(view.functions[0])]
+    wb, rb = np.split(np.zeros(2 * len(w)) if bias is None else bias, 2)
+    step = _Step(reading, size, (w, r, wb, rb), functions)
+    source, h, c = x.whole() or Polynomial(reading.as_source(x)), states[0], states[1]
+    if h is None or c is None:
         return None
-    b = np.zeros(2 * len(w[0])) if bias is None else bias[0] if isinstance(bias, np.ndarray) else None
-    if b is None or (bias is None and len(node.inputs) > 3 and node.inputs[3] is not None):
-        return None
-    wb, rb = np.split(b.astype(np.float64), 2)
-    step = _Step(reading, size, (w[0].astype(np.float64), r[0].astype(np.float64), wb, rb), functions)
-    source = x.whole()
-    if source is None:
-        source = Polynomial(reading.as_source(x))
-    if kind != "LSTM":
-        before_reset = node.attributes.get_int("linear_before_reset", 0)
-        after = step.rnn(source, before) if kind == "RNN" else step.gru(source, before, before_reset)
-        return _outputs(node, x, size, [after])
-    cell = _state(operands[6], x, size, len(node.inputs) > 6 and node.inputs[6] is not None)
-    peepholes = operands[7]
-    if cell is None or (len(node.inputs) > 7 and node.inputs[7] is not None and not isinstance(peepholes, np.ndarray)):
-        return None
-    p = peepholes[0].astype(np.float64) if isinstance(peepholes, np.ndarray) else np.zeros(3 * size)
-    return _outputs(node, x, size, step.lstm(source, before, cell, p, node.attributes.get_int("input_forget", 0)))
+    if view.kind == "RNN":
+        return _outputs(node, x, size, [step.rnn(source, h)])
+    if view.kind == "GRU":
+        return _outputs(node, x, size, [step.gru(source, h, view.linear_before_reset)])
+    return _outputs(
+        node, x, size, step.lstm(source, h, c, np.zeros(3 * size) if peepholes is None else peepholes, view.input_forget)
+    )
 
 
-def _state(given: Meaning, x: Features, size: int, is_there: bool) -> Polynomial | None:
+def _array(meaning: Meaning) -> np.ndarray | None:
+    """Give a constant of the one direction."""
+    return meaning[0].astype(np.float64) if isinstance(meaning, np.ndarray) and len(meaning) == 1 else None
+
+
+def _state(given: Meaning, x: Features, size: int) -> Polynomial | None:
     """Give an initial state: [1, rows, size], or nothing for zeros."""
-    if not is_there:
+    if given is None:
         return Polynomial.constant(np.zeros(size))
     if isinstance(given, np.ndarray):
         return Polynomial.constant(np.broadcast_to(given.reshape(-1), (size,))) if given.size in (1, size) else None
@@ -79,29 +77,14 @@ def _outputs(node: ir.Node, x: Features, size: int, states: list[Polynomial]) ->
     return found[: len(node.outputs)]
 
 
-def _functions(node: ir.Node) -> list[_Apply] | None:
-    """Give the activations; None for names or numbers of them that the operators do not have."""
-    attribute = node.attributes.get("activations")
-    names = _FUNCTIONS[node.op_type] if attribute is None else list(attribute.as_strings())
-    alphas = list(node.attributes["activation_alpha"].as_floats()) if "activation_alpha" in node.attributes else []
-    betas = list(node.attributes["activation_beta"].as_floats()) if "activation_beta" in node.attributes else []
-    clip = node.attributes.get_float("clip", 0.0)
-    if len(names) != len(_FUNCTIONS[node.op_type]):
-        return None
-    found = list[_Apply]()
-    for place, name in enumerate(names):
-        if name not in _PLAIN | _ALPHAS.keys():
-            return None
-        alpha = (alphas.pop(0) if alphas else _ALPHAS[name]) if name in _ALPHAS else 0.0
-        beta = (betas.pop(0) if betas else _BETAS[name]) if name in _BETAS else 0.0
-        found.append(_applying(name, alpha, beta, 0.0 if place == 2 else clip))
-    return found
-
-
-def _applying(name: str, alpha: float, beta: float, clip: float) -> _Apply:
+def _applying(function: Function, clip: float | None) -> _Apply:
     def apply(argument: Polynomial) -> Polynomial:
-        bounded = Polynomial.activation("Clip", argument, -clip, clip) if clip > 0 else argument
-        return Polynomial.activation(name, bounded, alpha, beta)
+        bounded = argument if clip is None else Polynomial.activation("Clip", argument, -clip, clip)
+        if function.name == "Affine":
+            return bounded.scaled(function.alpha).plus(Polynomial.constant(np.full(argument.width, function.beta)))
+        if function.name == "ScaledTanh":
+            return Polynomial.activation("Tanh", bounded.scaled(function.beta)).scaled(function.alpha)
+        return Polynomial.activation(function.name, bounded, function.alpha, function.beta)
 
     return apply
 
@@ -144,4 +127,4 @@ class _Step:
         return [o.times(outer(after)), after]
 
 
-SINGLE_STEPS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = dict.fromkeys(_GATES, _read)
+SINGLE_STEPS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = dict.fromkeys(GATES, _read)

@@ -59,6 +59,11 @@ def nodes_of(model: onnx.ModelProto) -> list[str]:
         ("LSTM", ", input_forget = 1"),
         ("LSTM", ", clip = 0.7"),
         ("LSTM", ', activations = ["Sigmoid", "LeakyRelu", "Elu"], activation_alpha = [0.1, 0.7]'),
+        (
+            "LSTM",
+            ', activations = ["Sigmoid", "ScaledTanh", "Affine"], activation_alpha = [1.5, 1.0], activation_beta = [0.5, 0.0]',
+        ),
+        ("RNN", ', activations = ["ThresholdedRelu"], activation_alpha = [0.3]'),
     ],
 )
 @pytest.mark.parametrize("result", ["hn1", "y4"])
