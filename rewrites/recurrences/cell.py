@@ -11,7 +11,7 @@ from rewrites.loops import State
 from rewrites.recurrences.polynomial import Activation
 
 if TYPE_CHECKING:
-    from rewrites.recurrences.run_time_weights import Recipe
+    from rewrites.recurrences.recipes import Recipe
 
 __all__ = ["ARRAYS", "Cell", "Function", "source_of"]
 

@@ -1,0 +1,131 @@
+"""Writes the native node of a cell, and what of the loop it gives: body values for all steps, and results."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.branches import has_steps
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.dependence import nodes_behind
+from rewrites.fission.stacks import Stacks
+from rewrites.loops import ScanView
+from rewrites.not_applicable import NotApplicable
+from rewrites.recurrences.cell import Cell, source_of
+from rewrites.recurrences.cost import turns_slowly
+from rewrites.recurrences.empty_sequence import write_guarded
+from rewrites.recurrences.found_cells import Found
+from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.masked_steps import has_run, write_masked
+from rewrites.recurrences.masks import Mask
+from rewrites.recurrences.native import NativeResults, join_rows, part_rows, write_between_reversals, write_native
+from rewrites.recurrences.no_input import with_input
+from rewrites.recurrences.remainder import Remainder
+from rewrites.spelling import unsqueeze, where
+from rewrites.values import rank_of
+
+__all__ = ["FLIPS_SINCE", "Given", "write_given"]
+
+FLIPS_SINCE = 10
+"""The first opset whose Slice turns an axis round."""
+
+
+@dataclass
+class Given:
+    """``places``: the body values that the native node gives for all steps. ``results``: the loop's results that it gives."""
+
+    places: list[ir.Value]
+    results: list[tuple[ir.Value | None, ir.Value]]
+
+
+def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> Given | NotApplicable:
+    """Write the native node, and say what it gives; the reason where a mask cannot be had for all steps at once."""
+    cell, reading, mask = found.cell, found.reading, found.mask
+    b, backwards, lead = stacks.build, stacks.backwards, reading.dims[source_of(cell.hidden)]
+    runs = None if mask is None else _stacked(stacks, mask, len(lead))
+    if isinstance(runs, NotApplicable):
+        return runs
+    inputs = [_input(stacks, reading, key, width, lead) for key, width in cell.sources]
+    if not inputs:
+        cell, inputs = with_input(stacks, cell)
+
+    def write(part: Builder) -> NativeResults:
+        if runs is None:
+            if backwards and ctx.opset >= FLIPS_SINCE and turns_slowly(cell, lead, ctx.options):
+                return write_between_reversals(part, cell, inputs, lead)
+            return write_native(part, cell, inputs, backwards, lead)
+        return write_masked(part, cell, inputs, backwards, lead, runs)
+
+    may_be_empty = not ctx.options.native_always and _may_be_empty(stacks.loop, cell, lead, runs is not None)
+    native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
+    _name_sizes(native, lead, cell.size)
+    places = list(rest.after)
+    results: list[tuple[ir.Value | None, ir.Value]] = [(cell.hidden.final, native.hidden)]
+    if cell.cell is not None and native.cell is not None:
+        results.append((cell.cell.final, native.cell))
+    for value in rest.after:
+        features = reading.features(value)
+        assert features is not None
+        stacks.place(value, _with_lead(stacks, native.sequence, lead, features.dims, cell.size))
+    for value, numbers in rest.elsewhere.items():
+        assert runs is not None
+        assert cell.hidden.inner.dtype is not None
+        constant = b.const(numbers.astype(cell.hidden.inner.dtype.numpy()))
+        features = reading.features(value)
+        assert features is not None
+        stacks.place(value, _with_lead(stacks, where(b, runs, native.sequence, constant), lead, features.dims, cell.size))
+        places.append(value)
+    for state in rest.followers:
+        assert runs is not None
+        first = unsqueeze(b, state.initial, [0])
+        stacks.place(state.next, where(b, has_run(b, runs, backwards), native.sequence, first))
+        places.append(state.next)
+        results.append((state.final, stacks.last(state.next)))
+    for state in rest.needs_previous:
+        stacks.place(state.inner, stacks.delayed(state))
+        places.append(state.inner)
+    return Given(list(dict.fromkeys(places)), results)
+
+
+def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Sequence[int | str | None]) -> ir.Value:
+    """Give a scanned source: [steps, *lead, width]."""
+    scanned, own = reading.scanned[key], reading.dims[key]
+    return _with_lead(stacks, stacks.ordered(scanned.outer, scanned.reverse), own, lead, width)
+
+
+def _name_sizes(native: NativeResults, lead: Sequence[int | str | None], size: int) -> None:
+    """Let results have the states' sizes by name, so that what scans them is seen to have the same rows."""
+    steps = native.sequence.shape[0] if native.sequence.shape is not None else None
+    native.sequence.shape = ir.Shape([steps, *lead, size])
+    for final in (native.hidden, native.cell):
+        if final is not None:
+            final.shape = ir.Shape([*lead, size])
+
+
+def _may_be_empty(loop: ScanView, cell: Cell, lead: Sequence[int | str | None], masked: bool) -> bool:
+    """Whether there may be no steps, or no rows where the node does not run on none."""
+    if not isinstance(loop.steps, int) and not has_steps(loop.node.graph):
+        return True
+    return (cell.op_type != "RNN" or masked) and any(not isinstance(dim, int) for dim in lead)
+
+
+def _with_lead(
+    stacks: Stacks, value: ir.Value, own: Sequence[int | str | None], lead: Sequence[int | str | None], width: int
+) -> ir.Value:
+    """Give [steps, *own, width] as [steps, *lead, width]: the same but for axes of size 1."""
+    if list(own) == list(lead):
+        return value
+    return part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
+
+
+def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
+    """Give which rows take which steps: bool [steps, ..., 1], with as many axes as the states have and one more."""
+    reason = stacks.add_all(nodes_behind(stacks.body, [mask.value]))
+    if reason is not None:
+        return reason
+    missing = lead + 1 - (rank_of(mask.value) or 0)
+    runs = stacks.full(mask.value)
+    if not mask.outcome:
+        runs = stacks.build.op("Not", runs)
+    return unsqueeze(stacks.build, runs, list(range(1, 1 + missing))) if missing else runs
