@@ -18,8 +18,8 @@ def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
     shapes = given_shapes(fix_shapes, "fix_shapes")
     for name, dims in shapes.items():
         for axis, size in enumerate(dims):
-            if size is not None and size < 0:
-                raise OptionError(f"fix_shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {size!r}.")
+            if size is not None and (isinstance(size, bool) or not 0 <= size < 2**63):
+                raise OptionError(f"fix_shapes: dimension {axis} of '{name}' must be a number from 0 to 2^63 - 1, not {size!r}.")
     return shapes
 
 

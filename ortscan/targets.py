@@ -96,8 +96,8 @@ TARGETS: dict[str, Target] = {
 
 def target_named(name: str) -> Target:
     """Give the target called ``name``; raises OptionError where there is none."""
-    if name not in TARGETS:
-        raise OptionError(f"target '{name}' is not known; the targets are {', '.join(TARGETS)}.")
+    if not isinstance(name, str) or name not in TARGETS:
+        raise OptionError(f"target {name!r} is not known; the targets are {', '.join(TARGETS)}.")
     return TARGETS[name]
 
 

@@ -141,7 +141,7 @@ class _Driver:
                 raise InvariantBroken(f"the rules still fire after {most} patches on the loop {entry.where}")
 
     def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
-        if self.left == 0:
+        if self.left == 0 or node.graph is None:
             return None
         entry.reasons = []
         for rule in self.rules:

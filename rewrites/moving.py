@@ -46,11 +46,13 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:
-    """Remove nodes nobody reads any more, and forget what they and the graphs nested in them read."""
+    """Remove nodes nobody reads any more with all that is nested in them, and forget what they read."""
     doomed = list(nodes)
     for node in doomed:
         for inner in [inner for graph in node_graphs(node) for inner in graph.all_nodes()]:
             inner.resize_inputs(0)
+            if inner.graph is not None:
+                inner.graph.remove(inner)
         node.resize_inputs(0)
     for node in doomed:
         if node.graph is not None:
