@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ortscan.cache.writing import replace_file
 
-__all__ = ["digest_of_bytes", "digest_of_file", "identity_of_file"]
+__all__ = ["digest_of_bytes", "digest_of_file", "identity_of_file", "identity_of_model"]
 
 _CHUNK = 4 << 20
 _THREADS = 4
@@ -39,14 +39,22 @@ def _sha(chunk: memoryview) -> bytes:
 
 
 def identity_of_file(path: str) -> list[int | str]:
-    """Give what tells whether the file at ``path`` is still the same without reading it. Raises OSError."""
+    """Give what tells whether the file at ``path`` is still the same without reading it. Raises OSError.
+
+    Not the time of its last change of any kind: a session may link to external data, which is one.
+    """
     status = os.stat(path)
     return [os.path.realpath(path), status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev]
 
 
+def identity_of_model(path: str) -> list[int | str]:
+    """Give the same for a model's own file, to which nothing links: one written anew may be given its old time of modification."""
+    return [*identity_of_file(path), os.stat(path).st_ctime_ns]
+
+
 def digest_of_file(path: str, notes: Path) -> str:
     """Give the digest of the file at ``path``; ``notes`` is the folder of what is known of files. Raises OSError."""
-    identity = identity_of_file(path)
+    identity = identity_of_model(path)
     note = notes / f"{hashlib.sha256(str(identity[0]).encode('utf-8', 'surrogatepass')).hexdigest()}.json"
     known = _read_note(note)
     if known is not None and known.get("identity") == identity:
@@ -56,7 +64,7 @@ def digest_of_file(path: str, notes: Path) -> str:
         digest = digest_of_bytes(file.read())
     modified = identity[2]
     assert isinstance(modified, int)
-    if read_at - modified > _TIME_STEP_NS and identity_of_file(path) == identity:
+    if read_at - modified > _TIME_STEP_NS and identity_of_model(path) == identity:
         with contextlib.suppress(OSError):
             replace_file(note, json.dumps({"identity": identity, "digest": digest}).encode())
     return digest

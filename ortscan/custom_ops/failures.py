@@ -6,6 +6,7 @@ next node refuses; onnxruntime's message then tells it, whatever thread the op r
 
 import itertools
 import re
+import traceback
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from rewrites.python_ops.names import GUARD
 
 __all__ = ["cause_of", "keep", "surfacing"]
 
-_MOST_KEPT = 64
+_MOST_KEPT = 16
 _FIRST, _NUMBERS = 2, 1 << 15
 _SAID = re.compile(re.escape(GUARD) + r".*Input shape:\{1,(\d+)\}", re.DOTALL)
 
@@ -25,7 +26,8 @@ _lock = ForkSafeLock()
 
 
 def keep(error: BaseException) -> int:
-    """Keep an exception and give its number; only the last few are kept."""
+    """Keep an exception and give its number; only the last few are kept, without the arrays that its frames hold."""
+    _forget_locals(error)
     number = _FIRST + next(_count) % _NUMBERS
     with _lock:
         _kept[number] = error
@@ -43,6 +45,16 @@ def cause_of(message: str) -> BaseException | None:
         return _kept.pop(int(said[1]), None)
 
 
+def _forget_locals(error: BaseException) -> None:
+    """Let go of what the frames of an exception hold; the outermost, which still runs, is left out of the traceback."""
+    each: BaseException | None = error
+    while each is not None:
+        if each.__traceback__ is not None and each.__traceback__.tb_next is not None:
+            each.__traceback__ = each.__traceback__.tb_next
+        traceback.clear_frames(each.__traceback__)
+        each = each.__cause__ or each.__context__
+
+
 @contextmanager
 def surfacing() -> Iterator[None]:
     """Raise the exceptions of ops, tracebacks and all, in the place of onnxruntime's own for them."""
@@ -52,4 +64,7 @@ def surfacing() -> Iterator[None]:
         cause = cause_of(str(error))
         if cause is None:
             raise
-        raise cause from None
+        try:
+            raise cause from None
+        finally:
+            del cause

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan import api
+from ortscan.cache.digest import identity_of_file
 from ortscan.modelio import LoadedModel, ModelLike, give_back, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["optimized", "serialised_with_references"]
 
 
-def optimized(source: Source, options: Mapping[str, Any]) -> tuple[LoadedModel, "Report", list[str]]:
-    """Give the optimised model, the report, and the files beside the model that hold its external data. Raises OrtscanError."""
-    model, locations = _model(source)
+def optimized(source: Source, options: Mapping[str, Any]) -> tuple[LoadedModel, "Report", dict[str, list[int | str]]]:
+    """Give the optimised model, the report, and the files beside the model that hold its external data, as they were before.
+
+    Raises OrtscanError and OSError.
+    """
+    model, places = _model(source)
+    locations = {place: identity_of_file(os.path.join(source.data_folder, place)) for place in places if _is_there(source, place)}
     wanted = dict(options)
     verify = wanted.pop("verify", False)
     for name in wanted:
@@ -35,6 +40,10 @@ def optimized(source: Source, options: Mapping[str, Any]) -> tuple[LoadedModel, 
         if not outcome.ok:
             raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
     return loaded, report, locations
+
+
+def _is_there(source: Source, place: str) -> bool:
+    return os.path.exists(os.path.join(source.data_folder, place))
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:

@@ -97,14 +97,15 @@ def _as_it_is(source: Source, how: str, why: str | None = None) -> Prepared:
 
 def _prepared(source: Source, settings: Settings, options: Mapping[str, Any]) -> Prepared:
     if not settings.cache:
-        return _fresh(source, options, None, "")
+        return _fresh(source, options, None, "", None)
     store = Store(cache_folder(settings.cache_dir), settings.cache_size)
+    before = source.identity()
     key = key_of(source.digest(store.notes), options)
     found = _from_cache(source, store, key)
     if found is not None:
         return found
     with _one_at_a_time:
-        return _from_cache(source, store, key) or _fresh(source, options, store, key)
+        return _from_cache(source, store, key) or _fresh(source, options, store, key, before)
 
 
 def _from_cache(source: Source, store: Store, key: str) -> Prepared | None:
@@ -135,7 +136,9 @@ def _report_of(entry: Entry) -> "Report | None":
     return Report.from_dict(entry.facts["report"]) if entry.facts.get("report") else None
 
 
-def _fresh(source: Source, options: Mapping[str, Any], store: Store | None, key: str) -> Prepared:
+def _fresh(source: Source, options: Mapping[str, Any], store: Store | None, key: str, before: list[int | str] | None) -> Prepared:
+    """Optimise now; kept only where no file of the model was another one ``before``, when its digest was taken."""
+    store = store if before == source.identity() else None
     if options.keys() <= _ONLY_FOR_LOOPS and not source.may_hold_loops:
         plain = _as_it_is(source, "unchanged")
         _keep(store, key, {"python_ops": plain.python_ops})
@@ -143,16 +146,26 @@ def _fresh(source: Source, options: Mapping[str, Any], store: Store | None, key:
     from ortscan.session.optimizing import optimized
 
     loaded, report, locations = optimized(source, options)
+    if not _are_still(source, before, locations):
+        store = None
     if store is not None and locations:
-        _keep(store, key, {"external": locations})
-        with contextlib.suppress(OSError):
-            key = _key_with_data(key, source, locations)
+        _keep(store, key, {"external": list(locations)})
+        key = key_of(key, {}, *locations.values())
     if not report.changed:
         plain = _as_it_is(source, "unchanged")
         plain.applied.make_report = lambda: report
         _keep(store, key, {"python_ops": plain.python_ops, "report": report.to_dict()})
         return plain
     return _written(source, loaded, report, store, key)
+
+
+def _are_still(source: Source, before: list[int | str] | None, data: Mapping[str, list[int | str]]) -> bool:
+    """Whether the files of the model are those they were."""
+    try:
+        now = {place: identity_of_file(os.path.join(source.data_folder, place)) for place in data}
+        return now == data and source.identity() == before
+    except OSError:
+        return False
 
 
 def _written(source: Source, loaded: "LoadedModel", report: "Report", store: Store | None, key: str) -> Prepared:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ortscan.cache.digest import digest_of_bytes, digest_of_file
+from ortscan.cache.digest import digest_of_bytes, digest_of_file, identity_of_model
 
 __all__ = ["Source"]
 
@@ -32,6 +32,10 @@ class Source:
     def digest(self, notes: Path) -> str:
         """Give the digest of the content; ``notes`` is where what is known of files is kept. Raises OSError."""
         return digest_of_bytes(self.content) if self.path is None else digest_of_file(self.path, notes)
+
+    def identity(self) -> list[int | str] | None:
+        """Give what tells whether the file is still the same; None for bytes. Raises OSError."""
+        return None if self.path is None else identity_of_model(self.path)
 
     @property
     def data_folder(self) -> str:

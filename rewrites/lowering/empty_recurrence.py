@@ -25,6 +25,7 @@ __all__ = ["NAME", "check", "under_if"]
 
 NAME = "empty-recurrence"
 
+_GUARDED = "ortscan.guarded"
 _STEPS, _ROWS = 0, 1
 _SINCE = 9
 
@@ -36,7 +37,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the sizes that do harm may be 0."""
-    if view.batch_first:
+    if view.batch_first or _GUARDED in view.node.meta:
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if not isinstance(dim_of(view.x, axis), int) or dim_of(view.x, axis) == 0]
     if not free or is_guarded(ctx.model.graph, view.node.graph, view.x):
@@ -54,6 +55,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         found = list(some.like(view.node, view.node.inputs))
         node = some.nodes[0]
         node.meta.update(view.node.meta)
+        node.meta[_GUARDED] = True
         dims = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
         kind = (view.dtype or ir.DataType.FLOAT).numpy()
         empty = none.op("ConstantOfShape", concat(none, dims, 0), value=ir.tensor(np.zeros(1, kind)))

@@ -18,6 +18,7 @@ from ortscan.cache.digest import digest_of_bytes, digest_of_file
 from ortscan.cache.key import key_of
 from ortscan.cache.location import cache_folder
 from ortscan.cache.store import Store
+from ortscan.session.source import Source
 from tests.support.session_models import MAP, PLAIN, X, expected_of_map, parsed
 
 
@@ -99,6 +100,36 @@ def test_a_file_changed_just_now_is_not_trusted_to_show_it(tmp_path: Path):
     path.write_bytes(b"one")
     digest_of_file(str(path), notes)
     assert not notes.exists()
+
+
+def test_a_file_replaced_while_it_is_optimised_is_not_kept_for_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, other = tmp_path / "m.onnx", tmp_path / "other.onnx"
+    first, second = parsed(MAP), parsed(PLAIN)
+    onnx.save(first, path)
+    onnx.save(second, other)
+    digest = Source.digest
+
+    def replaced_after(source: Source, notes: Path) -> str:
+        found = digest(source, notes)
+        other.replace(path)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Source, "digest", replaced_after)
+        ortscan.InferenceSession(path)
+    again = ortscan.InferenceSession(first.SerializeToString())
+    assert again.ortscan.source == "optimized"
+    np.testing.assert_allclose(again.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def test_a_file_written_anew_with_its_old_size_and_time_is_read_again(tmp_path: Path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"a" * 64)
+    os.utime(path, ns=(10**18, 10**18))
+    before = digest_of_file(str(path), tmp_path / "notes")
+    path.write_bytes(b"b" * 64)
+    os.utime(path, ns=(10**18, 10**18))
+    assert digest_of_file(str(path), tmp_path / "notes") != before
 
 
 @pytest.mark.parametrize("size", [0, 1, (4 << 20) - 1, 4 << 20, (9 << 20) + 1])

@@ -75,6 +75,18 @@ def test_what_needs_no_guard_gets_none(old, new):
     assert not report.patches
 
 
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+@pytest.mark.parametrize(("rows", "steps"), [(0, 5), (2, 0), (0, 0)])
+def test_sizes_declared_as_nothing_are_guarded_once(kind, rows, steps):
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]>
+    g (float[{rows},{steps},3] x, float[1,{2 * gates},3] w, float[1,{2 * gates},2] r) => (float[{rows},{steps},1,2] y) {{
+        y = {kind} <hidden_size = 2, layout = 1> (x, w, r) }}""")
+    result = give_back(rewritten(model, debug=True)[0])
+    feeds = {"x": np.zeros((rows, steps, 3)), "w": np.ones((1, 2 * gates, 3)), "r": np.ones((1, 2 * gates, 2))}
+    assert ort_run(result, {name: array.astype(np.float32) for name, array in feeds.items()})[0].shape == (rows, steps, 1, 2)
+
+
 def test_nobody_guards_what_runs_unasked():
     model = OneNode("LSTM").model()
     loaded, report = rewritten(model)
