@@ -8,12 +8,12 @@ numbers. What reads the state alone can leave the loop then. Never an opset-8 Sc
 
 from dataclasses import replace
 
-import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loop_idioms.counters import Counter, counters
+from rewrites.loop_idioms.emission import times
 from rewrites.loops import Loop, ScanInput, ScanView, rebuild
 from rewrites.loops.parts import ScanOutput
 from rewrites.moving import remove_nodes
@@ -60,7 +60,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     """Give what the state is in each step, stacked."""
-    numbers = _times_step(b, count_up(b, steps), counter)
+    numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
     return numbers if counter.start.number == 0 else b.op("Add", numbers, counter.state.initial)
@@ -68,13 +68,6 @@ def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
 
 def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     """Give the state after all steps."""
-    number = _times_step(b, reshape(b, steps, list(static_dims(counter.state.initial) or ())), counter)
-    return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, counter.state.initial)
-
-
-def _times_step(b: Builder, numbers: ir.Value, counter: Counter) -> ir.Value:
-    narrow = counter.state.initial.dtype == ir.DataType.INT32
-    typed = b.op("Cast", numbers, to=int(ir.DataType.INT32)) if narrow else numbers
-    if counter.step == 1:
-        return typed
-    return b.op("Mul", typed, b.const(np.array(counter.step, np.int32 if narrow else np.int64)))
+    initial = counter.state.initial
+    number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
+    return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)

@@ -9,11 +9,10 @@ row.
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
-from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.loop_idioms.emission import times
 from rewrites.loops import Loop, ScanInput, ScanView, State, rebuild
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
@@ -57,10 +56,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             state = counting.state
             start = unsqueeze(build, state.initial, [0])
             # an Unsqueeze here would be followed by onnx's data propagation, which takes it for a vector still
-            moved = reshape(build, _times(build, counting, numbers), [-1, *[1] * counting.rank])
+            moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
             inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
             if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
-                whole = squeeze(build, _times(build, counting, steps), [0])
+                whole = squeeze(build, times(build, steps, counting.step, state.initial.dtype), [0])
                 finals.append((state.final, build.op("Add", state.initial, whole)))
         build.insert_before(loop.node)
         for old, new in finals:
@@ -90,11 +89,3 @@ def _counting(loop: ScanView, state: State) -> _Counting | None:
     if other is None or number is None or not 0 < abs(int(number)) < 2**31 or (rank_of(other) or 0) > rank:
         return None
     return _Counting(state, rank, -int(number) if node.op_type == "Sub" else int(number))
-
-
-def _times(b: Builder, counting: _Counting, numbers: ir.Value) -> ir.Value:
-    """Give ``numbers`` times the step, in the state's type."""
-    kind = counting.state.initial.dtype
-    assert kind is not None
-    typed = numbers if kind == ir.DataType.INT64 else b.op("Cast", numbers, to=int(kind))
-    return typed if counting.step == 1 else b.op("Mul", typed, b.const(np.array(counting.step, kind.numpy())))

@@ -10,7 +10,7 @@ from rewrites.loop_idioms.affine import Affine, Dim, Symbol
 from rewrites.spelling import reshape, shape_of
 from rewrites.values import static_dims
 
-__all__ = ["emit", "scalar_of"]
+__all__ = ["emit", "scalar_of", "times"]
 
 
 def emit(b: Builder, expression: Affine, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
@@ -30,6 +30,13 @@ def emit(b: Builder, expression: Affine, values: Mapping[Symbol, ir.Value] | Non
     for part in parts[1:]:
         total = b.op("Add", total, part)
     return b.op("Add", total, _number(b, const)) if const else total
+
+
+def times(b: Builder, numbers: ir.Value, step: int, kind: ir.DataType | None) -> ir.Value:
+    """Give int64 ``numbers`` times ``step``, as ``kind``: int32 or int64."""
+    assert kind is not None
+    typed = numbers if kind == ir.DataType.INT64 else b.op("Cast", numbers, to=int(kind))
+    return typed if step == 1 else b.op("Mul", typed, b.const(np.array(step, kind.numpy())))
 
 
 def scalar_of(b: Builder, value: ir.Value) -> ir.Value:

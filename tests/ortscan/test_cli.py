@@ -21,25 +21,7 @@ from ortscan.cli.values import byte_size, name_list, seed, shape, tolerance
 from ortscan.modelio import load
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
-
-MAP = """
-<ir_version: 8, opset_import: ["": 18]>
-g (float[T, 4] x) => (float[T, 4] y) {
-  y = Scan <num_scan_inputs = 1, body = b (float[4] xi) => (float[4] yi) { t = Tanh(xi) yi = Mul(t, t) }> (x)
-}
-"""
-RECURRENCE = """
-<ir_version: 8, opset_import: ["": 18]>
-g (float[T, 4] x, float[4] h) => (float[4] last, float[T, 4] y) {
-  last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xi) => (float[4] n, float[4] yi) {
-    p = Mul(s, s) q = Add(p, xi) n = Sin(q) yi = Identity(n)
-  }> (h, x)
-}
-"""
-PLAIN = """
-<ir_version: 8, opset_import: ["": 18]>
-g (float[T, 4] x) => (float[T, 4] y) { y = Relu(x) }
-"""
+from tests.support.small_models import MAP, PLAIN, RECURRENCE
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ortscan.kernels import has_kernel
 from ortscan.report.codes import CODES
 from rewrites.python_ops.reference import reference_runs
 from tests.support.python_calls import IN_A_SCAN, ONE, WORDS, session, survives
-from tests.support.session_models import MAP, RECURRENCE
+from tests.support.small_models import MAP, RECURRENCE
 
 SCAN_OF_UINT64 = """
 <ir_version: 8, opset_import: ["": 18]> g (uint64[4] h, uint64[T, 4] x) => (uint64[4] last, uint64[T, 4] ys) {

@@ -19,7 +19,7 @@ from ortscan.cache.key import key_of
 from ortscan.cache.location import cache_folder
 from ortscan.cache.store import Store
 from ortscan.session.source import Source
-from tests.support.session_models import MAP, PLAIN, X, expected_of_map, parsed
+from tests.support.small_models import MAP, PLAIN, X, expected_of_map, parsed
 
 
 def test_the_second_start_takes_the_model_from_the_cache_report_and_all():

@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from tests.support.session_models import MAP, RECURRENCE, X, parsed
+from tests.support.small_models import MAP, RECURRENCE, X, parsed
 
 OVERRIDABLE = """
 <ir_version: 8, opset_import: ["": 18]>

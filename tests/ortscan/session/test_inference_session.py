@@ -12,7 +12,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError, OrtscanWarning
-from tests.support.session_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
 
 
 def options(**entries: str) -> ort.SessionOptions:

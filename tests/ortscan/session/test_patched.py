@@ -8,7 +8,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError
-from tests.support.session_models import MAP, X, expected_of_map, parsed
+from tests.support.small_models import MAP, X, expected_of_map, parsed
 
 ORIGINAL = onnxruntime.InferenceSession
 

@@ -1,4 +1,4 @@
-"""Small models for sessions: one with a loop that goes, one with a loop that stays, one without a loop."""
+"""Small models for sessions and the command line: one with a loop that goes, one with a loop that stays, one without a loop."""
 
 import numpy as np
 import onnx
