@@ -11,7 +11,7 @@ from rewrites.lowering.expand import expand
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "as_scans", "check"]
 
 NAME = "double-recurrence"
 
@@ -22,6 +22,11 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the node is of float64."""
     if view.dtype != ir.DataType.DOUBLE or view.batch_first:
         return NOTHING_HERE
+    return as_scans(view, ctx)
+
+
+def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the opset has the Scan that the equations take. The node is of float32 or float64, its ``layout`` 0."""
     if ctx.opset < _SCANS_SINCE:
         return NotApplicable("RNN-OPSET", f"it takes a Scan of opset {_SCANS_SINCE}, and the model is of opset {ctx.opset}")
 

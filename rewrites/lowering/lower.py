@@ -18,6 +18,7 @@ from rewrites.lowering import (
     guard_recurrence,
     plain_attributes,
     sequence_lengths,
+    stable_softplus,
 )
 from rewrites.lowering.empty_rows import LOWERED
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
@@ -35,6 +36,7 @@ NODE_RULES: tuple[ModuleType, ...] = (
     bfloat16,
     batch_first,
     double,
+    stable_softplus,
     empty_rows,
     empty_recurrence,
     guard_recurrence,
@@ -46,7 +48,6 @@ DEFAULT = tuple(rule for rule in NODE_RULES if rule is not guard_recurrence)
 Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
 """Makes the change of a rule and gives the nodes that stand in the node's place; None where no more changes are to be made."""
 
-_ON_WHAT_RUNS = (activation_defaults, guard_recurrence)
 _PATCHES_PER_NODE = 40
 
 
@@ -95,7 +96,7 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[ModuleType], fire: Fire
         if replaced is None:
             return
         for new in replaced:
-            if rule not in _ON_WHAT_RUNS:
+            if rule is not guard_recurrence:
                 new.meta[LOWERED] = True
         pending.extend(replaced)
     raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_NODE} patches on the node {entry.where}")

@@ -16,11 +16,20 @@ from ortscan.modelio import give_back
 from ortscan.report.as_json import dump, report_dict
 from ortscan.report.html import page
 from ortscan.report.text import explanation
-from rewrites.lowering import activation_defaults, batch_first, bfloat16, double, guard_scan, plain_attributes, sequence_lengths
-from rewrites.lowering.lower import NODE_RULES
+from rewrites.lowering import (
+    activation_defaults,
+    batch_first,
+    bfloat16,
+    double,
+    guard_scan,
+    plain_attributes,
+    sequence_lengths,
+    stable_softplus,
+)
+from rewrites.lowering.lower import DEFAULT, NODE_RULES
 from rewrites.recurrences.functions import PARAMETERS
 from tests.rewrites.apply import apply, patches
-from tests.rewrites.lowering.nodes import OneNode
+from tests.rewrites.lowering.nodes import INPUTS, OneNode
 from tests.rewrites.lowering.test_refused_nodes import agrees, optimised, runs, variant
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -88,7 +97,8 @@ def test_parameters_that_onnxruntime_reads_as_the_text_says_stay_unsaid(attribut
 
 def test_lists_stay_compact_where_defaults_are_written_out():
     node = OneNode("LSTM", {"activations": ["HardSigmoid", "Softsign", "Affine"]})
-    (lstm,) = [one for one in optimised(node).graph.node if one.op_type == "LSTM"]
+    result, _ = apply(node.model(), [activation_defaults])
+    (lstm,) = result.graph.node
     given = {one.name: onnx.helper.get_attribute_value(one) for one in lstm.attribute}
     np.testing.assert_allclose(given["activation_alpha"], [0.2, 1.0], rtol=1e-6)
     np.testing.assert_allclose(given["activation_beta"], [0.5, 0.0])
@@ -127,7 +137,9 @@ def test_bfloat16_computes_in_float32():
     assert fired == ["bfloat16-recurrence"]
 
 
-@pytest.mark.parametrize("rule", [plain_attributes, activation_defaults, sequence_lengths, bfloat16, batch_first, double])
+@pytest.mark.parametrize(
+    "rule", [plain_attributes, activation_defaults, sequence_lengths, bfloat16, batch_first, double, stable_softplus]
+)
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_what_runs_as_the_text_has_it_is_left_alone(rule, kind):
     everything = frozenset({"B", "lengths", "initial_h"})
@@ -194,6 +206,32 @@ def test_every_activation_computes_what_the_text_says(name, element):
         given = {"activation_alpha": [0.25, 0.5, 0.75], "activation_beta": [0.5, 0.25, 0.125]}
         node = OneNode(kind, {"layout": 1, "activations": names, **given}, frozenset({"B"}), element)
         agrees(node, optimised(node), 3, 2)
+
+
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16])
+@pytest.mark.parametrize(("kind", "names"), [("RNN", ["Softplus"]), ("GRU", ["Sigmoid", "Softplus"])])
+def test_softplus_stays_finite_in_a_node_that_is_lowered(kind, names, element):
+    node = OneNode(kind, {"layout": 1, "activations": names}, frozenset({"B", "lengths"}), element)
+    result = optimised(node)
+    feeds = node.feeds(2, 3)
+    feeds["x"] = feeds["x"] * np.array(100, feeds["x"].dtype)
+    expected = node.expected(feeds)
+    assert np.abs(expected[0].astype(np.float64)).max() > 90
+    assert_same_numbers(ort_run(result, feeds), expected, 1e-5 if element == TensorProto.FLOAT else 1e-2, 1e-5)
+
+
+def test_a_node_with_softplus_that_runs_stays():
+    _, report = apply(OneNode("GRU", {"activations": ["Sigmoid", "Softplus"]}).model(), DEFAULT)
+    assert not report.patches
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_rows_without_steps_keep_their_state_where_only_defaults_were_missing(kind):
+    names = {"RNN": ["Affine"], "GRU": ["Sigmoid", "ScaledTanh"], "LSTM": ["Sigmoid", "ThresholdedRelu", "Tanh"]}[kind]
+    node = OneNode(kind, {"activations": names}, frozenset({"lengths", "initial_h", "initial_c"} & {*INPUTS[kind]}))
+    result = optimised(node)
+    agrees(node, result, 2, 3, [0, 2, 1])
+    agrees(node, result, 0, 2, [0, 0])
 
 
 @pytest.mark.parametrize("attribute", ["input_forget", "linear_before_reset"])
