@@ -60,3 +60,5 @@ def test_each_loop_of_known_length_is_written_out_in_no_more_nodes_than_its_step
         assert len(after.graph.node) <= steps * loop.body + reading_and_stacking
         expected = ort_run(loop.model, loop.feeds)
         assert_same_numbers(ort_run(after, loop.feeds), expected, rtol=max(1e-4, model.tolerance), atol=model.tolerance)
+        reduced_first = ortscan.optimize(loop.model, target="coreml")
+        assert len(reduced_first.graph.node) <= steps * loop.body + 2

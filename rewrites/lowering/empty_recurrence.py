@@ -40,7 +40,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if view.batch_first or _GUARDED in view.node.meta:
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if not isinstance(dim_of(view.x, axis), int) or dim_of(view.x, axis) == 0]
-    if not free or is_guarded(ctx.model.graph, view.node.graph, view.x):
+    if not free or is_guarded(ctx, view.node.graph, view.x):
         return NOTHING_HERE
     if ctx.opset < _SINCE:
         return NotApplicable("RNN-OPSET", f"comparing sizes takes opset {_SINCE}, and the model is of opset {ctx.opset}")

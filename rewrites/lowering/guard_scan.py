@@ -33,7 +33,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or loop.batched or (isinstance(loop.steps, int) and loop.steps > 0):
         return NOTHING_HERE
     first, graph = loop.scan_inputs[0], loop.node.graph
-    if graph is None or has_steps(graph) or is_guarded(ctx.model.graph, graph, first.outer):
+    if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer):
         return NOTHING_HERE
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
     for output, places in zip(loop.scan_outputs, sizes, strict=True):

@@ -2,16 +2,18 @@
 
 import onnx_ir as ir
 
-from rewrites.moving import node_graphs
+from rewrites.context import Context
 
 __all__ = ["is_guarded"]
 
 _DEEPEST = 8
 
 
-def is_guarded(main: ir.Graph, graph: ir.Graph | ir.Function | None, x: ir.Value) -> bool:
-    """Whether ``graph`` is a branch of an If, somewhere in ``main``, whose condition is computed from the shape of ``x``."""
-    owner = next((node for node in main.all_nodes() if node.op_type == "If" and graph in node_graphs(node)), None)
+def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value) -> bool:
+    """Whether ``graph`` is a branch of an If whose condition is computed from the shape of ``x``."""
+    if not isinstance(graph, ir.Graph) or graph is ctx.model.graph:
+        return False
+    owner = ctx.if_around(graph)
     return owner is not None and _asks(owner.inputs[0], x, 0)
 
 

@@ -3,6 +3,8 @@
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [1, ...]
     ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
 
+An If in the body whose condition depends on the number of the step alone is decided.
+
 Conditions: the trip count is the number 1; for a Loop also a condition that is constant true before the step. Never an opset-8
 Scan, whose body sees rows, nor a Loop that returns a sequence it was given, in an opset whose Identity cannot copy it.
 """
@@ -16,6 +18,8 @@ from rewrites.moving import move_before, remove_nodes
 from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import squeeze, unsqueeze
+from rewrites.unrolling.cleanup import clean_up
+from rewrites.unrolling.constant_branches import is_if
 from rewrites.values import const_scalar, rank_of
 
 __all__ = ["NAME", "check"]
@@ -56,7 +60,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         loop.body.outputs[:] = []
         for inner, outer in passed.items():
             replace_value(inner, outer, ctx.names)
-        move_before(loop.node, list(loop.body), ctx.names)
+        inside, graph = list(loop.body), loop.node.graph
+        move_before(loop.node, inside, ctx.names)
         for state in loop.states:
             if state.final is not None:
                 replace_value(state.final, passed.get(state.next, state.next), ctx.names)
@@ -66,6 +71,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
                 build.insert_before(loop.node)
                 replace_value(output.outer, stacked, ctx.names)
         remove_nodes([loop.node])
+        if isinstance(graph, ir.Graph) and any(map(is_if, inside)):
+            clean_up(graph, inside, ctx)
         return []
 
     return Patch("put the body in place of the loop's one step", edit)

@@ -151,6 +151,20 @@ def test_a_loop_in_the_body_comes_out_with_it() -> None:
     )
 
 
+def test_a_branch_that_the_number_of_the_step_decides_comes_out_alone() -> None:
+    branches = "then_branch = p () => (float[2] p1) { p1 = Exp (h) }, else_branch = q () => (float[2] q1) { q1 = Neg (h) }"
+    text = loop(f"h1 = Add (h, h) late = Greater (i, three) y = If (late) <{branches}>", steps=1, weights="int64 three = {3}")
+    after, _ = becomes(one_trip, text)
+    assert [node.op_type for node in after.graph.node] == ["Add", "Neg", "Unsqueeze"]
+
+
+def test_a_branch_that_data_decides_stays() -> None:
+    branches = "then_branch = p () => (float[2] p1) { p1 = Exp (h) }, else_branch = q () => (float[2] q1) { q1 = Neg (h) }"
+    text = loop(f"h1 = Add (h, h) y = If (t) <{branches}>", steps=1, given="float[2] s, float[3,2] xs, bool t")
+    after, _ = becomes(one_trip, text)
+    assert [node.op_type for node in after.graph.node] == ["Add", "If", "Unsqueeze"]
+
+
 SEQUENCE = """<ir_version: 8, opset_import: ["": {opset}]>
     g (seq(float[2]) q0, float[2] s) => (seq(float[2]) q, float[2] z) <int64 m = {{1}}> {{
         q, z = Loop <body = b (int64 i, bool c, seq(float[2]) a, float[2] h) => (bool c1, seq(float[2]) a, float[2] h1) {{
