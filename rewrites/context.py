@@ -56,7 +56,7 @@ class Options:
 class Context:
     """The state shared by all rules while one model is rewritten.
 
-    ``rules``: the rules in use, for one that asks what others would do. ``ifs``: the Ifs last found around branches.
+    ``rules``: the rules in use, for one that asks what others would do. ``owners``: the nodes last found around graphs.
     """
 
     model: ir.Model
@@ -66,7 +66,7 @@ class Context:
     constants: ConstantPool
     rules: Sequence[ModuleType] = ()
     has_kernel: KernelCheck | None = None
-    ifs: dict[ir.Graph, ir.Node] = field(default_factory=dict)
+    owners: dict[ir.Graph, ir.Node] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":
@@ -81,13 +81,13 @@ class Context:
 
     def if_around(self, branch: ir.Graph) -> ir.Node | None:
         """Give the If that has ``branch``, or None."""
-        node = self.ifs.get(branch)
-        if node is None or node.graph is None or branch not in node_graphs(node):
-            self.ifs.clear()
-            for each in self.model.graph.all_nodes():
-                if each.op_type == "If" and each.domain == "":
-                    self.ifs.update(dict.fromkeys(node_graphs(each), each))
-        return self.ifs.get(branch)
+        owner = self.owners.get(branch)
+        if owner is None or owner.graph is None or branch not in node_graphs(owner):
+            self.owners.clear()
+            for node in self.model.graph.all_nodes():
+                self.owners.update(dict.fromkeys(node_graphs(node), node))
+            owner = self.owners.get(branch)
+        return owner if owner is not None and owner.op_type == "If" and owner.domain == "" else None
 
     def builder(self) -> Builder:
         """Give a new, empty Builder."""
