@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from ortscan.targets import Target
+from rewrites.recurrences.on_target import ON_CPU
 from rewrites.report import LoopReport, Report
 
 __all__ = ["place", "target_line"]
@@ -41,9 +42,12 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     if loop.fate != "removed":
         parts.append(f"native {loop.kind}" if loop.kind in _RECURRENT else "a loop")
     what = " and ".join(parts) or "plain operators, for all steps at once"
-    unknown = branch or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
+    on_cpu = any(ON_CPU in fired.what for fired in loop.fired)
+    unknown = (
+        branch or (on_cpu and not isinstance(loop.steps, int)) or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
+    )
     advice = "; not so once its number of steps is fixed (--fix-shape)" if unknown else ""
-    if loop.fate != "removed" and not target.loops:
+    if on_cpu or (loop.fate != "removed" and not target.loops):
         return f"{what}, which {target.name} refuses: it falls back to onnxruntime's CPU{advice}"
     if branch and "If" not in target.control_flow:
         return f"{what}, in a branch, which {target.name} refuses: it falls back to onnxruntime's CPU{advice}"

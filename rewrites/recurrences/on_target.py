@@ -1,11 +1,17 @@
 """Whether the target of a model runs a native node at all, in the form that a cell needs."""
 
 from rewrites.abilities import Abilities
+from rewrites.context import Context
+from rewrites.loops import Loop
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.functions import DEFAULTS
+from rewrites.unrolling.limits import node_too_long, too_long
 
-__all__ = ["not_there"]
+__all__ = ["ON_CPU", "not_there", "stays_on_cpu"]
+
+ON_CPU = "which runs on onnxruntime's CPU"
+"""What a patch says of a node that the target does not run."""
 
 
 def not_there(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:
@@ -27,3 +33,13 @@ def not_there(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable
     ]
     lacks = [what for fine, what in missing if not fine]
     return NotApplicable("CELL-TARGET", f"{target.name} runs no {cell.op_type} with {lacks[0]}") if lacks else None
+
+
+def stays_on_cpu(loop: Loop, ctx: Context) -> bool:
+    """Whether the target sends ``loop`` back to onnxruntime's CPU, native or not: it runs no loops, and none can be written out."""
+    if ctx.options.target.loops:
+        return False
+    steps = loop.steps
+    if not isinstance(steps, int):
+        return True
+    return too_long(loop, steps, (), ctx) is not None and node_too_long(steps, 1, ctx.options.unroll) is not None

@@ -4,9 +4,10 @@
 
 However the cell is written: its values are read as polynomials of activations of affine maps, and the families are read off those.
 Conditions: weights are the same in every step and of known shapes; states are tensors of float32 or float16 whose last axis holds
-the features; the native node is faster where the model will run; a probe at random points agrees. Rows may keep their states in
-some steps, on a condition that is the same for all of a row (opset 11). What else the body computes stays in a loop that scans the
-hidden states, for other rules to take apart. Never touches a loop that needs the cell state of each step.
+the features; the native node is faster where the model will run, which is onnxruntime's CPU for a cell that a target has no node
+for and that cannot be written out either; a probe at random points agrees. Rows may keep their states in some steps, on a condition
+that is the same for all of a row (opset 11). What else the body computes stays in a loop that scans the hidden states, for other
+rules to take apart. Never touches a loop that needs the cell state of each step.
 """
 
 from dataclasses import replace
@@ -24,7 +25,7 @@ from rewrites.recurrences.cost import too_slow
 from rewrites.recurrences.fitness import unfit
 from rewrites.recurrences.found_cells import Found, found_cells
 from rewrites.recurrences.given_values import FLIPS_SINCE, write_given
-from rewrites.recurrences.on_target import not_there
+from rewrites.recurrences.on_target import ON_CPU, not_there, stays_on_cpu
 from rewrites.recurrences.probe import probe
 from rewrites.recurrences.remainder import remainder
 from rewrites.replace import replace_value
@@ -63,8 +64,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _fused(loop: ScanView, found: Found, ctx: Context) -> Patch | NotApplicable:
     cell, reading, mask = found.cell, found.reading, found.mask
-    obstacle = unfit(cell, reading) or not_there(cell, mask is not None, ctx.options.target)
-    obstacle = obstacle or too_slow(cell, reading.dims[source_of(cell.hidden)], loop.steps, mask is not None, ctx.options)
+    absent = not_there(cell, mask is not None, ctx.options.target)
+    falls_back = absent is not None and stays_on_cpu(loop, ctx)
+    if falls_back:
+        ctx = replace(ctx, options=replace(ctx.options, native_always=False))
+    obstacle = (
+        unfit(cell, reading)
+        or (None if falls_back else absent)
+        or too_slow(cell, reading.dims[source_of(cell.hidden)], loop.steps, mask is not None, ctx.options)
+    )
     if obstacle is not None:
         return obstacle
     if mask is not None and ctx.opset < _MASKED_SINCE:
@@ -111,4 +119,5 @@ def _fused(loop: ScanView, found: Found, ctx: Context) -> Patch | NotApplicable:
         return [node]
 
     rows = "" if mask is None else ", over the steps that each row runs"
-    return Patch(f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}", edit)
+    where = f", {ON_CPU} as the loop would" if falls_back else ""
+    return Patch(f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}{where}", edit)

@@ -1,15 +1,29 @@
-"""Whether a loop may be written out step by step, by how many nodes that would make."""
+"""Whether a loop or a recurrent node may be written out step by step, by how many nodes that would make."""
 
 from collections.abc import Container
 
 import onnx_ir as ir
 
+from rewrites.abilities import UnrollLimits
 from rewrites.context import Context
 from rewrites.loops import Loop
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import const_array, rank_of
 
-__all__ = ["nodes_when_unrolled", "too_long"]
+__all__ = ["node_too_long", "nodes_when_unrolled", "too_long"]
+
+_NODES_A_STEP = 24
+"""What a step of a recurrent node takes at most, without its lengths."""
+
+
+def node_too_long(steps: int, directions: int, limits: UnrollLimits) -> NotApplicable | None:
+    """Say so where a recurrent node of ``steps`` steps is more than the limits allow."""
+    nodes = steps * directions * _NODES_A_STEP
+    if limits.steps is not None and steps > limits.steps:
+        return NotApplicable("UNROLL-STEPS", f"{steps} steps are more than the {limits.steps} that are written out")
+    if nodes > limits.nodes or not steps:
+        return NotApplicable("UNROLL-NODES", f"{steps} steps make about {nodes} nodes, more than the {limits.nodes} allowed")
+    return None
 
 
 def nodes_when_unrolled(loop: Loop, steps: int) -> int:

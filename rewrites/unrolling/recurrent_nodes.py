@@ -27,12 +27,12 @@ from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.functions import DEFAULTS
 from rewrites.rule import NOTHING_HERE, Patch
 from rewrites.spelling import unsqueeze, where
+from rewrites.unrolling.limits import node_too_long
 from rewrites.values import const_array, dim_of
 
 __all__ = ["Absent", "absent_nodes", "lacks", "write_as_scan"]
 
 _SCANS_SINCE = 9
-_NODES_A_STEP = 24
 _LENGTHS = 4
 
 
@@ -92,14 +92,9 @@ def write_as_scan(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     steps = absent.steps
     if not isinstance(steps, int):
         return NotApplicable("UNROLL-UNKNOWN", f"{absent.why}, and its number of steps is not known before the model runs")
-    limits, nodes = ctx.options.unroll, steps * view.directions * _NODES_A_STEP
-    if limits.steps is not None and steps > limits.steps:
-        return NotApplicable(
-            "UNROLL-STEPS", f"{absent.why}, and {steps} steps are more than the {limits.steps} that are written out"
-        )
-    if nodes > limits.nodes or not steps:
-        detail = f"{absent.why}, and {steps} steps make about {nodes} nodes, more than the {limits.nodes} allowed"
-        return NotApplicable("UNROLL-NODES", detail)
+    refusal = node_too_long(steps, view.directions, ctx.options.unroll)
+    if refusal is not None:
+        return NotApplicable(refusal.code, f"{absent.why}, and {refusal.detail}")
 
     def edit() -> list[ir.Node]:
         current = _with_plain_lengths(view, steps, ctx)

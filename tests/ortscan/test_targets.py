@@ -52,6 +52,17 @@ def test_recurrent_nodes_are_those_that_the_target_has(target):
     assert found & {"RNN", "GRU", "LSTM", "Scan"} == ({"LSTM"} if "LSTM" in TARGETS[target].recurrent else set())
 
 
+@pytest.mark.parametrize("target", ["coreml", "nnapi"])
+def test_a_cell_that_cannot_be_written_out_is_native_where_it_falls_back_to_the_cpu(target):
+    after = ortscan.optimize(lstm("T"), target=target, verify=True)
+    guard = next(node for node in after.graph.node if node.op_type == "If")
+    assert {node.op_type for attribute in guard.attribute for node in attribute.g.node} >= {"LSTM"}
+    assert "LSTM" in ops(ortscan.optimize(lstm(5000), target=target))
+    assert "LSTM" in ops(ortscan.optimize(lstm(5), target=target, max_unroll=4))
+    fixed = ortscan.optimize(lstm("T"), target=target, fix_shapes={"xs": [5, 1, 2]}, verify=True)
+    assert not ops(fixed) & {"LSTM", "Scan", "If"}
+
+
 def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
     model = lstm()
     body = next(node for node in model.graph.node if node.op_type == "Scan").attribute[1].g
@@ -73,12 +84,18 @@ def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
             "nnapi",
             "a loop, which nnapi refuses: it falls back to onnxruntime's CPU; not so once its number of steps is fixed (--fix-shape)",
         ),
+        (
+            lstm("T"),
+            "coreml",
+            "native LSTM, which coreml refuses: it falls back to onnxruntime's CPU; "
+            "not so once its number of steps is fixed (--fix-shape)",
+        ),
         (summing(), "cuda", "a loop, on cuda"),
         (summing(), "cpu", ""),
     ],
 )
 def test_explain_says_where_what_becomes_of_a_loop_runs(model, target, runs):
-    (loop,) = ortscan.explain(model, target=target).loops
+    loop = ortscan.explain(model, target=target).loops[0]
     assert loop.runs == runs
 
 
