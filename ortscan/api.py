@@ -235,13 +235,13 @@ def rewritten(
         report.target, report.messages, report.fixed = target, messages, fixed is not None
         return report
 
-    lifted = load_in_opset(model, opset)
+    lifted = load_in_opset(model, opset, chosen.abilities)
     report = attempt(lifted)
     if lifted.migration is not None and not lifted.needed and not report.changed:
-        lifted = load_in_opset(model, "keep")
+        lifted = load_in_opset(model, "keep", chosen.abilities)
         report = attempt(lifted)
     elif not report.changed and not lifted.needed and not report.loops:
-        lifted = load_in_opset(model, "keep")
+        lifted = load_in_opset(model, "keep", chosen.abilities)
     report.migrated = lifted.migration is not None and lifted.migration.source != lifted.migration.target
     return lifted.loaded, report
 

@@ -8,6 +8,7 @@ from ortscan.evaluate import evaluate
 from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, load
 from ortscan.opsets import opset_number
+from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError, OptionError
 from rewrites.lowering.empty_rows import LOWERED
@@ -36,9 +37,9 @@ class Lifted:
     messages: list[str] = field(default_factory=list)
 
 
-def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
+def load_in_opset(model: ModelLike, opset: int | str, target: Abilities) -> Lifted:
     """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
-    recurrent node that onnxruntime runs in later ones only.
+    recurrent node that onnxruntime runs in later ones only. ``target``: what the place where it will run can do.
 
     Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
     """
@@ -47,7 +48,7 @@ def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
     if opset != "auto":
         if isinstance(opset, str) and not opset.isdecimal():
             raise OptionError(f"opset must be 'auto', 'keep' or a number, not {opset!r}.")
-        loaded, migration = migrated(model, opset_number(opset))
+        loaded, migration = migrated(model, opset_number(opset), target)
         if migration.source < _RECURRENT_SINCE:
             _mark_old_nodes(loaded.model)
         return Lifted(loaded, migration, True, _said(migration))
@@ -57,7 +58,7 @@ def load_in_opset(model: ModelLike, opset: int | str) -> Lifted:
     if source >= _MOST_REWRITES_SINCE or not wanted:
         return Lifted(loaded)
     try:
-        taken, migration = migrated(model, _MOST_REWRITES_SINCE)
+        taken, migration = migrated(model, _MOST_REWRITES_SINCE, target)
     except MigrationError as error:
         return Lifted(loaded, messages=[f"stays in opset {source}: {error}"])
     if source < _RECURRENT_SINCE:

@@ -10,6 +10,7 @@ from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions,
 from ortscan.opsets import newest_opset, opset_number
 from ortscan.quiet import quietly
 from ortscan.soundness import new_fault
+from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
 from rewrites.migration import Migration, is_left_standing, needs_inlining
@@ -17,6 +18,8 @@ from rewrites.migration import migrate as write_in_opset
 from rewrites.prepare import name_free_dims, prepare, tidy
 
 __all__ = ["migrate", "migrate_loaded", "migrated"]
+
+_ANYWHERE = Abilities()
 
 
 @quietly
@@ -40,48 +43,51 @@ def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str
 
 
 @quietly
-def migrated(model: ModelLike, opset: int | str) -> tuple[LoadedModel, Migration]:
-    """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it."""
+def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) -> tuple[LoadedModel, Migration]:
+    """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it.
+
+    ``target``: what the place where the model will run can do.
+    """
     if opset != "auto":
-        return _to(model, newest_opset() if opset == "latest" else opset_number(opset))
+        return _to(model, newest_opset() if opset == "latest" else opset_number(opset), target)
     source = load(model).model.opset_imports.get("", 1)
     obstacles: list[str] = []
-    for target in range(newest_opset(), source, -1):
+    for newer in range(newest_opset(), source, -1):
         try:
-            loaded, report = _to(model, target)
+            loaded, report = _to(model, newer, target)
         except MigrationError as error:
-            obstacles.append(f"opset {target} is out of reach: {error}")
+            obstacles.append(f"opset {newer} is out of reach: {error}")
             continue
         report.messages += obstacles[-1:]
         return loaded, report
-    loaded, report = _to(model, source)
+    loaded, report = _to(model, source, target)
     report.messages += obstacles[-1:]
     return loaded, report
 
 
-def _to(model: ModelLike, target: int) -> tuple[LoadedModel, Migration]:
+def _to(model: ModelLike, opset: int, target: Abilities) -> tuple[LoadedModel, Migration]:
     loaded = load(model)
-    report = migrate_loaded(loaded, target)
-    fault = new_fault(model, loaded) if report.source != target else None
+    report = migrate_loaded(loaded, opset, target)
+    fault = new_fault(model, loaded) if report.source != opset else None
     if fault is not None:
-        raise MigrationError(f"the model cannot be taken from opset {report.source} to {target}: {fault}")
+        raise MigrationError(f"the model cannot be taken from opset {report.source} to {opset}: {fault}")
     return loaded, report
 
 
-def migrate_loaded(loaded: LoadedModel, target: int) -> Migration:
-    """Take a loaded model to opset ``target`` in place.
+def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHERE) -> Migration:
+    """Take a loaded model to ``opset`` in place, for a place that can do what ``target`` says.
 
     Raises MigrationError or MalformedLoop; the model is then half migrated.
     """
     model = loaded.model
     source = model.opset_imports.get("", 1)
-    if source == target:
-        return Migration(source, target, model.ir_version, model.ir_version)
-    inlined = inline_functions(model, lambda function: _has_old_scan(function, target) or needs_inlining(model, function, target))
+    if source == opset:
+        return Migration(source, opset, model.ir_version, model.ir_version)
+    inlined = inline_functions(model, lambda function: _has_old_scan(function, opset) or needs_inlining(model, function, opset))
     name_free_dims(model)
-    ctx = Context.of(model, Options(), evaluate)
+    ctx = Context.of(model, Options(target=target), evaluate)
     prepare(ctx)
-    report = write_in_opset(ctx, target)
+    report = write_in_opset(ctx, opset)
     tidy(ctx)
     restore_interface(loaded)
     report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]

@@ -1,5 +1,6 @@
 """What a target runs, and what `explain` says would run where."""
 
+import numpy as np
 import onnx
 import pytest
 
@@ -7,6 +8,8 @@ import ortscan
 from ortscan.errors import OptionError
 from ortscan.opsets import newest_opset
 from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
 WITHOUT_LOOPS = ["directml", "webgpu", "coreml", "nnapi", "qnn"]
@@ -123,3 +126,22 @@ def test_max_unroll_counts_steps_for_any_target():
 def test_an_unknown_target_is_named():
     with pytest.raises(OptionError, match="'tpu'"):
         target_named("tpu")
+
+
+ROWS_OF_LENGTHS = """<ir_version: 4, opset_import: ["": 8]>
+g (int64[B] lengths, float[B, 2] h0, float[B, T, 2] xs) => (float[B, 2] hT, float[B, T, 2] ys) {{
+    hT, ys = Scan <num_scan_inputs = 1, directions = [{reverse}], body = b (float[2] h, float[2] x) => (float[2] h1, float[2] y) {{
+        a = Sin (h) h1 = Add (a, x) y = Identity (h1) }}> (lengths, h0, xs) }}"""
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("lengths", [[2, 4, 1], [4, 4, 4], [3]])
+def test_rows_of_their_own_lengths_are_written_out_to_the_end(lengths, reverse):
+    model = onnx.parser.parse_model(ROWS_OF_LENGTHS.format(reverse=reverse))
+    rows = len(lengths)
+    after = ortscan.optimize(model, target="coreml", fix_shapes={"xs": [rows, 4, 2]})
+    assert not ops(after) & {"Scan", "Loop", "If"}
+    draw = np.random.default_rng(rows).standard_normal
+    feeds = {"h0": draw((rows, 2)).astype(np.float32), "xs": draw((rows, 4, 2)).astype(np.float32)}
+    feeds["lengths"] = np.array(lengths)
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds), 1e-5, 1e-6)

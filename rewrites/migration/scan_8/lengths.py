@@ -1,7 +1,8 @@
 """The lengths of the rows of an opset-8 Scan: which steps of which row are real.
 
 onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, is let through here; other
-lengths fail in a Gather. Lengths that are known to be full are none. Steps past the longest row are not run at all.
+lengths fail in a Gather. Lengths that are known to be full are none. Steps past the longest row are not run at all, except for
+targets without loops: there the number of steps must not depend on data, so that they can be written out.
 """
 
 from dataclasses import dataclass
@@ -52,8 +53,10 @@ class Sizes:
         return cls(*found)
 
 
-def lengths_of(loop: ScanView, sizes: Sizes, b: Builder) -> Lengths | None:
+def lengths_of(loop: ScanView, sizes: Sizes, b: Builder, all_steps: bool) -> Lengths | None:
     """Read ``sequence_lens``; None where there are none or all rows are known to be full.
+
+    ``all_steps``: whether to run all steps even where no row is so long.
 
     Raises MalformedLoop for constant lengths with which the Scan fails whatever it is fed.
     """
@@ -71,7 +74,8 @@ def lengths_of(loop: ScanView, sizes: Sizes, b: Builder) -> Lengths | None:
         flat = checked_lengths(b, flat, sizes.steps)
     time = count_up(b, sizes.steps)
     live = b.op("Less", unsqueeze(b, time, [0]), unsqueeze(b, flat, [1]))
-    return Lengths(flat, live, time, _most(loop, b, flat, known))
+    most = None if all_steps and known is None else _most(loop, b, flat, known)
+    return Lengths(flat, live, time, most)
 
 
 def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | None) -> ir.Value | None:

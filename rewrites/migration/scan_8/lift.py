@@ -52,7 +52,7 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
         _refuse_what_lengths_change(loop)
     head = ctx.builder()
     sizes = Sizes.of(loop, head)
-    lengths = lengths_of(loop, sizes, head)
+    lengths = lengths_of(loop, sizes, head, all_steps=not ctx.options.target.loops)
     single = const_scalar(sizes.rows) == 1
     give_own_nodes(loop.body, ctx.names)
     loop = ScanView.of(node, _SINCE)

@@ -54,7 +54,7 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
     del loop.node.attributes["body"]
     everything = [*states, *carried]
     stacks = [*(state.initial for state in everything), *(scan.outer for scan in scans)]
-    steps = dim_of(loop.scan_inputs[0].outer, 1) if lengths is None else None
+    steps = dim_of(loop.scan_inputs[0].outer, 1) if lengths is None or lengths.most is None else None
     row_states = [State(_row_of(state.initial, state.inner, [], ctx), state.inner, state.next, None) for state in everything]
     row_scans = [ScanInput(_row_of(scan.outer, scan.inner, [steps], ctx), scan.inner, 0, scan.reverse) for scan in scans]
     row_outputs = [ScanOutput(output.inner, None) for output in loop.scan_outputs]
