@@ -1,4 +1,7 @@
-"""MatMul and Gemm by constant matrices: affine maps of affine maps, or of products that become sources of their own."""
+"""MatMul and Gemm by constant matrices: affine maps of affine maps, or of products that become sources of their own.
+
+A product tells how many features its operand has, since it fails for any other number: a size that has but a name is known so.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -9,12 +12,15 @@ from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.values import dim_of
 
 __all__ = ["PRODUCTS", "apply_matrix"]
 
 
 def _matmul(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     left, right = (reading.meaning(value) for value in node.inputs)
+    if left is None and isinstance(right, np.ndarray) and right.ndim > 1:
+        _learn_width(reading, node.inputs[0], right.shape[-2])
     if isinstance(left, Features) and isinstance(right, np.ndarray):
         return apply_matrix(reading, left, right)
     if isinstance(left, np.ndarray) and isinstance(right, Features) and left.ndim == 2 and right.lead == 0:
@@ -39,6 +45,8 @@ def apply_matrix(
 
 def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     x, matrix = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
+    if x is None and isinstance(matrix, np.ndarray) and not node.attributes.get_int("transA", 0):
+        _learn_width(reading, node.inputs[0], matrix.shape[1 if node.attributes.get_int("transB", 0) else 0])
     if x is None or not isinstance(matrix, np.ndarray) or node.attributes.get_int("transA", 0) != 0 or x.lead != 1:
         return None
     matrix = matrix.T if node.attributes.get_int("transB", 0) else matrix
@@ -59,6 +67,12 @@ def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
         scaled = extra.mapped(lambda run: run.scaled(beta))
         return [result[0].combined(scaled, Polynomial.plus)]
     return None
+
+
+def _learn_width(reading: Interpretation, x: ir.Value | None, width: int) -> None:
+    dim = None if x is None else dim_of(x, -1)
+    if isinstance(dim, str):
+        reading.learn_same(dim, width)
 
 
 PRODUCTS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {"Gemm": _gemm, "MatMul": _matmul}

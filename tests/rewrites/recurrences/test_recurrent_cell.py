@@ -241,3 +241,16 @@ def test_softplus_stays_out_of_the_node_where_it_overflows():
 def test_a_batch_that_is_known_to_have_no_rows_keeps_its_loop():
     (node,) = fused(written("LSTM", "split by Slice"), target="cpu", rows=0)
     assert node.op_type == "Scan"
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_features_of_unknown_number_are_counted_by_the_weights(kind):
+    cell = written(kind, "split by Slice")
+    model = cell.model(rows="B", steps="T")
+    (loop,) = [node for node in model.graph.node if node.op_type == "Scan"]
+    body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
+    for value in [*model.graph.input, *model.graph.output, *body.input, *body.output]:
+        value.type.tensor_type.shape.dim[-1].dim_param = "I" if value.name in ("xs", "x") else "H"
+    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    assert NODES & {node.op_type for node in result.graph.node}
+    assert_same_numbers(ort_run(result, cell.feeds()), ort_run(model, cell.feeds()), rtol=1e-4, atol=1e-5)
