@@ -25,6 +25,7 @@ from rewrites.recurrences.cost import too_slow
 from rewrites.recurrences.fitness import unfit
 from rewrites.recurrences.found_cells import Found, found_cells
 from rewrites.recurrences.given_values import FLIPS_SINCE, write_given
+from rewrites.recurrences.near_miss import why_no_cell
 from rewrites.recurrences.on_target import ON_CPU, not_there, stays_on_cpu
 from rewrites.recurrences.probe import probe
 from rewrites.recurrences.remainder import remainder
@@ -53,13 +54,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if not any(node.op_type in _PRODUCTS for node in loop.body):
         return NOTHING_HERE
-    reason: NotApplicable = NOTHING_HERE
+    reason: NotApplicable | None = None
     for found in found_cells(loop, ctx.opset):
         answer = _fused(loop, found, ctx)
         if isinstance(answer, Patch):
             return answer
         reason = answer
-    return reason
+    return reason or why_no_cell(loop, ctx.opset)
 
 
 def _fused(loop: ScanView, found: Found, ctx: Context) -> Patch | NotApplicable:

@@ -6,9 +6,25 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "CELL-EQUATIONS",
+        "The states are computed by other equations than those of a cell.",
+        "All operators in the loop are ones that cells have, but put together otherwise: a skip connection, a projection, a gate "
+        "that is used twice, or a part that is computed in another precision.",
+    ),
+    Code(
+        "CELL-FEATURES",
+        "A state has an unknown number of features.",
+        "Weights of known shapes tell it as a rule; declaring the shapes of the model's inputs helps where they do not.",
+    ),
+    Code(
         "CELL-MASK",
         "Rows keep their states in some steps, which this opset cannot say around a native node.",
         "The steps that each row runs are brought together by TopK and GatherND of opset 11; migrate the model to that or later.",
+    ),
+    Code(
+        "CELL-OPERATOR",
+        "An operator works on the state that no RNN, GRU or LSTM has.",
+        "Such as a normalisation, a convolution, an attention or an activation of its own. The loop stays, as small as it can be.",
     ),
     Code(
         "CELL-PROBE",

@@ -76,6 +76,22 @@ def test_a_near_miss_does_not_fuse(mutation):
     assert [node.op_type for node in nodes if node.op_type != "RNN"] == ["Scan"]
 
 
+@pytest.mark.parametrize(
+    ("mutation", "code", "detail"),
+    [
+        ("normalised gates", "CELL-OPERATOR", "ReduceMean producing 'm' is applied to the state, as in no RNN, GRU or LSTM"),
+        ("another activation", "CELL-OPERATOR", "Sin producing 'g' is applied to the state, as in no RNN, GRU or LSTM"),
+        ("a gate used twice", "CELL-EQUATIONS", "the equations of the state 'h', 'c' are those of no RNN, GRU or LSTM"),
+    ],
+)
+def test_the_report_says_what_keeps_a_loop_from_being_a_cell(mutation, code, detail):
+    old, new = MUTATIONS[mutation]
+    cell = written("LSTM", "one product for all gates", change=lambda text: text.replace(old, new))
+    cell.weights["last_axis"] = np.array([1])
+    (loop,) = rewritten(cell.model(), target="onnx")[1].loops
+    assert (loop.reasons[0].code, loop.reasons[0].detail) == (code, detail)
+
+
 VARIATIONS = {
     "the new value taken away": ("c1 = Add (fc, ig)", "c1 = Sub (fc, ig)", {}),
     "a wider tanh": ("g = Tanh (a_g)", "g0 = Tanh (a_g)  g = Mul (g0, two)", {"activations": [b"Sigmoid", b"ScaledTanh", b"Tanh"]}),
