@@ -4,6 +4,7 @@ import onnx_ir as ir
 
 from rewrites.abilities import Abilities
 from rewrites.context import Context
+from rewrites.early_casts import cast_early
 from rewrites.inference import infer_model, learn_shapes
 from rewrites.loops import graphs_within, is_loop
 from rewrites.lowering.recurrent_node import is_recurrent
@@ -133,8 +134,12 @@ def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:
 
 
 def tidy(ctx: Context) -> None:
-    """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs."""
+    """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs.
+
+    Casts are moved out of the way of a fault of onnxruntime's.
+    """
     graph = ctx.model.graph
+    cast_early(ctx)
     drop_unread(graph)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
