@@ -221,7 +221,8 @@ def rewritten(
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)
         report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
-        messages += run_both_branches(ctx)
+        report.flattened, said_of_branches = run_both_branches(ctx)
+        messages += said_of_branches
         if custom_ops and stop_after is None:
             report.kernel_gaps = place_python_ops(ctx)
             messages += note_python_ops(lifted.loaded, report)

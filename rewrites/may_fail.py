@@ -4,6 +4,7 @@ from collections.abc import Iterable, Set
 
 import onnx_ir as ir
 
+from rewrites.constant_indices import INDEXED, indices_fit
 from rewrites.dependence import cannot_fail, varying_values
 from rewrites.moving import node_graphs
 from rewrites.values import const_array, static_dims
@@ -50,16 +51,24 @@ def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.N
 def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
     """Give a node of ``branch`` that may fail where the branch would not have run, or None.
 
-    All sizes must be known, and no operator may mind what numbers it is given.
+    All sizes must be known, and no operator may mind what numbers it is given. Nothing is known of constants either: perhaps the
+    branch has never run on them.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
     culprit = may_fail_on_other_numbers(branch, [value for value in seeds if const_array(value) is None])
     for node in branch:
         sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
-        if culprit is None and not sized and not cannot_fail(node):
+        if culprit is None and not cannot_fail(node) and not (sized and _stands_its_constants(node)):
             culprit = node
     return culprit
+
+
+def _stands_its_constants(node: ir.Node) -> bool:
+    if node.op_type in INDEXED and node.domain == "":
+        return indices_fit(node)
+    varies = any(value is not None and const_array(value) is None for value in node.inputs)
+    return varies or (node.domain == "" and node.op_type in _PLAIN | _STRUCTURED | {"ConstantOfShape"})
 
 
 def _may_fail(node: ir.Node, varying: Set[ir.Value]) -> bool:

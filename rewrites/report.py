@@ -93,7 +93,8 @@ class Report:
     ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
     ``pairs``: nodes that were turned round, or became bidirectional with one of the other direction, or could not.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
-    ``fixed``: whether shapes were built in. ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
+    ``fixed``: whether shapes were built in. ``flattened``: of how many Ifs both branches run now.
+    ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -107,12 +108,18 @@ class Report:
     nodes: list[NodeReport] = field(default_factory=list)
     pairs: list[NodeReport] = field(default_factory=list)
     fixed: bool = False
+    flattened: int = 0
     kernel_gaps: list[KernelGap] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
-        """Whether a patch was applied, shapes built in, the opset changed, or a node without a kernel dealt with."""
-        return bool(self.patches) or self.migrated or self.fixed or any(gap.fate != "kept" for gap in self.kernel_gaps)
+        """Whether a patch was applied, shapes built in, an If flattened, the opset changed, or a missing kernel dealt with."""
+        return (
+            bool(self.patches or self.flattened)
+            or self.migrated
+            or self.fixed
+            or any(gap.fate != "kept" for gap in self.kernel_gaps)
+        )
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:

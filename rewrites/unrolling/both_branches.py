@@ -14,7 +14,7 @@ from rewrites.loops import is_loop
 from rewrites.may_fail import may_fail_unwanted
 from rewrites.moving import lift_initializers, move_before, node_graphs, remove_nodes
 from rewrites.replace import replace_value
-from rewrites.spelling import squeeze, where
+from rewrites.spelling import reshape, where
 from rewrites.unrolling.cleanup import clean_up
 from rewrites.unrolling.constant_branches import is_if
 from rewrites.values import rank_of, static_dims
@@ -25,16 +25,16 @@ _BRANCHES = ("then_branch", "else_branch")
 _WHERE_SINCE = 9
 
 
-def run_both_branches(ctx: Context) -> list[str]:
-    """Do so all over the model; gives what to tell of it."""
+def run_both_branches(ctx: Context) -> tuple[int, list[str]]:
+    """Do so all over the model; gives of how many Ifs, and what to tell of it."""
     target = ctx.options.target
     if "If" in target.control_flow or ctx.opset < _WHERE_SINCE:
-        return []
+        return 0, []
     done, left = _in_graph(ctx.model.graph, ctx)
     if done:
         clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
     said = [f"{target.name} has no If: of {_count(done)} both branches run, and the condition chooses"] if done else []
-    return said + [f"{target.name} has no If: {reason}, so it falls back to onnxruntime's CPU" for reason in left]
+    return done, said + [f"{target.name} has no If: {reason}, so it falls back to onnxruntime's CPU" for reason in left]
 
 
 def _in_graph(graph: ir.Graph, ctx: Context) -> tuple[int, list[str]]:
@@ -80,8 +80,8 @@ def _flatten(node: ir.Node, ctx: Context) -> None:
     build = ctx.builder()
     condition = node.inputs[0]
     assert condition is not None
-    if rank_of(condition) == 1:
-        condition = squeeze(build, condition, [0])
+    if rank_of(condition) != 0:
+        condition = reshape(build, condition, [])
     chosen = [where(build, condition, one, other) for one, other in zip(*results, strict=True)]
     build.insert_before(node)
     for old, new in zip(node.outputs, chosen, strict=True):

@@ -3,6 +3,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import ortscan
 from rewrites.abilities import Abilities
 from rewrites.context import Options
 from rewrites.prepare import prepare, tidy
@@ -24,7 +25,8 @@ def choice(
 def branches(model: onnx.ModelProto, options: Options = NO_IF) -> tuple[onnx.ModelProto, list[str]]:
     ctx = context_of(model, options)
     prepare(ctx)
-    said = run_both_branches(ctx)
+    done, said = run_both_branches(ctx)
+    assert bool(done) == any("both branches run" in message for message in said)
     tidy(ctx)
     return ir.to_proto(ctx.model), said
 
@@ -57,7 +59,7 @@ def test_where_there_is_none_both_run_and_the_condition_chooses():
     assert [node.op_type for node in after.graph.node] == ["Add", "Neg", "Mul", "Where"]
 
 
-@pytest.mark.parametrize("kind", ["bool", "bool[1]"])
+@pytest.mark.parametrize("kind", ["bool", "bool[1]", "bool[1,1]"])
 def test_conditions_of_one_element_choose_whatever_their_rank(kind):
     both(choice(fed=kind))
 
@@ -73,10 +75,13 @@ def test_branches_in_branches_are_chosen_from_too():
     [
         ("k = Cast <to = 7> (x) b = Gather (w, k)", "Gather"),
         ("b = RandomUniform <shape = [2]> ()", "RandomUniform"),
+        ("k = Constant <value_ints = [0, 2]> () b = Gather (w, k)", "Gather"),
+        ("k = Constant <value_ints = [-3, 1]> () b = GatherElements (x, k)", "GatherElements"),
+        ("k = Constant <value = int64[2, 1] {0, 5}> () b = GatherND (x, k)", "GatherND"),
         ("b = Concat <axis = 0> (x, w)", "sizes"),
         ("r = Relu (x) b = own.Op (r)", "Op"),
     ],
-    ids=["may fail", "random", "of another size", "unknown"],
+    ids=["may fail", "beyond the end", "before the start", "of several axes", "random", "of another size", "unknown"],
 )
 def test_branches_that_may_not_run_unasked_keep_their_if(other, said):
     model = choice(other=other)
@@ -84,6 +89,25 @@ def test_branches_that_may_not_run_unasked_keep_their_if(other, said):
     after, messages = branches(model)
     assert "If" in [node.op_type for node in after.graph.node]
     assert said in messages[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "k = Constant <value_ints = [1, -2]> () b = Gather (w, k)",
+        "k = Constant <value_ints = [-2, 1]> () b = GatherElements (x, k)",
+        "k = Constant <value = int64[2, 1] {0, 1}> () b = GatherND (x, k)",
+        "k = Constant <value = int64[1, 1] {1}> () u = Constant <value_floats = [3.0]> () b = ScatterND (x, k, u)",
+    ],
+)
+def test_branches_with_indices_that_fit_both_run(other):
+    both(choice(other=other))
+
+
+def test_a_model_of_nothing_but_an_if_is_changed_too():
+    model = choice()
+    assert ortscan.explain(model, target="coreml").changed
+    assert "If" not in [node.op_type for node in ortscan.optimize(model, target="coreml").graph.node]
 
 
 def test_names_and_initializers_of_branches_do_not_clash():
