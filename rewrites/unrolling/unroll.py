@@ -6,7 +6,8 @@
 Work on constants (the number of the step among them) is done once for each step and for all, repeated work is shared, results that
 nobody reads are never stacked, and a step that is read out of a stack is read where it was made. Conditions: the number of steps is
 a constant and within the limits of ``UnrollLimits``; a Loop is not stopped by its condition. Never an opset-8 Scan, whose body sees
-rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of domains that are not known.
+rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of domains that are not known; nor
+Bernoulli, copies of which onnxruntime takes for one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,10 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.dependence import is_deterministic
 from rewrites.loop_entries import mark_written_out
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, State, loops_in
+from rewrites.loops.checks import label
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.known_trips import computed_constants
 from rewrites.replace import can_copy, replace_value
@@ -34,7 +37,6 @@ __all__ = ["NAME", "check"]
 NAME = "unroll"
 
 _NEGATIVE_AXES_SINCE = 11
-_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
 _SPLIT = (
     *("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "BOOL", "STRING"),
     *("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
@@ -89,8 +91,8 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
         if node.domain not in _KNOWN_DOMAINS:
             detail = f"{node.domain}.{node.op_type} is not known here, and may remember what it did in earlier steps"
             return NotApplicable("UNROLL-MEMORY", detail)
-        if node.op_type in _RANDOM and "seed" in node.attributes:
-            return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' has a seed, and each copy of it would start with that")
+        if not is_deterministic(node) and (node.op_type == "Bernoulli" or "seed" in node.attributes):
+            return NotApplicable("RANDOM", f"copies of {node.op_type} {label(node)} would draw the same numbers in each step")
     for state in loop.states:
         returned = state.final is not None and state.final.is_graph_output()
         if returned and not can_copy(state.initial, ctx.opset):

@@ -302,6 +302,9 @@ def test_an_unknown_number_of_steps_is_named_where_the_target_runs_no_loops() ->
 def test_random_numbers_with_a_seed_keep_their_loop() -> None:
     body = "r = RandomUniform <shape = [2], seed = 1.0> () h1 = Add (h, r) y = Neg (x)"
     kept(scan(body), "RANDOM")
+    kept(scan("r = Bernoulli (x) h1 = Add (h, r) y = Neg (x)"), "RANDOM")
+    train = "half = Constant <value_float = 0.5> () yes = Constant <value = bool {1}> () "
+    kept(scan(f"{train} r = Dropout <seed = 5> (x, half, yes) h1 = Add (h, r) y = Neg (x)"), "RANDOM")
     after, _ = apply(scan(body.replace(", seed = 1.0", "")), [unroll], options=FAR)
     assert ops(after).count("RandomUniform") == 3
 
