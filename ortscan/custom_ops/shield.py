@@ -22,6 +22,7 @@ _MAIN = threading.main_thread
 def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
     """Give what ``work`` gives, or the tensors of a failed call. Raises nothing."""
     main = threading.current_thread() is _MAIN()
+    before = protection.on
     try:
         try:
             if main:
@@ -29,11 +30,13 @@ def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequ
                 protection.deliver()
             results = work(*arguments)
             if main:
-                protection.on = False
+                protection.take_over()
+                protection.on = before
             return results
         except BaseException as error:
             if main:
-                protection.on = False
+                protection.take_over()
+                protection.on = before
             return failed(keep(error))
     except BaseException as error:  # a signal's handler raised while the first exception was being kept
         return failed(keep(error))

@@ -5,6 +5,9 @@ handler of Ctrl-C raises there: that would end the process. So while such a run 
 whatever they raise is kept, or else after the run.
 """
 
+import functools
+import importlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -14,21 +17,21 @@ from typing import Any
 
 __all__ = ["deferred", "protection"]
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGBREAK")
-_SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
-
-_ORIGINAL = "deferred_original"
+_SIGNALS = [int(number) for number in signal.Signals]
+_native: Any = importlib.import_module("_signal")  # without the conversions to enumerations, which take longer than all the rest
 
 
 class _Protection:
     """``on`` while the main thread is in code that catches everything. One exception is let in at a time.
 
-    ``running``: whether the main thread is inside a run. ``waiting``: handlers by signal that had to wait.
+    ``running``: whether the main thread is inside a run, and ``thread`` which one that is. ``waiting``: handlers by signal that had
+    to wait.
     """
 
     def __init__(self) -> None:
         self.on = False
         self.running = False
+        self.thread = 0
         self.waiting: dict[int, tuple[Callable[..., Any], FrameType | None]] = {}
 
     def deliver(self) -> None:
@@ -40,8 +43,31 @@ class _Protection:
             finally:
                 self.deliver()
 
+    def take_over(self) -> None:
+        """Defer all handlers there are, those that were set during the run too; outside of runs nothing happens."""
+        if self.running:
+            for number in _SIGNALS:
+                handler = _native.getsignal(number)
+                if callable(handler) and not isinstance(handler, _Deferring):
+                    _native.signal(number, _Deferring(handler))
+
 
 protection = _Protection()
+
+
+class _Deferring:
+    """Stands for a handler: waits where ``protection`` says so; outside of runs it acts as the original does."""
+
+    def __init__(self, original: Callable[..., Any]) -> None:
+        self.original = original
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if protection.running and not protection.on:
+            protection.waiting[number] = (self.original, frame)
+            return
+        was, protection.on = protection.on, False
+        self.original(number, frame)
+        protection.on = was
 
 
 def is_main_thread() -> bool:
@@ -56,33 +82,46 @@ def deferred() -> Iterator[None]:
     A handler may raise as long as it has not been replaced, and again as soon as it is back, so every step may be the last one
     here: a handler that was not put back acts as the original outside of runs.
     """
-    if not is_main_thread() or protection.running:
+    if not is_main_thread():
         yield
-        return
-    replaced: dict[int, Any] = {}
-    try:
-        protection.running, protection.on = True, False
-        for number in _SIGNALS:
-            handler = signal.getsignal(number)
-            if callable(handler) and not isinstance(handler, signal.Handlers):
-                replaced[number] = getattr(handler, _ORIGINAL, handler)
-                signal.signal(number, _deferring(replaced[number]))
-        yield
-    finally:
-        protection.running = False
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
-        protection.deliver()
-
-
-def _deferring(handler: Callable[..., Any]) -> Callable[[int, FrameType | None], None]:
-    def defer(number: int, frame: FrameType | None) -> None:
-        if protection.running and not protection.on:
-            protection.waiting[number] = (handler, frame)
-            return
+    elif protection.running:
         was, protection.on = protection.on, False
-        handler(number, frame)
-        protection.on = was
+        try:
+            yield
+        finally:
+            protection.on = was
+    else:
+        _forget_in_children()
+        try:
+            protection.thread = threading.get_ident()
+            protection.running, protection.on = True, False
+            protection.take_over()
+            yield
+        finally:
+            protection.running = False
+            try:
+                _give_back()
+            finally:
+                protection.deliver()
 
-    setattr(defer, _ORIGINAL, handler)
-    return defer
+
+def _give_back() -> None:
+    """Put back what was replaced; a handler that somebody has set since stays."""
+    for number in _SIGNALS:
+        handler = _native.getsignal(number)
+        if isinstance(handler, _Deferring):
+            _native.signal(number, handler.original)
+
+
+@functools.cache
+def _forget_in_children() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """End the protection in a child that another thread has forked: the run is not there, and nothing would ever end it."""
+    if protection.running and protection.thread != threading.get_ident():
+        protection.running = protection.on = False
+        protection.waiting.clear()
+        _give_back()
