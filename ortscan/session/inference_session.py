@@ -8,11 +8,11 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import onnxruntime as ort
 
-from ortscan.errors import OptionError, OrtscanWarning
+from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.report.plain import one_line
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
@@ -38,8 +38,8 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     It takes what onnxruntime's takes, and an ``onnx.ModelProto`` or ``onnx_ir.Model`` too. What to do is read from entries of the
     SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see ``ortscan/session/SESSION.md``. The target
     is that of the first execution provider where none is given. A model that ortscan cannot optimise is used as it is, with an
-    OrtscanWarning, or raises where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the model is left alone too, unless
-    ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
+    OrtscanWarning, or raises an OrtscanError where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the model is left alone
+    too, unless ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
 
     ``ortscan``: what was done; ``session.ortscan.report`` says it loop by loop.
 
@@ -93,8 +93,8 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
             if prepared.applied.source != "cached":
                 break
             forget(prepared)
-        if settings.strict and problem is not None and not _is_about_reading(problem):
-            raise problem
+        if settings.strict and problem is not None:
+            self._ortscan_refuse(problem, arguments)
         self._ortscan_open_original(problem, arguments)
 
     def _ortscan_settings(self) -> Settings:
@@ -126,16 +126,31 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         self.ortscan = prepared.applied
         self._ortscan_python_ops = prepared.python_ops
 
+    def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
+        """Raise what went wrong as an OrtscanError: to errors of Python onnxruntime's class listens, and tries other providers.
+
+        Where the model itself cannot be read, onnxruntime says so better.
+        """
+        if isinstance(problem, OrtscanError):
+            raise problem
+        if isinstance(problem, OSError):
+            with at_work():
+                super()._create_inference_session(*arguments)
+        raise OrtscanError(f"{self._ortscan_name()} could not be optimised: {_said_by(problem)}") from problem
+
+    def _ortscan_name(self) -> str:
+        return self._model_path or "the given model"
+
     def _ortscan_open_original(self, problem: Exception | None, arguments: tuple[Any, ...]) -> None:
         try:
             with at_work():
                 super()._create_inference_session(*arguments)
         except Exception as error:
             raise error from problem
-        said = one_line(str(problem)) or type(problem).__name__
+        said = _said_by(problem)
         self.ortscan = Applied("original", f"ortscan could not optimise it: {said}")
-        model = self._model_path or "the given model"
-        warnings.warn(f"{model} runs as it is, since ortscan could not optimise it: {said}", OrtscanWarning, stacklevel=5)
+        words = f"{self._ortscan_name()} runs as it is, since ortscan could not optimise it: {said}"
+        warnings.warn(words, OrtscanWarning, stacklevel=5)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run as onnxruntime's class does; what was raised inside a Python custom op is raised here."""
@@ -181,6 +196,5 @@ def _shared_options() -> "ort.SessionOptions":
     return ort.SessionOptions()
 
 
-def _is_about_reading(problem: Exception) -> bool:
-    """Whether the model itself cannot be read, which onnxruntime says better."""
-    return isinstance(problem, OSError)
+def _said_by(problem: Exception | None) -> str:
+    return one_line(str(problem)) or type(problem).__name__

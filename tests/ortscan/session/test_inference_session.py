@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from ortscan.errors import OptionError, OrtscanWarning
+from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
 
 
@@ -108,8 +108,44 @@ def test_a_session_that_ortscan_cannot_make_runs_the_original_and_says_so(monkey
     assert session.ortscan.source == "original"
     assert session.ortscan.why == "ortscan could not optimise it: a defect"
     np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
-    with pytest.raises(ZeroDivisionError, match="a defect"):
-        ortscan.InferenceSession(parsed(MAP), options(strict="1"))
+
+
+DEFECTS = [
+    *(ZeroDivisionError("a defect"), ValueError("a defect"), RuntimeError("a defect"), RecursionError("a defect")),
+    *(MemoryError("a defect"), OSError("a defect"), PermissionError(13, "a defect", "some/file")),
+]
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: type(defect).__name__)
+@pytest.mark.parametrize("providers", [None, ["CPUExecutionProvider"]], ids=["any", "cpu"])
+def test_where_strict_is_set_whatever_goes_wrong_is_one_error_with_its_cause(
+    defect: Exception, providers: list[str] | None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    def fails(*_: object, **__: object) -> None:
+        raise defect
+
+    monkeypatch.setattr("ortscan.api.rewrite", fails)
+    with pytest.raises(OrtscanError, match=r"the given model could not be optimised: .*a defect") as found:
+        ortscan.InferenceSession(parsed(MAP), options(strict="1"), providers)
+    assert found.value.__cause__ is defect
+    assert "EP Error" not in capfd.readouterr().out
+
+
+def test_where_strict_is_set_a_model_that_cannot_be_opened_is_an_error_too(monkeypatch: pytest.MonkeyPatch):
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("ortscan.session.inference_session.opened", fails)
+    with pytest.raises(OrtscanError, match="the given model could not be optimised: a defect"):
+        ortscan.InferenceSession(parsed(MAP), options(strict="1"), ["CPUExecutionProvider"])
+
+
+def test_where_strict_is_set_an_error_of_ours_comes_as_it_is_and_an_unreadable_model_is_onnxruntimes():
+    with pytest.raises(Exception, match="File doesn't exist") as found:
+        ortscan.InferenceSession("nowhere.onnx", options(strict="1"))
+    assert not isinstance(found.value, OrtscanError)
+    with pytest.raises(ortscan.OrtscanError, match="is not an ONNX model"):
+        ortscan.InferenceSession(parsed(MAP).SerializeToString()[:-20], options(strict="1"))
 
 
 def broken(*_: object, **__: object) -> None:
