@@ -1,8 +1,9 @@
 """``register``: makes the Python custom op known to session options.
 
 The library of onnxruntime-extensions may be registered once on one SessionOptions; a second time every session of them fails. Which
-of them have it is noted here, per object. Whether a caller has registered it can only be found by trying: a tiny model that uses
-an operator of the library loads or does not.
+of them have it is noted here, per object. Whether a caller has registered it can only be found by trying: onnxruntime reads a tiny
+model that uses an operator of the library, or says that there is no such operator. Entries of the options are no place for a note:
+onnxruntime copies them to where the library is not.
 """
 
 import functools
@@ -13,6 +14,8 @@ from ortscan.custom_ops.need import needed_version
 from ortscan.custom_ops.operator import declare, library_path
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.fork_safe import ForkSafeLock
+from ortscan.report.plain import one_line
+from ortscan.session.settings import entry_of
 from rewrites.python_ops.names import DOMAIN, OPERATOR, VERSION
 from rewrites.python_ops.wire import SLOTS
 
@@ -23,7 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_QUIET = {"enable_profiling": False, "optimized_model_filepath": "", "log_severity_level": 4}
+_FORMAT = "session.load_model_format"
+_ABSENT, _TWICE = "is not a registered function/op", "Conflicting with a registered kernel"
+_TOO_EARLY = (
+    "onnxruntime-extensions was registered on these SessionOptions before ortscan had declared its op; call "
+    "ortscan.register(session_options) instead of register_custom_ops_library."
+)
+_WRONG_TWICE = (
+    "onnxruntime-extensions was registered twice on these SessionOptions, and onnxruntime makes no session with them; call "
+    "ortscan.register on new ones, and register_custom_ops_library for that library no more."
+)
+_NOT_THERE = "onnxruntime-extensions was registered on these SessionOptions, but onnxruntime does not find ortscan's op in it."
 _lock = ForkSafeLock()
 _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
@@ -33,10 +46,11 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
     May be called any number of times, from any thread, before or after sessions were made. The library of onnxruntime-extensions is
     registered with it, so call this instead of ``register_custom_ops_library`` for that library; where that was called first, it
-    must have been after ``ortscan.register`` or ``ortscan.custom_ops`` had declared the op in this process.
+    must have been after this function, or a session that calls Python, had declared the op in this process.
     ``model``: a model to be run; UnsupportedModel says so where it needs a newer ortscan.
 
-    Raises OptionError where ``session_options`` are none, onnxruntime-extensions is missing, or was registered too early.
+    Raises OptionError where ``session_options`` are none, onnxruntime-extensions is missing, was registered too early or twice, or
+    where the options are such that onnxruntime makes no session with them.
     """
     import onnxruntime as ort
 
@@ -49,32 +63,49 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
         if session_options in _registered:
             return session_options
         declare()
-        if not _loads(_probe_of_op(), session_options):
-            if _loads(_probe_of_library(), session_options):
-                raise OptionError(
-                    "onnxruntime-extensions was registered on these SessionOptions before ortscan had declared its op; call "
-                    "ortscan.register(session_options) instead of register_custom_ops_library."
-                )
-            session_options.register_custom_ops_library(library_path())
+        found = _knows(session_options, _probe_of_library())
+        if not found:
+            _put_on(session_options)
+        if not _knows(session_options, _probe_of_op()):
+            raise OptionError(_TOO_EARLY if found else _NOT_THERE)
         _registered.add(session_options)
     return session_options
 
 
-def _loads(model: bytes, options: "ort.SessionOptions") -> bool:
-    """Whether a session of ``model`` can be made. What would leave a file or a message behind is switched off meanwhile."""
+def _put_on(options: "ort.SessionOptions") -> None:
+    try:
+        options.register_custom_ops_library(library_path())
+    except Exception as error:  # onnxruntime's classes and those of pybind11
+        raise OptionError(f"onnxruntime cannot load the library of onnxruntime-extensions: {one_line(error)}") from error
+
+
+def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
+    """Whether onnxruntime, with these options, knows the operator of a tiny model. Raises OptionError where that cannot be told.
+
+    The model is read but no session is finished, since many options make that fail which say nothing about the library. Options are
+    changed for a moment only where they ask for a file, or for another format of models.
+    """
     from onnxruntime.capi import _pybind_state as native
 
-    before = {name: getattr(options, name) for name in _QUIET}
-    for name, value in _QUIET.items():
-        setattr(options, name, value)
+    profiles, form = options.enable_profiling, entry_of(options, _FORMAT)
     try:
-        session = native.InferenceSession(options, model, False, False)
-        session.initialize_session(["CPUExecutionProvider"], [{}], set())
-    except Exception:  # onnxruntime's classes; any reason is as good
-        return False
+        if profiles:
+            options.enable_profiling = False
+        if form == "ORT":
+            options.add_session_config_entry(_FORMAT, "ONNX")
+        native.InferenceSession(options, probe, False, False)
+    except Exception as error:  # onnxruntime's classes and those of pybind11
+        said = str(error)
+        if _ABSENT in said:
+            return False
+        if _TWICE in said:
+            raise OptionError(_WRONG_TWICE) from None
+        raise OptionError(f"onnxruntime makes no session with these SessionOptions: {one_line(said)}") from error
     finally:
-        for name, value in before.items():
-            setattr(options, name, value)
+        if profiles:
+            options.enable_profiling = True
+        if form == "ORT":
+            options.add_session_config_entry(_FORMAT, form)
     return True
 
 

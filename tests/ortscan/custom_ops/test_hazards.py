@@ -282,3 +282,54 @@ s.end_profiling()
 print(len(os.listdir(folder)))
 """
     assert survives(code).splitlines() == ["True", "(2,) True True", "2"]
+
+
+def test_a_library_that_the_caller_registered_is_found_whatever_the_options_are():
+    code = """
+import onnx
+import onnxruntime_extensions as library
+ort.set_default_logger_severity(4)
+ortscan.register(ort.SessionOptions())
+model = ortscan.optimize(onnx.parser.parse_model(ONE), custom_ops=True).SerializeToString()
+ENTRIES = {
+    "session.load_model_format": "ORT", "session.disable_cpu_ep_fallback": "1", "ep.context_enable": "1",
+    "optimization.minimal_build_optimizations": "save", "session.node_partition_config_file": "/nowhere",
+}
+def tried(made):
+    try: return ort.InferenceSession(model, made, enable_fallback=0) and "runs"
+    except Exception as error: return str(error)
+for name, text in ENTRIES.items():
+    for first in (False, True):
+        made = ort.SessionOptions()
+        made.add_session_config_entry(name, text)
+        if first: made.register_custom_ops_library(library.get_library_path())
+        for _ in range(2): assert ortscan.register(made) is made
+        assert made.get_session_config_entry(name) == text
+        said = tried(made)
+        assert "Conflicting" not in said and "not a registered" not in said, (name, first, said)
+print("ok")
+"""
+    assert survives(code).splitlines() == ["ok"]
+
+
+def test_options_that_cannot_serve_are_one_sentence_and_those_of_a_session_serve_again():
+    code = """
+import onnxruntime_extensions as library
+ort.set_default_logger_severity(4)
+s = session()
+for _ in range(2):
+    s.set_providers(["CPUExecutionProvider"])
+    again = ortscan.InferenceSession(erf_model(), s.get_session_options())
+    print(s.run(None, {"a": A})[0].shape == again.run(None, {"a": A})[0].shape)
+twice = options()
+for _ in range(2): twice.register_custom_ops_library(library.get_library_path())
+without = options()
+without.use_per_session_threads = False
+for made in (twice, without):
+    try: ortscan.register(made)
+    except ortscan.OrtscanError as error: print(error)
+"""
+    lines = survives(code).splitlines()
+    assert lines[:2] == ["True", "True"]
+    assert "registered twice on these SessionOptions" in lines[2]
+    assert lines[3].startswith("onnxruntime makes no session with these SessionOptions:")
