@@ -232,6 +232,7 @@ def rewritten(
             retake_interface(lifted.loaded)
         restore_interface(lifted.loaded)
         report.operators_after = count_operators(model.graph)
+        report.give_every_loop_a_reason()
         place(report, chosen)
         report.target, report.messages, report.fixed = target, messages, fixed is not None
         return report

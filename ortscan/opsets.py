@@ -1,6 +1,7 @@
 """Which opsets there are: those whose operators onnx knows and which the installed onnxruntime accepts."""
 
 import functools
+import numbers
 
 import onnx
 
@@ -47,7 +48,7 @@ def _one() -> onnx.TensorProto:
 def opset_number(opset: int | str) -> int:
     """Read an opset given as a number; raises OptionError for what is none, or is newer than onnxruntime runs."""
     digits = isinstance(opset, str) and opset.isascii() and opset.isdecimal()
-    if not digits and (not isinstance(opset, int) or isinstance(opset, bool)):
+    if not digits and (not isinstance(opset, numbers.Integral) or isinstance(opset, bool)):
         raise OptionError(f"opset must be a number, 'auto' or 'latest', not {opset!r}.")
     number = int(opset)
     if not 1 <= number <= newest_opset():

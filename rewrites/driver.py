@@ -57,10 +57,10 @@ def rewrite(
             driver.settle(node)
             if progress is not None and sweep == 0:
                 progress(i + 1, len(loops))
-        loops = loops_inside_out(ctx.model.graph)
+        loops = driver.adopt()
         if len(report.patches) == fired and not driver.write_out_nodes():
             break
-        loops = loops_inside_out(ctx.model.graph)
+        loops = driver.adopt()
     else:
         raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")
     driver.conclude(loops)
@@ -88,13 +88,24 @@ class _Driver:
     def register(self) -> list[ir.Node]:
         """Read every loop once, so that a malformed one is refused before anything changes, and open its report."""
         loops = loops_inside_out(self.ctx.model.graph)
-        for node, where in _with_paths(self.ctx.model.graph, "main"):
+        self._enter(_with_paths(self.ctx.model.graph, "main"))
+        return loops
+
+    def adopt(self) -> list[ir.Node]:
+        """Give all loops there are; those that no loop of the report became get reports of their own."""
+        loops = loops_inside_out(self.ctx.model.graph)
+        if any(_REPORT not in node.meta for node in loops):
+            paths = _with_paths(self.ctx.model.graph, "main")
+            self._enter([(node, where) for node, where in paths if _REPORT not in node.meta])
+        return loops
+
+    def _enter(self, loops: Sequence[tuple[ir.Node, str]]) -> None:
+        for node, where in loops:
             loop = view(node, self.ctx.opset)
             kind = "Scan-8" if loop.batched else loop.kind
             size = _size(loop.body)
             node.meta[_REPORT] = LoopReport(where, kind, loop.steps, size, size)
             self.report.loops.append(node.meta[_REPORT])
-        return loops
 
     def write_out_nodes(self) -> int:
         """Let recurrent nodes that the target does not run be loops to write out; gives how many were made so."""

@@ -13,9 +13,10 @@ from rewrites.context import Context
 from rewrites.moving import remove_nodes
 from rewrites.values import rank_of
 
-__all__ = ["cast_early"]
+__all__ = ["DROPPED", "cast_early"]
 
-_DROPPED = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+DROPPED = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""What onnxruntime drops where it changes nothing, so that it may stand between."""
 _TRAINS = 3
 """How many inputs a Dropout has that is told whether to train."""
 
@@ -49,7 +50,7 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
 
 def _is_dropped(node: ir.Node) -> bool:
     """Whether onnxruntime may drop ``node`` where it changes nothing; Dropout is one unless it may be told to train."""
-    return node.domain == "" and (node.op_type in _DROPPED or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS))
+    return node.domain == "" and (node.op_type in DROPPED or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS))
 
 
 def _moved_ones(cast: ir.Node) -> list[ir.Node]:

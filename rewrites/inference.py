@@ -17,6 +17,7 @@ from rewrites.values import const_array
 __all__ = ["infer_model", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
+_LONGEST = 1 << 20
 _MAKE_MAPS = frozenset({"ZipMap"})
 _MAKE_SEQUENCES = frozenset(
     ["SequenceEmpty", "SequenceConstruct", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence", "Optional"]
@@ -32,7 +33,7 @@ def infer_model(model: ir.Model) -> None:
 
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    onnx_pass = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)
+    onnx_pass = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=not _is_long(model))
     opset = model.opset_imports.get("", 1)
 
     def infer(proven: bool) -> Set[ir.Value]:
@@ -46,6 +47,12 @@ def infer_model(model: ir.Model) -> None:
         infer(False)
     forget_variations(model.graph)
     _put_back_maps(model.graph, *mapped)
+
+
+def _is_long(model: ir.Model) -> bool:
+    """Whether an axis is so long that onnx should not follow what vectors hold, at 200 bytes for each element, known or not."""
+    values = [*model.graph.inputs, *(value for node in model.graph for value in node.outputs)]
+    return any(isinstance(dim, int) and dim > _LONGEST for value in values if value.shape is not None for dim in value.shape.dims)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from rewrites.report import LoopReport
 
-__all__ = ["ENTRY", "entry_of", "mark_written_out", "written_out_of"]
+__all__ = ["ENTRY", "entry_of", "hand_on", "mark_written_out", "written_out_of"]
 
 ENTRY = "ortscan.report"
 """Under which the loop nodes of a model keep their reports."""
@@ -18,6 +18,13 @@ def entry_of(node: ir.Node) -> LoopReport | None:
     """Give the report of the loop that ``node`` is or stands for, where it has one."""
     entry: LoopReport | None = node.meta.get(ENTRY)
     return entry
+
+
+def hand_on(old: ir.Node, new: ir.Node) -> None:
+    """Let ``new`` stand for the loop that ``old`` is or stands for."""
+    entry = entry_of(old)
+    if entry is not None:
+        new.meta[ENTRY] = entry
 
 
 def mark_written_out(nodes: Iterable[ir.Node], loop: ir.Node) -> None:

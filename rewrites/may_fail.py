@@ -7,7 +7,7 @@ import onnx_ir as ir
 from rewrites.constant_indices import INDEXED, indices_fit
 from rewrites.dependence import cannot_fail, varying_values
 from rewrites.moving import node_graphs
-from rewrites.values import const_array, static_dims
+from rewrites.values import const_array, const_scalar, rank_of, static_dims
 
 __all__ = ["may_fail_on_other_numbers", "may_fail_unwanted"]
 
@@ -67,6 +67,9 @@ def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
 def _stands_its_constants(node: ir.Node) -> bool:
     if node.op_type in INDEXED and node.domain == "":
         return indices_fit(node)
+    if node.op_type == "CumSum" and node.domain == "":
+        axis, rank = const_scalar(node.inputs[1]), rank_of(node.outputs[0])
+        return axis is not None and rank is not None and -rank <= axis < rank
     varies = any(value is not None and const_array(value) is None for value in node.inputs)
     return varies or (node.domain == "" and node.op_type in _PLAIN | _STRUCTURED | {"ConstantOfShape"})
 

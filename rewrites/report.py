@@ -126,6 +126,11 @@ class Report:
         """The loops that are still there."""
         return [loop for loop in self.loops if loop.fate != "removed"]
 
+    def give_every_loop_a_reason(self) -> None:
+        """Say of loops that are left, and that no rule had anything to say of, that it is so."""
+        for loop in self.loops_left:
+            loop.reasons = loop.reasons or [Reason("none", "NO-RULE", "of the rules in use none has more to do with it")]
+
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain lists, dicts, strings and numbers, ready for JSON."""
         plain = asdict(replace(self, operators_before=Counter(), operators_after=Counter()))

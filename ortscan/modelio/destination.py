@@ -18,6 +18,8 @@ def destination(path: str | os.PathLike[str]) -> Path:
         raise OptionError(f"output must be a path, not {path!r}.")
     if not os.fspath(path):
         raise ModelFileError("The path to write to is empty.")
+    if "\0" in os.fsdecode(path):
+        raise ModelFileError(f"The path to write to, {os.fsdecode(path)!r}, has a null character.")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ModelFileError(f"{path} is a folder, not a file to write to.")

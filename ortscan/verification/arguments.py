@@ -26,7 +26,8 @@ def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, Sequence[int 
 
 def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
     try:
-        if isinstance(dims, str | bytes | Mapping):
+        dims = dims if isinstance(dims, str | bytes | Mapping) else list(dims)
+        if not isinstance(dims, list) or any(isinstance(size, bool) for size in dims):
             raise TypeError
         return [None if size is None else operator.index(size) for size in dims]
     except TypeError:

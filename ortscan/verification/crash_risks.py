@@ -12,6 +12,7 @@ from ortscan.verification.analysis import Analysis
 from ortscan.verification.guarded_nodes import guarded_nodes
 from ortscan.verification.sturdy_operators import STURDY
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
+from rewrites.early_casts import DROPPED
 from rewrites.values import rank_of
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "rank_conflicts"]
@@ -48,6 +49,8 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
     That is so where an operator is not known to survive them, and where one is known not to and its operands may be empty all the
     same: cut from something shorter, or of a size nobody knows.
     """
+    if any(_casts_a_transpose(graph) for graph in all_graphs(proto)):
+        return True
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
     constants = _constants(proto)
@@ -65,6 +68,20 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
         if node.op_type in fragile
         for value in (*node.inputs, *(node.outputs if node.op_type == "Scan" else ()))
     )
+
+
+def _casts_a_transpose(graph: onnx.GraphProto) -> bool:
+    """Whether a product may read a Transpose by way of a Cast: see ``rewrites.early_casts``."""
+    makers = {name: node for node in graph.node for name in node.output if node.op_type in DROPPED | {"Cast"}}
+    for product in graph.node:
+        for name in product.input if product.op_type == "MatMul" else ():
+            maker, cast = makers.get(name), False
+            while maker is not None and not (cast and maker.op_type == "Transpose"):
+                cast = cast or maker.op_type == "Cast"
+                maker = makers.get(maker.input[0]) if maker.input else None
+            if maker is not None:
+                return True
+    return False
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:

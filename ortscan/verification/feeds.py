@@ -1,5 +1,6 @@
 """Making input values of any type, for given sizes and for what the input is used for."""
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """How integers are drawn, in this order while the original refuses them."""
 
 _WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
+_MOST_ELEMENTS = 1 << 28
 _MIXED = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 
 
@@ -53,6 +55,9 @@ def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: 
         raise OptionError(reason)
     random = np.random.default_rng([seed, point.draw, zlib.crc32(spec.name.encode("utf-8", "surrogatepass"))])
     shape = shape_of(spec, point.sizes)
+    if math.prod(shape) > _MOST_ELEMENTS:
+        sizes = ", ".join(map(str, shape))
+        raise OptionError(f"input '{spec.name}' would be {sizes}, too large to be made up: pass it in inputs, or smaller shapes.")
     if spec.kind == "sequence":
         return [_make_array(spec, shape, point, role, attempt, random) for _ in range(1 + point.draw % 3)]
     return _make_array(spec, shape, point, role, attempt, random)

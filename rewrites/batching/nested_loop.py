@@ -14,6 +14,7 @@ from rewrites.batching.bodies import batched_body, body_for_all_steps, for_all_s
 from rewrites.batching.call import Call, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
+from rewrites.loop_entries import hand_on
 from rewrites.loops import LoopView
 from rewrites.spelling import transpose
 from rewrites.values import rank_of
@@ -44,6 +45,7 @@ def nested_loop(call: Call) -> Sequence[Result]:
     made = call.build.node(
         "Loop", [call.value(0), call.value(1), *initial], len(flags) - 1, [ir.AttrGraph("body", body)], hint=call.node.name
     )
+    hand_on(call.node, call.build.nodes[-1])
     results = []
     for value, like in zip(made, loop.body.outputs[1:], strict=True):
         value.type = like.type if value.type is None else value.type

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from rewrites.batching.bodies import batched_body, body_for_all_steps, for_all_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
+from rewrites.loop_entries import hand_on
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 
 __all__ = ["nested_scan"]
@@ -43,5 +44,6 @@ def nested_scan(call: Call) -> Sequence[Result]:
         for i, output in enumerate(loop.scan_outputs)
     ]
     node = make_scan(call.build.names, body, states, scans, outputs, call.node.name or "Scan")
+    hand_on(call.node, node)
     call.build.nodes.append(node)
     return [Result(value, flag) for value, flag in zip(node.outputs, result_varies, strict=True)]

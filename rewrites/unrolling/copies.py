@@ -13,12 +13,19 @@ __all__ = ["copy_nodes"]
 def copy_nodes(
     nodes: Iterable[ir.Node], instead: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
 ) -> list[ir.Node]:
-    """Copy ``nodes`` (makers before readers) under fresh names; the copies are in no graph.
+    """Copy ``nodes`` (makers before readers) under fresh names; the copies are in no graph. An Identity is not copied.
 
     ``instead``: what to read for a value; the results of the copies are added to it. ``named``: whether the names of dimensions
     mean the same for the copies.
     """
-    return [_copy(node, instead, names, suffix, named) for node in nodes]
+    copies = []
+    for node in nodes:
+        copied = node.inputs[0] if node.op_type == "Identity" and node.domain == "" else None
+        if copied is None:
+            copies.append(_copy(node, instead, names, suffix, named))
+        else:
+            instead[node.outputs[0]] = instead.get(copied, copied)
+    return copies
 
 
 def _copy(node: ir.Node, instead: dict[ir.Value, ir.Value], names: Names, suffix: str, named: bool) -> ir.Node:

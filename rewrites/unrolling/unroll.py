@@ -48,7 +48,7 @@ _KNOWN_DOMAINS = frozenset({"", "com.microsoft", "ai.onnx.ml"})
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See whether the steps can be written out."""
     if ctx.options.unroll.steps == 0:
-        return NOTHING_HERE
+        return _switched_off(loop, ctx)
     steps = loop.steps
     if not isinstance(steps, int):
         return _unknown(loop, ctx)
@@ -68,6 +68,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return loops_in(nodes)
 
     return Patch(f"wrote the {steps} steps out", edit)
+
+
+def _switched_off(loop: Loop, ctx: Context) -> NotApplicable:
+    target = ctx.options.target
+    if loop.kind in target.control_flow:
+        return NOTHING_HERE
+    return NotApplicable("UNROLL-OFF", f"{target.name} has no {loop.kind}, and no loop is to be written out")
 
 
 def _unknown(loop: Loop, ctx: Context) -> NotApplicable:

@@ -119,6 +119,11 @@ def test_numbers_of_numpy_are_numbers():
     assert ortscan.verify(MAP, optimised, shapes=shapes, seed=np.int32(1), rtol=np.float32(0.1)).ok
 
 
+def test_a_path_with_a_null_character_is_said_to_have_one():
+    with pytest.raises(ModelFileError, match="null character"):
+        ortscan.optimize(MAP, output="a\0b.onnx")
+
+
 def test_a_path_that_is_empty_is_said_to_be():
     with pytest.raises(ModelFileError, match="empty"):
         ortscan.optimize(MAP, output="")

@@ -138,3 +138,14 @@ def test_a_model_that_imports_no_standard_operators_has_the_newest(caplog):
     assert {case.dims["T"] for case in outcome.cases} >= {0, 1, 2, 3, 7}
     assert "chosen without reading" not in outcome.summary()
     assert caplog.text == ""
+
+
+def test_an_original_that_dies_of_its_casts_is_told_of_and_kills_nothing():
+    model = model_from_text(
+        """g (float16[2, 5, 4] x, float[4, 3] w) => (float[5, 2, 3] y) {
+            t = Transpose <perm = [1, 0, 2]> (x) c = Cast <to = 1> (t) y = MatMul (c, w) }""",
+        18,
+    )
+    outcome = verify(model, model)
+    assert not outcome.ok
+    assert "kills its process (SIGSEGV)" in outcome.summary()

@@ -259,6 +259,13 @@ def test_inputs_too_large_to_make_up_are_left_out(monkeypatch):
     assert ok(text.replace("100", "2000"))
 
 
+@pytest.mark.parametrize("size", [2**63 - 1, 2**70, 10**12])
+def test_shapes_too_large_to_make_up_are_an_error(size):
+    relu = model("g (float[N, 100] x) => (float[N, 100] y) { y = Relu(x) }")
+    with pytest.raises(OptionError, match=f"input 'x' would be {size}, 100, too large to be made up"):
+        verify(relu, relu, shapes={"x": [size, 100]})
+
+
 def test_shapes_fix_sizes_and_what_shares_their_symbols():
     cases = ok("g (float[T, B] x, float[B] y) => (float[T, B] z) { z = Add(x, y) }", shapes={"x": [None, 5]})
     assert {case.dims["B"] for case in cases} == {5}

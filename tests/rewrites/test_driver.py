@@ -15,7 +15,7 @@ from rewrites.errors import InvariantBroken
 from rewrites.loops import Loop
 from rewrites.normal_form import dead_code, identities, own_outputs, unused_results
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.rules import RULES
+from rewrites.rules import ON_REQUEST, RULES
 from tests.rewrites.apply import apply, patches, prepared, reasons
 from tests.rewrites.fission.harness import data
 from tests.rewrites.normal_form.harness import loop, scan
@@ -180,6 +180,36 @@ def test_inner_loops_come_first_and_have_entries_of_their_own() -> None:
         ("main/Scan producing 'z'/Scan producing 'y'", 2),
         ("main/Scan producing 'z'", 5),
     ]
+
+
+INNER_LEFT = """g (float[3,4] x, float[T,4] ys) => (float[3,4] z) <bool ct = {1}, int64 m = {3}> {
+    z = Loop <body = outer (int64 i, bool c) => (bool c1, float[4] o) { c1 = Identity (c) r = Gather (x, i)
+        o = Scan <num_scan_inputs = 1, body = inner (float[4] s, float[4] y) => (float[4] s1) { a = Add (s, y) s1 = Sin (a) }> (r, ys)
+    }> (m, ct) }"""
+
+
+def test_an_inner_loop_that_outlives_the_outer_one_is_still_its_own_entry() -> None:
+    after, report = apply(INNER_LEFT, [each for each in RULES if each not in ON_REQUEST])
+    assert [node.op_type for node in after.graph.node] == ["Scan"]
+    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "kept"), (1, "removed")]
+    assert [reason.code for reason in report.loops[0].reasons] == ["RECURRENCE"]
+
+
+def test_a_loop_that_no_entry_stands_for_gets_one() -> None:
+    left = [1]
+
+    def edit() -> list[ir.Node]:
+        forgotten.meta.clear()
+        return []
+
+    def check(one: Loop, _: Context) -> Patch | NotApplicable:
+        nonlocal forgotten
+        forgotten = one.node
+        return Patch("forgot it", edit) if left and left.pop() else NOTHING_HERE
+
+    forgotten: ir.Node
+    _, report = apply(PLAIN, [rule("once", check)])
+    assert [one.fate for one in report.loops] == ["removed", "kept"]
 
 
 def test_a_loop_in_a_branch_is_found() -> None:

@@ -24,6 +24,11 @@ TABLE = (
         "with the same names for the same sizes, may help.",
     ),
     Code(
+        "NO-RULE",
+        "None of the rules in use has anything to do with the loop.",
+        "Which rules are used is chosen with --passes and --skip; without them all are that pay on the target.",
+    ),
+    Code(
         "RECURRENCE",
         "Each step needs the state of the step before.",
         "What is left of the loop is its recurrence, of no family that is recognised. All work that does not depend on the "

@@ -29,6 +29,11 @@ TABLE = (
         "allows 262144 nodes; fewer steps, where the application allows them, cost less.",
     ),
     Code(
+        "UNROLL-OFF",
+        "Loops are not to be written out.",
+        "The target runs no loops, but --max-unroll 0 or 1 keeps them, so this one falls back to the CPU.",
+    ),
+    Code(
         "UNROLL-STEPS",
         "The loop has more steps than are written out.",
         "Allow more with --max-unroll. On a CPU that gains little: onnxruntime's own loop is nearly as fast, and loads at once.",

@@ -77,11 +77,12 @@ def test_branches_in_branches_are_chosen_from_too():
         ("b = RandomUniform <shape = [2]> ()", "RandomUniform"),
         ("k = Constant <value_ints = [0, 2]> () b = Gather (w, k)", "Gather"),
         ("k = Constant <value_ints = [-3, 1]> () b = GatherElements (x, k)", "GatherElements"),
+        ("k = Constant <value_int = 1> () b = CumSum (x, k)", "CumSum"),
         ("k = Constant <value = int64[2, 1] {0, 5}> () b = GatherND (x, k)", "GatherND"),
         ("b = Concat <axis = 0> (x, w)", "sizes"),
         ("r = Relu (x) b = own.Op (r)", "Op"),
     ],
-    ids=["may fail", "beyond the end", "before the start", "of several axes", "random", "of another size", "unknown"],
+    ids=["may fail", "beyond the end", "before the start", "no axis", "of several axes", "random", "of another size", "unknown"],
 )
 def test_branches_that_may_not_run_unasked_keep_their_if(other, said):
     model = choice(other=other)
@@ -97,6 +98,7 @@ def test_branches_that_may_not_run_unasked_keep_their_if(other, said):
         "k = Constant <value_ints = [1, -2]> () b = Gather (w, k)",
         "k = Constant <value_ints = [-2, 1]> () b = GatherElements (x, k)",
         "k = Constant <value = int64[2, 1] {0, 1}> () b = GatherND (x, k)",
+        "k = Constant <value_int = -1> () b = CumSum (x, k)",
         "k = Constant <value = int64[1, 1] {1}> () u = Constant <value_floats = [3.0]> () b = ScatterND (x, k, u)",
     ],
 )
