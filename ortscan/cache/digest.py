@@ -6,15 +6,14 @@ A file changed so shortly before it was read that its times could not tell a lat
 
 import contextlib
 import hashlib
-import json
 import os
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-from ortscan.cache.writing import replace_file
+from ortscan.cache.notes import Notes
 
-__all__ = ["digest_of_bytes", "digest_of_file", "identity_of_file", "identity_of_model"]
+__all__ = ["digest_of_bytes", "digests_of_files", "identity_of_file", "settle"]
 
 _CHUNK = 4 << 20
 _THREADS = 4
@@ -24,55 +23,85 @@ _TIME_STEP_NS = 2_000_000_000
 def digest_of_bytes(content: bytes | memoryview) -> str:
     """Give a digest of all of ``content``: of the digests of its chunks, which several threads make."""
     view = memoryview(content)
-    chunks = [view[start : start + _CHUNK] for start in range(0, len(view), _CHUNK)]
-    workers = min(_THREADS, os.cpu_count() or 1, len(chunks))
+    return _digest(len(view), lambda start: view[start : start + _CHUNK])
+
+
+def _digest(size: int, chunk: Callable[[int], bytes | memoryview]) -> str:
+    def digest(start: int) -> bytes:
+        return hashlib.sha256(chunk(start)).digest()
+
+    starts = range(0, size, _CHUNK)
+    workers = min(_THREADS, os.cpu_count() or 1, len(starts))
     if workers > 1:
         with ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(_sha, chunks))
+            parts = list(pool.map(digest, starts))
     else:
-        parts = [_sha(chunk) for chunk in chunks]
-    return hashlib.sha256(b"".join(parts) + str(len(view)).encode()).hexdigest()
+        parts = [digest(start) for start in starts]
+    return hashlib.sha256(b"".join(parts) + str(size).encode()).hexdigest()
 
 
-def _sha(chunk: memoryview) -> bytes:
-    return hashlib.sha256(chunk).digest()
+def _digest_of_file(path: str) -> str:
+    """Give ``digest_of_bytes`` of what is in a file, of which no more than a chunk for each thread is in memory."""
+
+    def chunk(start: int) -> bytes:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(_CHUNK)
+
+    return _digest(os.path.getsize(path), chunk)
 
 
 def identity_of_file(path: str) -> list[int | str]:
     """Give what tells whether the file at ``path`` is still the same without reading it. Raises OSError.
 
-    Not the time of its last change of any kind: a session may link to external data, which is one.
+    The time of its last change of any kind comes last: one written anew may be given its old time of modification.
     """
     status = os.stat(path)
-    return [os.path.realpath(path), status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev]
+    return [os.path.realpath(path), status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev, status.st_ctime_ns]
 
 
-def identity_of_model(path: str) -> list[int | str]:
-    """Give the same for a model's own file, to which nothing links: one written anew may be given its old time of modification."""
-    return [*identity_of_file(path), os.stat(path).st_ctime_ns]
+def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
+    """Give the digest of each of the files. Raises OSError."""
+    name = _name(paths)
+    known = notes.read(name)
+    digests, changed = [], False
+    for path in paths:
+        identity = identity_of_file(path)
+        note = known.get(str(identity[0]))
+        if isinstance(note, list) and len(note) == 2 and note[0] == identity:
+            digests.append(str(note[1]))
+            continue
+        read_at = time.time_ns()
+        digest = _digest_of_file(path)
+        digests.append(digest)
+        if read_at - _last_change(identity) > _TIME_STEP_NS and identity_of_file(path) == identity:
+            known[str(identity[0])] = [identity, digest]
+            changed = True
+    if changed:
+        notes.write(name, known)
+    return digests
 
 
-def digest_of_file(path: str, notes: Path) -> str:
-    """Give the digest of the file at ``path``; ``notes`` is the folder of what is known of files. Raises OSError."""
-    identity = identity_of_model(path)
-    note = notes / f"{hashlib.sha256(str(identity[0]).encode('utf-8', 'surrogatepass')).hexdigest()}.json"
-    known = _read_note(note)
-    if known is not None and known.get("identity") == identity:
-        return str(known["digest"])
-    read_at = time.time_ns()
-    with open(path, "rb") as file:
-        digest = digest_of_bytes(file.read())
-    modified = identity[2]
-    assert isinstance(modified, int)
-    if read_at - modified > _TIME_STEP_NS and identity_of_model(path) == identity:
+def settle(paths: Sequence[str], notes: Notes) -> None:
+    """Note that nothing in files was changed by second names made and taken away since their digests were asked for."""
+    name = _name(paths)
+    known = notes.read(name)
+    changed = False
+    for path in paths:
         with contextlib.suppress(OSError):
-            replace_file(note, json.dumps({"identity": identity, "digest": digest}).encode())
-    return digest
+            identity = identity_of_file(path)
+            note = known.get(str(identity[0]))
+            if isinstance(note, list) and len(note) == 2 and note[0] != identity and note[0][:-1] == identity[:-1]:
+                known[str(identity[0])] = [identity, note[1]]
+                changed = True
+    if changed:
+        notes.write(name, known)
 
 
-def _read_note(note: Path) -> dict[str, object] | None:
-    try:
-        found = json.loads(note.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("digest"), str) else None
+def _name(paths: Sequence[str]) -> str:
+    return "\0".join(map(os.path.realpath, paths))
+
+
+def _last_change(identity: list[int | str]) -> int:
+    """Give the time of a file's last change; of its last modification where the system keeps no other."""
+    return int(identity[2] if os.name == "nt" else identity[-1])

@@ -2,21 +2,66 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["DEFAULT_SIZE", "cache_folder"]
+from rewrites.errors import OptionError
+
+__all__ = ["DEFAULT_SIZE", "cache_folder", "check_folder"]
 
 DEFAULT_SIZE = 4 << 30
 _VARIABLE = "ORTSCAN_CACHE_DIR"
 
 
-def cache_folder(given: str | None = None) -> Path:
-    """Give the folder: the one given, the one the environment names (``ORTSCAN_CACHE_DIR``), or the user's own on this system."""
-    named = given or os.environ.get(_VARIABLE)
-    if named:
+def cache_folder(given: str | None = None) -> Path | None:
+    """Give the folder: the one given, the one the environment names (``ORTSCAN_CACHE_DIR``), or the user's own on this system.
+
+    None where nothing is named and the user has no folder. Raises OptionError where what is named is no path.
+    """
+    if given is not None:
+        return check_folder(given, "the cache folder")
+    named = os.environ.get(_VARIABLE)
+    return check_folder(named, _VARIABLE) if named else _own_folder()
+
+
+def check_folder(named: str, what: str) -> Path:
+    """Give the absolute path of the folder ``named``; raises OptionError, which calls it ``what``, where that is no path."""
+    if not named or "\0" in named:
+        raise OptionError(f"{what} cannot be {named!r}: it is not a path.")
+    try:
+        os.fsencode(named)
         return Path(named).expanduser().absolute()
+    except UnicodeEncodeError:
+        raise OptionError(f"{what} cannot be {named!r}: this system has no such names.") from None
+    except (RuntimeError, OSError) as error:  # no such user, or no working folder any more
+        raise OptionError(f"{what} cannot be {named!r}: {getattr(error, 'strerror', None) or 'that user has no folder'}.") from None
+
+
+def _own_folder() -> Path | None:
+    home = _home()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ortscan" / "cache"
+        local = _absolute(os.environ.get("LOCALAPPDATA")) or (home and home / "AppData" / "Local")
+        return local and local / "ortscan" / "cache"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "ortscan"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ortscan"
+        return home and home / "Library" / "Caches" / "ortscan"
+    caches = _absolute(os.environ.get("XDG_CACHE_HOME")) or (home and home / ".cache")
+    return caches and caches / "ortscan"
+
+
+def _home() -> Path | None:
+    """Give the user's folder; None for a user without one, as there are in containers."""
+    if os.name == "posix" and (named := _absolute(os.environ.get("HOME"))):
+        return named
+    with suppress(RuntimeError):
+        if os.name != "posix":
+            return _absolute(str(Path.home()))
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        return _absolute(pwd.getpwuid(os.getuid()).pw_dir)
+    return None
+
+
+def _absolute(folder: str | None) -> Path | None:
+    """Give a folder that the environment names; a relative one is none, as the XDG base directory specification has it."""
+    return Path(folder) if folder and "\0" not in folder and os.path.isabs(folder) else None

@@ -1,24 +1,29 @@
 """The folder of optimised models: one folder for each, put there in one step, the one not used for longest dropped first."""
 
-import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ortscan.cache.checks import checks_of, is_whole
+from ortscan.cache.facts import read_facts, write_facts
+from ortscan.cache.given import is_made_from, rest_of, runs_between
 from ortscan.cache.location import DEFAULT_SIZE
-from ortscan.cache.writing import make_folder, spare_name
+from ortscan.cache.notes import Notes
+from ortscan.cache.writing import is_spare, listed, make_folder, spare_name
 
-__all__ = ["MODEL", "Entry", "Store", "Usage"]
+__all__ = ["Entry", "Store", "Usage"]
 
-MODEL = "model.onnx"
-_FACTS = "entry.json"
+_MODEL, _FACTS, _REST = "model.onnx", "entry.json", "given.bin"
+_NAME = re.compile(r"[0-9a-f]{64}")
 _STRAY_SECONDS = 3600
 _ATTEMPTS = 20
+_MOST_ENTRIES = 4096
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,20 @@ class Entry:
     @property
     def model(self) -> Path | None:
         """The model file."""
-        return self.folder / MODEL if self.facts.get("bytes") else None
+        return self.folder / _MODEL if self.facts["bytes"] else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model file is what was put there: all of it is read."""
+        return self.model is None or is_whole(self.model, self.facts["bytes"], self.facts["checks"])
+
+    def is_made_from(self, given: bytes) -> bool:
+        """Whether this was made from the bytes ``given``, and its model file is what was put there: all of it is read."""
+        known = self.facts.get("given")
+        if known is None:
+            return False
+        rest = self.folder / _REST
+        return is_made_from(given, known["bytes"], known["runs"], rest, self.model, self.facts["checks"])
 
 
 @dataclass(frozen=True)
@@ -47,47 +65,53 @@ class Usage:
 class Store:
     """Optimised models below ``folder``, at most ``limit`` bytes of them. Several processes may use one folder at once.
 
-    Nothing is created before something is put there.
+    Nothing is created before something is put there. What has not one of the store's own names is never touched.
     """
 
     def __init__(self, folder: Path, limit: int | None = None) -> None:
         self.folder = folder
         self.limit = DEFAULT_SIZE if limit is None else limit
+        self.notes = Notes(folder / "files")
         self._models = folder / "models"
 
-    @property
-    def notes(self) -> Path:
-        """The folder of what is known of files."""
-        return self.folder / "files"
+    def find(self, key: str) -> Entry | None:
+        """Give the entry of this name, or None; its model has not been looked at. Raises ValueError where ``key`` is no name."""
+        facts = read_facts(self._place_of(key) / _FACTS)
+        return None if facts is None else Entry(self._place_of(key), facts)
 
     def get(self, key: str) -> Entry | None:
-        """Give the entry of this name, whole, or None."""
-        folder = self._models / key
-        facts = _facts(folder)
-        if facts is None:
+        """Give the entry of this name, whole, or None; a damaged one is dropped."""
+        entry = self.find(key)
+        if entry is None:
             return None
-        entry = Entry(folder, facts)
-        if entry.model is not None and _size_of(entry.model) != facts["bytes"]:
+        if not entry.is_whole:
+            self.drop(key)
             return None
-        with suppress(OSError):
-            os.utime(folder / _FACTS)
+        self.mark_used(entry)
         return entry
 
-    def put(self, key: str, facts: Mapping[str, Any], write: Callable[[Path], object] | None = None) -> Entry:
-        """Keep a model that ``write`` writes to the path it is given (with what belongs beside it), or only ``facts``.
+    def mark_used(self, entry: Entry) -> None:
+        """Let ``entry`` be the one that was used last."""
+        with suppress(OSError):
+            os.utime(entry.folder / _FACTS)
 
-        Raises OSError, and what ``write`` raises; then there is nothing new.
+    def put(self, key: str, facts: Mapping[str, Any], content: bytes = b"", given: bytes | None = None) -> Entry:
+        """Keep ``facts`` and an optimised model; ``given``: the bytes it was made from, to be known again without a digest.
+
+        Raises OSError; then there is nothing new.
         """
+        stated = {**facts, "bytes": len(content), "checks": checks_of(content), "made": time.time()}
         make_folder(self._models)
-        aside, final = spare_name(self._models), self._models / key
+        aside, final = spare_name(self._models), self._place_of(key)
         aside.mkdir(mode=0o700)
         try:
-            if write is not None:
-                write(aside / MODEL)
-            stated = {**facts, "bytes": _size_of(aside / MODEL), "made": time.time()}
-            (aside / _FACTS).write_text(json.dumps(stated), encoding="utf-8")
-            for file in aside.iterdir():
-                _flush(file)
+            if content:
+                (aside / _MODEL).write_bytes(content)
+            if given is not None:
+                runs = runs_between(content, given)
+                (aside / _REST).write_bytes(rest_of(given, runs))
+                stated["given"] = {"bytes": len(given), "runs": runs}
+            write_facts(aside / _FACTS, stated)
             self._place(aside, key)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -97,9 +121,9 @@ class Store:
     def _place(self, aside: Path, key: str) -> None:
         """Put a finished entry into its place; where others put theirs there at the same time, one of them is there in the end."""
         for attempt in range(_ATTEMPTS):
-            self._drop(self._models / key)
+            self.drop(key)
             try:
-                os.rename(aside, self._models / key)
+                os.rename(aside, self._place_of(key))
                 return
             except OSError:
                 if self.get(key) is not None:
@@ -107,66 +131,71 @@ class Store:
                 if attempt == _ATTEMPTS - 1:
                     raise
 
+    def _place_of(self, key: str) -> Path:
+        if not _NAME.fullmatch(key):
+            raise ValueError(f"{key!r} is not the name of an entry")
+        return self._models / key
+
     def drop(self, key: str) -> None:
         """Forget the entry of this name."""
-        self._drop(self._models / key)
+        self._drop(self._place_of(key))
 
     def usage(self) -> Usage:
-        """Count what is there."""
+        """Count what is there. Raises OSError where the folder cannot be read."""
         found = list(self._entries())
-        models = sum(1 for folder, _, _ in found if (folder / MODEL).exists())
+        models = sum(1 for folder, _, _ in found if (folder / _MODEL).exists())
         return Usage(self.folder, models, sum(size for _, size, _ in found), self.limit)
 
     def clear(self) -> Usage:
-        """Forget everything; give what was there."""
+        """Forget everything that nobody is about to write; give what was there. Raises OSError where something stays."""
         usage = self.usage()
-        for folder in (self._models, self.notes):
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder, _, used in self._entries():
+            if not _is_being_written(folder, used):
+                self._take_away(folder)
+        self.notes.clear()
         return usage
 
     def _entries(self) -> Iterator[tuple[Path, int, float]]:
-        """Give each entry with its bytes and the time of its last use."""
-        with suppress(OSError):
-            for folder in self._models.iterdir():
-                with suppress(OSError):
-                    size = sum(file.stat().st_size for file in folder.iterdir())
-                    marked = folder / _FACTS
-                    yield folder, size, (marked if marked.exists() else folder).stat().st_mtime
+        """Give each entry, and what is left of one, with its bytes and the time of its last use. Raises OSError."""
+        try:
+            found = listed(self._models)
+        except FileNotFoundError:
+            return
+        for item in found:
+            if not (_NAME.fullmatch(item.name) or is_spare(item.name)):
+                continue
+            with suppress(OSError):
+                if item.is_dir(follow_symlinks=False):
+                    files = {file.name: file.stat(follow_symlinks=False) for file in listed(item)}
+                    facts = files.get(_FACTS)
+                    last = max((file.st_mtime for file in files.values()), default=item.stat().st_mtime)
+                    yield Path(item.path), sum(file.st_size for file in files.values()), facts.st_mtime if facts else last
 
     def _trim(self, keep: Path) -> None:
-        entries = sorted(self._entries(), key=lambda entry: entry[2])
-        total = sum(size for _, size, _ in entries)
-        for folder, size, used in entries:
-            stray = folder.name.startswith("tmp-")
-            if folder == keep or (stray and time.time() - used < _STRAY_SECONDS):
-                continue
-            if stray or total > self.limit:
-                self._drop(folder)
-                total -= size
+        with suppress(OSError):
+            entries = sorted(self._entries(), key=lambda entry: entry[2])
+            total, count = sum(size for _, size, _ in entries), len(entries)
+            for folder, size, used in entries:
+                if folder == keep or _is_being_written(folder, used):
+                    continue
+                if is_spare(folder.name) or total > self.limit or count > _MOST_ENTRIES:
+                    self._drop(folder)
+                    total, count = total - size, count - 1
 
     def _drop(self, folder: Path) -> None:
-        """Take an entry away in one step, so that nobody finds half of it; who has it open keeps it."""
-        aside = spare_name(self._models)
         with suppress(OSError):
+            self._take_away(folder)
+
+    def _take_away(self, folder: Path) -> None:
+        """Take an entry away in one step, so that nobody finds half of it; who has it open keeps it. Raises OSError."""
+        aside = spare_name(self._models)
+        with suppress(FileNotFoundError):
             os.rename(folder, aside)
-            shutil.rmtree(aside, ignore_errors=True)
+            if aside.is_symlink() or not aside.is_dir():
+                aside.unlink()
+            else:
+                shutil.rmtree(aside, ignore_errors=True)
 
 
-def _facts(folder: Path) -> dict[str, Any] | None:
-    try:
-        facts = json.loads((folder / _FACTS).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return facts if isinstance(facts, dict) and isinstance(facts.get("bytes"), int) else None
-
-
-def _size_of(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _flush(file: Path) -> None:
-    with file.open("rb") as opened, suppress(OSError):
-        os.fsync(opened.fileno())
+def _is_being_written(folder: Path, used: float) -> bool:
+    return is_spare(folder.name) and time.time() - used < _STRAY_SECONDS

@@ -2,9 +2,14 @@
 
 import argparse
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import printing
+from rewrites.errors import OptionError
+
+if TYPE_CHECKING:
+    from ortscan.cache.store import Usage
 
 __all__ = ["add", "run"]
 
@@ -22,22 +27,29 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.set_defaults(run=run)
 
 
-@printing()
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     from ortscan.cache.location import cache_folder
     from ortscan.cache.store import Store
+
+    folder = cache_folder(args.dir)
+    if folder is None:
+        raise OptionError("this user has no folder for a cache; name one with --dir or ORTSCAN_CACHE_DIR.")
+    store = Store(folder)
+    _show(args, store.clear() if args.action == "clear" else store.usage())
+    return ExitCode.OK
+
+
+@printing()
+def _show(args: argparse.Namespace, usage: "Usage") -> None:
     from ortscan.cli.written import print_json
     from ortscan.report.words import size
 
-    store = Store(cache_folder(args.dir))
-    usage = store.clear() if args.action == "clear" else store.usage()
     if args.json:
         print_json(action=args.action, **{**asdict(usage), "folder": str(usage.folder)})
-        return ExitCode.OK
+        return
     models = f"{usage.models} optimised model{'' if usage.models == 1 else 's'}, {size(usage.bytes)}"
     if args.action == "clear":
         print(f"removed {models}, from {usage.folder}")
     else:
         print(f"{usage.folder}: {models} of at most {size(usage.limit)}")
-    return ExitCode.OK

@@ -75,9 +75,9 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         source = Source(self._model_path, self._model_bytes, entry_of(self._sess_options, FOLDER_ENTRY))
         chosen = self._sess_options is not None and self._sess_options.has_providers()
         problem = None
-        for _ in range(2):
+        for look_up in (True, False):
             try:
-                prepared = prepare(source, settings, target_of(providers, chosen))
+                prepared = prepare(source, settings, target_of(providers, chosen), look_up)
             except OptionError:
                 raise
             except Exception as error:  # whatever goes wrong here must not keep the caller's model from running

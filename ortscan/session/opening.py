@@ -40,6 +40,7 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
         yield None, content
     else:
         with contextlib.ExitStack() as stack:
+            stack.callback(prepared.after_links)
             yield _beside_its_data(content, prepared.data_folder, stack), None
 
 

@@ -9,7 +9,8 @@ import onnx
 import onnx_ir as ir
 
 from ortscan import api
-from ortscan.cache.digest import identity_of_file
+from ortscan.cache.digest import digests_of_files
+from ortscan.cache.notes import Notes
 from ortscan.modelio import LoadedModel, ModelLike, give_back, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["optimized", "serialised_with_references"]
 
 
-def optimized(source: Source, options: Mapping[str, Any]) -> tuple[LoadedModel, "Report", dict[str, list[int | str]]]:
-    """Give the optimised model, the report, and the files beside the model that hold its external data, as they were before.
+def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> tuple[LoadedModel, "Report", dict[str, str]]:
+    """Give the optimised model, the report, and the files beside the model that hold its external data, each with its digest.
 
-    Raises OrtscanError and OSError.
+    The digests were taken before, and only where there are ``notes`` to take them with. Raises OrtscanError and OSError.
     """
-    model, places = _model(source)
-    locations = {place: identity_of_file(os.path.join(source.data_folder, place)) for place in places if _is_there(source, place)}
+    proto = parse(source.content, source.path or "the given bytes")
+    model, places = _model(source, proto)
+    digests = digests_of_files(source.data_files(places), notes) if notes is not None else [""] * len(places)
     wanted = dict(options)
     verify = wanted.pop("verify", False)
     for name in wanted:
@@ -39,11 +41,7 @@ def optimized(source: Source, options: Mapping[str, Any]) -> tuple[LoadedModel, 
         outcome = api.verify(model, loaded, shapes=wanted.get("shapes"))
         if not outcome.ok:
             raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
-    return loaded, report, locations
-
-
-def _is_there(source: Source, place: str) -> bool:
-    return os.path.exists(os.path.join(source.data_folder, place))
+    return loaded, report, dict(zip(places, digests, strict=True))
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
@@ -55,16 +53,13 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
     return proto.SerializeToString(), bool(locations_in(proto))
 
 
-def _model(source: Source) -> tuple[ModelLike, list[str]]:
-    proto = parse(source.content, source.path or "the given bytes")
-    locations = locations_in(proto)
-    if source.path is not None:
-        return source.path, locations
-    if not locations or source.folder is None:
-        return source.content, [place for place in locations if os.path.exists(place)]
+def _model(source: Source, proto: onnx.ModelProto) -> tuple[ModelLike, list[str]]:
+    places = [place for place in locations_in(proto) if os.path.exists(os.path.join(source.data_folder, place))]
+    if not source.folder or not places:
+        return source.path if source.path is not None else source.content, places
     model = ir.from_proto(proto)
     for graph in (model.graph, *model.graph.subgraphs()):
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):
-                value.const_value.base_dir = source.folder
-    return model, [place for place in locations if os.path.exists(os.path.join(source.folder, place))]
+                value.const_value.base_dir = source.data_folder
+    return model, places

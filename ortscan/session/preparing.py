@@ -1,19 +1,19 @@
 """From a model and the options of a session to the model the session runs, by way of the cache."""
 
 import contextlib
-import os
+import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ortscan.cache.digest import identity_of_file
-from ortscan.cache.key import key_of
+from ortscan.cache.digest import settle
 from ortscan.cache.location import cache_folder
 from ortscan.cache.store import Entry, Store
 from ortscan.fork_safe import ForkSafeLock
 from ortscan.session.applied import Applied
+from ortscan.session.place import Place, found_by_bytes, found_by_digest, keep
 from ortscan.session.settings import Settings
 from ortscan.session.source import Source
 from ortscan.session.temporary import TemporaryFolder
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
 _ONLY_FOR_LOOPS = frozenset({"target", "shapes", "max_unroll", "memory_budget", "fast_math", "passes", "skip"})
+_NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()
 _one_at_a_time = ForkSafeLock()
 
@@ -35,7 +36,7 @@ class Prepared:
     """The model to open: ``path`` or ``content``, None for the one that was given.
 
     ``data_folder``: where its external data is, None where it has none. ``python_ops``: whether it holds Python custom ops.
-    ``holder``: keeps temporary files alive.
+    ``after_links``: to be called when second names of the data were made and are gone. ``holder``: keeps temporary files alive.
     """
 
     applied: Applied
@@ -43,6 +44,7 @@ class Prepared:
     content: bytes | None = None
     data_folder: str | None = None
     python_ops: bool = False
+    after_links: Callable[[], None] = field(default=lambda: None, repr=False)
     holder: Any = field(default=None, repr=False)
 
     @property
@@ -66,8 +68,8 @@ def is_at_work() -> bool:
     return getattr(_busy, "on", False)
 
 
-def prepare(source: Source, settings: Settings, target: str) -> Prepared:
-    """Give what a session should open in the place of ``source``.
+def prepare(source: Source, settings: Settings, target: str, look_up: bool = True) -> Prepared:
+    """Give what a session should open in the place of ``source``; ``look_up``: it may be one optimised earlier.
 
     Raises whatever goes wrong: OrtscanError on purpose, OSError where the model cannot be read.
     """
@@ -78,7 +80,7 @@ def prepare(source: Source, settings: Settings, target: str) -> Prepared:
         prepared = Prepared(Applied("original", "the model is in onnxruntime's own format"))
     else:
         with at_work():
-            prepared = _prepared(source, settings, {"target": target, **settings.options})
+            prepared = _prepared(source, settings, {"target": target, **settings.options}, look_up)
     prepared.applied.target = str(settings.options.get("target", target))
     prepared.applied.seconds = time.perf_counter() - started
     return prepared
@@ -95,39 +97,39 @@ def _as_it_is(source: Source, how: str, why: str | None = None) -> Prepared:
     return Prepared(applied, python_ops=source.names(DOMAIN.encode()))
 
 
-def _prepared(source: Source, settings: Settings, options: Mapping[str, Any]) -> Prepared:
-    if not settings.cache:
-        return _fresh(source, options, None, "", None)
-    store = Store(cache_folder(settings.cache_dir), settings.cache_size)
-    before = source.identity()
-    key = key_of(source.digest(store.notes), options)
-    found = _from_cache(source, store, key)
+def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: bool) -> Prepared:
+    folder = cache_folder(settings.cache_dir) if settings.cache else None
+    if folder is None:
+        prepared = _fresh(source, options, None)
+        if settings.cache and prepared.applied.source == "optimized":
+            prepared.applied.why = _NOWHERE
+        return prepared
+    store = Store(folder, settings.cache_size)
+    found = found_by_bytes(source, store, options) if look_up else None
+    if found is None:
+        place = Place.of(source, store, options)
+        found = found_by_digest(source, place) if look_up else None
     if found is not None:
-        return found
+        return _cached(source, store, found)
     with _one_at_a_time:
-        return _from_cache(source, store, key) or _fresh(source, options, store, key, before)
+        found = found_by_digest(source, place) if look_up else None
+        return _fresh(source, options, place) if found is None else _cached(source, store, found)
 
 
-def _from_cache(source: Source, store: Store, key: str) -> Prepared | None:
-    entry = store.get(key)
-    if entry is not None and entry.facts.get("external"):
-        try:
-            entry = store.get(_key_with_data(key, source, entry.facts["external"]))
-        except OSError:
-            return None
-    if entry is None:
-        return None
-    applied = Applied("cached" if entry.model else "unchanged", entry=entry.folder, make_report=lambda: _report_of(entry))
+def _cached(source: Source, store: Store, entry: Entry) -> Prepared:
     facts = entry.facts
+    applied = Applied("cached" if entry.model else "unchanged", entry=entry.folder, make_report=lambda: _report_of(entry))
     if entry.model is None:
         return Prepared(applied, python_ops=facts["python_ops"])
-    folder = source.data_folder if facts["refers"] else None
-    return Prepared(applied, str(entry.model), None, folder, facts["python_ops"])
+    prepared = Prepared(applied, str(entry.model), None, None, facts["python_ops"])
+    return _beside_data(prepared, source, store, facts["data"]) if facts["refers"] else prepared
 
 
-def _key_with_data(key: str, source: Source, locations: Sequence[str]) -> str:
-    folder = source.data_folder
-    return key_of(key, {}, *(identity_of_file(os.path.join(folder, location)) for location in locations))
+def _beside_data(prepared: Prepared, source: Source, store: Store | None, places: Sequence[str]) -> Prepared:
+    prepared.data_folder = source.data_folder
+    if store is not None:
+        prepared.after_links = functools.partial(settle, source.data_files(places), store.notes)
+    return prepared
 
 
 def _report_of(entry: Entry) -> "Report | None":
@@ -136,39 +138,28 @@ def _report_of(entry: Entry) -> "Report | None":
     return Report.from_dict(entry.facts["report"]) if entry.facts.get("report") else None
 
 
-def _fresh(source: Source, options: Mapping[str, Any], store: Store | None, key: str, before: list[int | str] | None) -> Prepared:
-    """Optimise now; kept only where no file of the model was another one ``before``, when its digest was taken."""
-    store = store if before == source.identity() else None
+def _fresh(source: Source, options: Mapping[str, Any], place: Place | None) -> Prepared:
+    """Optimise now, and keep what came of it where no file of the model has changed since it was given its ``place``."""
+    if place is not None and not place.is_for(source):
+        place = None
     if options.keys() <= _ONLY_FOR_LOOPS and not source.may_hold_loops:
         plain = _as_it_is(source, "unchanged")
-        _keep(store, key, {"python_ops": plain.python_ops})
+        _keep(source, place, {"python_ops": plain.python_ops})
         return plain
     from ortscan.session.optimizing import optimized
 
-    loaded, report, locations = optimized(source, options)
-    if not _are_still(source, before, locations):
-        store = None
-    if store is not None and locations:
-        _keep(store, key, {"external": list(locations)})
-        key = key_of(key, {}, *locations.values())
+    loaded, report, data = optimized(source, options, place.store.notes if place is not None else None)
+    if place is not None:
+        place = place.beside(source, data)
     if not report.changed:
         plain = _as_it_is(source, "unchanged")
         plain.applied.make_report = lambda: report
-        _keep(store, key, {"python_ops": plain.python_ops, "report": report.to_dict()})
+        _keep(source, place, {"python_ops": plain.python_ops, "report": report.to_dict()})
         return plain
-    return _written(source, loaded, report, store, key)
+    return _written(source, loaded, report, place, list(data))
 
 
-def _are_still(source: Source, before: list[int | str] | None, data: Mapping[str, list[int | str]]) -> bool:
-    """Whether the files of the model are those they were."""
-    try:
-        now = {place: identity_of_file(os.path.join(source.data_folder, place)) for place in data}
-        return now == data and source.identity() == before
-    except OSError:
-        return False
-
-
-def _written(source: Source, loaded: "LoadedModel", report: "Report", store: Store | None, key: str) -> Prepared:
+def _written(source: Source, loaded: "LoadedModel", report: "Report", place: Place | None, data: Sequence[str]) -> Prepared:
     """Put the optimised model where a session can open it: into the cache, or into memory, or into a temporary folder."""
     from ortscan.session.optimizing import serialised_with_references
 
@@ -183,20 +174,18 @@ def _written(source: Source, loaded: "LoadedModel", report: "Report", store: Sto
         save(loaded, path, as_external_data=True)
         return Prepared(applied, path, python_ops=python_ops, holder=holder)
     content, refers = message
-    folder = source.data_folder if refers else None
-    facts = {"python_ops": python_ops, "refers": refers, "report": report.to_dict()}
-    if store is not None and len(content) <= store.limit:
+    facts = {"python_ops": python_ops, "refers": refers, "data": data, "report": report.to_dict()}
+    if place is not None and len(content) <= place.store.limit:
         try:
-            entry = store.put(key, facts, lambda path: path.write_bytes(content))
+            applied.entry = keep(source, place, facts, content).folder
         except OSError as error:
-            applied.why = f"the model was not kept in {store.folder}: {error.strerror or error}"
-        else:
-            applied.entry = entry.folder
-    return Prepared(applied, None, content, folder, python_ops)
+            applied.why = f"the model was not kept in {place.store.folder}: {error.strerror or error}"
+    prepared = Prepared(applied, None, content, None, python_ops)
+    return _beside_data(prepared, source, place.store if place is not None else None, data) if refers else prepared
 
 
-def _keep(store: Store | None, key: str, facts: Mapping[str, Any]) -> None:
+def _keep(source: Source, place: Place | None, facts: Mapping[str, Any]) -> None:
     """Note facts where that is possible; where it is not, they are found again next time."""
-    if store is not None:
+    if place is not None:
         with contextlib.suppress(OSError):
-            store.put(key, facts)
+            keep(source, place, facts)

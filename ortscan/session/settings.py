@@ -32,6 +32,12 @@ def _bytes(text: str) -> int:
     return byte_size(text)
 
 
+def _folder(text: str) -> str:
+    from ortscan.cache.location import check_folder
+
+    return str(check_folder(text, f"the session option {PREFIX}cache_dir"))
+
+
 def _names(text: str) -> list[str]:
     from ortscan.cli.values import name_list
 
@@ -67,7 +73,7 @@ _OWN: dict[str, Callable[[str], Any]] = {
     "enable": _flag,
     "strict": _flag,
     "cache": _flag,
-    "cache_dir": str,
+    "cache_dir": _folder,
     "cache_size": _bytes,
 }
 

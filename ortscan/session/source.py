@@ -1,21 +1,25 @@
 """The model a session was given, before anything is done to it."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ortscan.cache.digest import digest_of_bytes, digest_of_file, identity_of_model
+from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_file
+from ortscan.cache.given import sample_of
+from ortscan.cache.notes import Notes
 
 __all__ = ["Source"]
 
 _ORT_MAGIC = slice(4, 8)
+_LARGE = 256 << 10
 _LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A path, or the bytes of a model; ``folder`` is where external data of bytes is looked for, the working folder if None."""
+    """A path, or the bytes of a model; ``folder`` is where onnxruntime was told to look for external data, if it was."""
 
     path: str | None
     given: bytes | None
@@ -29,18 +33,29 @@ class Source:
         assert self.path is not None
         return Path(self.path).read_bytes()
 
-    def digest(self, notes: Path) -> str:
+    def digest(self, notes: Notes) -> str:
         """Give the digest of the content; ``notes`` is where what is known of files is kept. Raises OSError."""
-        return digest_of_bytes(self.content) if self.path is None else digest_of_file(self.path, notes)
+        return digest_of_bytes(self.content) if self.path is None else digests_of_files([self.path], notes)[0]
+
+    @cached_property
+    def sample(self) -> str | None:
+        """A digest of some of the bytes, where they are given and so many that a digest of all costs more than comparing them."""
+        return sample_of(self.given) if self.given is not None and len(self.given) >= _LARGE else None
 
     def identity(self) -> list[int | str] | None:
         """Give what tells whether the file is still the same; None for bytes. Raises OSError."""
-        return None if self.path is None else identity_of_model(self.path)
+        return None if self.path is None else identity_of_file(self.path)
 
     @property
     def data_folder(self) -> str:
         """The folder that external data is relative to."""
-        return os.path.dirname(os.path.abspath(self.path)) if self.path is not None else self.folder or os.getcwd()
+        if self.folder:
+            return os.path.abspath(self.folder)
+        return os.path.dirname(os.path.abspath(self.path)) if self.path is not None else os.getcwd()
+
+    def data_files(self, places: Iterable[str]) -> list[str]:
+        """Give the paths of external data."""
+        return [os.path.join(self.data_folder, place) for place in places]
 
     @property
     def in_ort_format(self) -> bool:

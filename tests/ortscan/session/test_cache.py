@@ -14,9 +14,11 @@ import pytest
 
 import ortscan
 from ortscan.__main__ import main
-from ortscan.cache.digest import digest_of_bytes, digest_of_file
+from ortscan.cache import digest as digests
+from ortscan.cache.digest import digest_of_bytes, digests_of_files
 from ortscan.cache.key import key_of
 from ortscan.cache.location import cache_folder
+from ortscan.cache.notes import Notes
 from ortscan.cache.store import Store
 from ortscan.session.source import Source
 from tests.support.small_models import MAP, PLAIN, X, expected_of_map, parsed
@@ -84,21 +86,26 @@ def test_a_damaged_entry_is_made_anew(cache: Path):
     assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "cached"
 
 
-def test_a_file_that_was_changed_is_read_again(tmp_path: Path):
+def digest_of_file(path: Path, notes: Path) -> str:
+    return digests_of_files([str(path)], Notes(notes))[0]
+
+
+def test_a_file_that_was_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, notes = tmp_path / "m", tmp_path / "notes"
     path.write_bytes(b"one")
-    os.utime(path, (1, 1))
-    first = digest_of_file(str(path), notes)
+    monkeypatch.setattr(digests, "_TIME_STEP_NS", -1)
+    first = digest_of_file(path, notes)
     assert len(list(notes.iterdir())) == 1
-    assert digest_of_file(str(path), notes) == first
-    path.write_bytes(b"two")
-    assert digest_of_file(str(path), notes) == digest_of_bytes(b"two")
+    assert digest_of_file(path, notes) == first == digest_of_bytes(b"one")
+    path.write_bytes(b"three")
+    assert digest_of_file(path, notes) == digest_of_bytes(b"three")
 
 
 def test_a_file_changed_just_now_is_not_trusted_to_show_it(tmp_path: Path):
     path, notes = tmp_path / "m", tmp_path / "notes"
     path.write_bytes(b"one")
-    digest_of_file(str(path), notes)
+    os.utime(path, (1, 1))
+    digest_of_file(path, notes)
     assert not notes.exists()
 
 
@@ -109,7 +116,7 @@ def test_a_file_replaced_while_it_is_optimised_is_not_kept_for_what_it_was(tmp_p
     onnx.save(second, other)
     digest = Source.digest
 
-    def replaced_after(source: Source, notes: Path) -> str:
+    def replaced_after(source: Source, notes: Notes) -> str:
         found = digest(source, notes)
         other.replace(path)
         return found
@@ -122,14 +129,33 @@ def test_a_file_replaced_while_it_is_optimised_is_not_kept_for_what_it_was(tmp_p
     np.testing.assert_allclose(again.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
 
 
+def test_a_file_replaced_right_before_it_is_read_is_not_kept_for_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, other = tmp_path / "m.onnx", tmp_path / "other.onnx"
+    onnx.save(parsed(MAP), path)
+    onnx.save(parsed(PLAIN), other)
+    read = Path.read_bytes
+
+    def replaced_before(file: Path) -> bytes:
+        if file == path and other.exists():
+            other.replace(path)
+        return read(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", replaced_before)
+        assert ortscan.InferenceSession(path).ortscan.source == "unchanged"
+    again = ortscan.InferenceSession(parsed(MAP))
+    assert again.ortscan.source == "optimized"
+    np.testing.assert_allclose(again.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
 def test_a_file_written_anew_with_its_old_size_and_time_is_read_again(tmp_path: Path):
     path = tmp_path / "m.onnx"
     path.write_bytes(b"a" * 64)
     os.utime(path, ns=(10**18, 10**18))
-    before = digest_of_file(str(path), tmp_path / "notes")
+    before = digest_of_file(path, tmp_path / "notes")
     path.write_bytes(b"b" * 64)
     os.utime(path, ns=(10**18, 10**18))
-    assert digest_of_file(str(path), tmp_path / "notes") != before
+    assert digest_of_file(path, tmp_path / "notes") != before
 
 
 @pytest.mark.parametrize("size", [0, 1, (4 << 20) - 1, 4 << 20, (9 << 20) + 1])
@@ -153,55 +179,55 @@ def test_the_folder_is_the_one_given_or_named_or_the_users_own(monkeypatch: pyte
     assert cache_folder() == tmp_path / "ortscan"
 
 
-def write(size: int):
-    return lambda path: path.write_bytes(bytes(size)) and None
+NAMES = [letter * 64 for letter in "abcd"]
 
 
 def test_the_entry_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Path):
-    store = Store(tmp_path, 1500)
-    for name in "abc":
-        store.put(name, {}, write(500))
-        for known in "abc"[: "abc".index(name) + 1]:
+    store = Store(tmp_path, 1800)
+    for count, name in enumerate(NAMES[:3]):
+        store.put(name, {}, bytes(500))
+        for known in NAMES[: count + 1]:
             facts = tmp_path / "models" / known / "entry.json"
             if facts.exists():
-                os.utime(facts, (ord(known), ord(known)))
-    assert store.get("a") is None
-    assert store.get("b") is not None  # and is now the one used last
-    store.put("d", {}, write(500))
-    assert store.get("c") is None
-    assert store.get("b") is not None
+                os.utime(facts, (ord(known[0]), ord(known[0])))
+    assert store.get(NAMES[0]) is None
+    assert store.get(NAMES[1]) is not None  # and is now the one used last
+    store.put(NAMES[3], {}, bytes(500))
+    assert store.get(NAMES[2]) is None
+    assert store.get(NAMES[1]) is not None
 
 
 def test_what_a_process_that_died_left_is_cleared_away(tmp_path: Path):
     store = Store(tmp_path)
-    stray = tmp_path / "models" / "tmp-1-x"
+    stray = tmp_path / "models" / "tmp-1-0123456789ab"
     stray.mkdir(parents=True)
-    store.put("a", {}, write(1))
+    store.put(NAMES[0], {}, b"1")
     assert stray.exists()
     os.utime(stray, (time.time() - 7200,) * 2)
-    store.put("b", {}, write(1))
+    store.put(NAMES[1], {}, b"1")
     assert not stray.exists()
 
 
 def test_an_entry_is_whole_whoever_writes_and_drops_at_once(tmp_path: Path):
     store, stop, wrong = Store(tmp_path), threading.Event(), []
+    name = NAMES[0]
 
     def read() -> None:
         while not stop.is_set():
-            entry = store.get("k")
+            entry = store.find(name)
             if entry is not None and entry.facts["n"] not in (1, 2):
                 wrong.append(entry)
             time.sleep(0.0005)
 
     with ThreadPoolExecutor(4) as pool:
         readers = [pool.submit(read) for _ in range(2)]
-        writers = [pool.submit(lambda n=n: [store.put("k", {"n": n}, write(10)) for _ in range(15)]) for n in (1, 2)]
+        writers = [pool.submit(lambda n=n: [store.put(name, {"n": n}, bytes(10)) for _ in range(15)]) for n in (1, 2)]
         wait(writers)
         stop.set()
         for done in (*writers, *readers):
             done.result()
     assert not wrong
-    assert [folder.name for folder in (tmp_path / "models").iterdir()] == ["k"]
+    assert [folder.name for folder in (tmp_path / "models").iterdir()] == [name]
 
 
 def test_several_processes_start_on_one_model_at_once(tmp_path: Path, cache: Path):

@@ -1,0 +1,108 @@
+"""Where in the cache what becomes of a model is looked for and kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ortscan.cache.digest import digest_of_bytes, digests_of_files
+from ortscan.cache.key import key_of
+from ortscan.cache.store import Entry, Store
+from ortscan.session.source import Source
+
+__all__ = ["Place", "found_by_bytes", "found_by_digest", "keep"]
+
+_MOST_OF_ONE_SAMPLE = 4
+_PART_FOR_GIVEN = 8
+
+
+@dataclass(frozen=True)
+class Place:
+    """The name ``key`` in ``store`` for what becomes of a model of ``digest``; ``identity``: that of its file then, if it has one.
+
+    ``model_key``: the name that says which external data the key depends on, or the same. ``sample_key``: the name under which
+    such names are noted for bytes that agree in a few samples.
+    """
+
+    store: Store
+    key: str
+    model_key: str
+    digest: str
+    identity: list[int | str] | None
+    sample_key: str | None
+
+    @classmethod
+    def of(cls, source: Source, store: Store, options: Mapping[str, Any]) -> "Place":
+        """Find it. Raises OSError."""
+        identity = source.identity()
+        digest = source.digest(store.notes)
+        fits = source.given is not None and len(source.given) <= store.limit // _PART_FOR_GIVEN
+        sample_key = key_of(source.sample, options) if fits and source.sample else None
+        key = key_of(digest, options)
+        return cls(store, key, key, digest, identity, sample_key)
+
+    def is_for(self, source: Source) -> bool:
+        """Whether the content that ``source`` holds now, and will be optimised, is the one this place is for."""
+        return source.path is None or digest_of_bytes(source.content) == self.digest
+
+    def beside(self, source: Source, data: Mapping[str, str]) -> "Place | None":
+        """Give the place for the model with external ``data`` (files and their digests); None if any of its files has changed."""
+        try:
+            if digests_of_files(source.data_files(data), self.store.notes) != list(data.values()):
+                return None
+            if source.identity() != self.identity:
+                return None
+            if not data:
+                return self
+            self.store.put(self.key, {"external": list(data)})
+        except OSError:
+            return None
+        return replace(self, key=key_of(self.key, {}, *data.values()))
+
+
+def found_by_digest(source: Source, place: Place) -> Entry | None:
+    """Give the entry at ``place``, whole, or None. From then on it is known by its bytes where they are given."""
+    entry = _entry(source, place.store, place.key, place.store.get)
+    if entry is not None and place.sample_key:
+        with suppress(OSError):
+            content = entry.model.read_bytes() if entry.model is not None else b""
+            keep(source, replace(place, key=entry.folder.name), entry.facts, content)
+    return entry
+
+
+def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> Entry | None:
+    """Give the entry that was made from the very bytes of ``source``, whole, or None."""
+    if source.given is None or source.sample is None:
+        return None
+    for key in _noted(store, key_of(source.sample, options)):
+        with suppress(OSError, ValueError):
+            entry = _entry(source, store, key, store.find)
+            if entry is not None and entry.is_made_from(source.given):
+                store.mark_used(entry)
+                return entry
+    return None
+
+
+def _entry(source: Source, store: Store, key: str, look_up: Callable[[str], Entry | None]) -> Entry | None:
+    entry = look_up(key)
+    if entry is None or not entry.facts.get("external"):
+        return entry
+    try:
+        digests = digests_of_files(source.data_files(entry.facts["external"]), store.notes)
+    except OSError:
+        return None
+    return look_up(key_of(key, {}, *digests))
+
+
+def keep(source: Source, place: Place, facts: Mapping[str, Any], content: bytes = b"") -> Entry:
+    """Keep ``facts`` and an optimised model at ``place``. Raises OSError."""
+    entry = place.store.put(place.key, facts, content, source.given if place.sample_key else None)
+    if place.sample_key:
+        others = [key for key in _noted(place.store, place.sample_key) if key != place.model_key]
+        place.store.notes.write(place.sample_key, {"keys": [place.model_key, *others][:_MOST_OF_ONE_SAMPLE]})
+    return entry
+
+
+def _noted(store: Store, sample_key: str) -> Sequence[str]:
+    keys = store.notes.read(sample_key).get("keys")
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []

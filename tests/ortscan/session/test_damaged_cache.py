@@ -1,0 +1,102 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from ortscan.cache.checks import BLOCK, checks_of, is_whole
+from tests.support.small_models import MAP, parsed, with_weights
+
+WIDTH = 300  # weights of more than one block, and enough for bytes to be compared
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    return with_weights(WIDTH)
+
+
+def flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content + b"\0",
+        lambda content: bytes(len(content)),
+        lambda content: flipped(content, 150_000),
+        lambda content: flipped(content, len(content) - 1),
+        lambda content: content[:100_000] + bytes(4096) + content[104_096:],
+    ],
+    ids=["cut-short", "longer", "zeros", "one-bit", "last-bit", "a-page-of-zeros"],
+)
+@pytest.mark.parametrize("form", ["path", "bytes"])
+def test_a_damaged_model_in_the_cache_is_made_anew(
+    form: str, damage: Callable[[bytes], bytes], model: onnx.ModelProto, cache: Path, tmp_path: Path
+):
+    onnx.save(model, tmp_path / "m.onnx")
+    given = tmp_path / "m.onnx" if form == "path" else model.SerializeToString()
+    ortscan.InferenceSession(given)
+    (kept,) = cache.rglob("model.onnx")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert ortscan.InferenceSession(given).ortscan.source == "optimized"
+    assert kept.read_bytes() == whole
+    session = ortscan.InferenceSession(given)
+    assert session.ortscan.source == "cached"
+    x, weights = np.ones((2, WIDTH), np.float32), onnx.numpy_helper.to_array(model.graph.initializer[0])
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"bytes": 0}', b'{"bytes": 9, "python_ops": false}', b"\xff\n{}"])
+def test_damaged_facts_of_an_entry_are_none(text: bytes, cache: Path):
+    ortscan.InferenceSession(parsed(MAP))
+    (facts,) = cache.rglob("entry.json")
+    facts.write_bytes(text)
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "optimized"
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "cached"
+
+
+def test_facts_with_one_bit_changed_are_none(cache: Path):
+    ortscan.InferenceSession(parsed(MAP))
+    (facts,) = cache.rglob("entry.json")
+    facts.write_bytes(facts.read_bytes().replace(b'"python_ops": false', b'"python_ops": falsd'))
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "optimized"
+
+
+def test_damaged_notes_cost_no_more_than_a_second_look(model: onnx.ModelProto, cache: Path):
+    content = model.SerializeToString()
+    ortscan.InferenceSession(content)
+    (note,) = cache.joinpath("files").iterdir()
+    for text in (b"", b"[1]", b'{"keys": 1}', json.dumps({"keys": ["../../etc", 1, "f" * 64]}).encode()):
+        note.write_bytes(text)
+        assert ortscan.InferenceSession(content).ortscan.source == "cached"
+
+
+@pytest.mark.parametrize("size", [1, 4096, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+def test_every_byte_counts_in_the_checks_of_a_file(size: int, tmp_path: Path):
+    file = tmp_path / "f"
+    content = np.random.default_rng(0).bytes(size)
+    checks = checks_of(content)
+    file.write_bytes(content)
+    assert is_whole(file, size, checks)
+    for at in {0, size // 3, size - 1}:
+        file.write_bytes(flipped(content, at))
+        assert not is_whole(file, size, checks)
+
+
+def test_two_changes_that_cancel_out_in_a_sum_are_seen(tmp_path: Path):
+    words = np.zeros(BLOCK // 8, np.uint64)
+    checks = checks_of(words.tobytes())
+    words[[3, 40]] = 1 << 63
+    (tmp_path / "f").write_bytes(words.tobytes())
+    assert not is_whole(tmp_path / "f", BLOCK, checks)
+    swapped = np.arange(BLOCK // 8, dtype=np.uint64)
+    checks = checks_of(swapped.tobytes())
+    swapped[[0, 1]] = swapped[[1, 0]]
+    (tmp_path / "f").write_bytes(swapped.tobytes())
+    assert not is_whole(tmp_path / "f", BLOCK, checks)
