@@ -14,6 +14,7 @@ from ortscan.cache.notes import Notes
 from ortscan.modelio import LoadedModel, ModelLike, give_back, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
+from ortscan.session.known_outputs import known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.errors import OptionError, VerificationFailed
 
@@ -41,6 +42,8 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
         outcome = api.verify(model, loaded, shapes=wanted.get("shapes"))
         if not outcome.ok:
             raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
+    if report.changed and "fix_shapes" not in options:
+        loaded.interface = with_known_outputs(loaded.interface, known_outputs(proto))
     return loaded, report, dict(zip(places, digests, strict=True))
 
 

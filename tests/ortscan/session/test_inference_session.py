@@ -12,6 +12,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
+from ortscan.session.known_outputs import known_outputs
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
 
 
@@ -295,3 +296,41 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_but_works(cache: Path):
 def test_the_cache_is_for_this_user_alone(cache: Path):
     ortscan.InferenceSession(parsed(MAP))
     assert stat.S_IMODE(cache.joinpath("models").stat().st_mode) == 0o700
+
+
+def open_lstm() -> onnx.ModelProto:
+    """An LSTM written out in a Scan, whose outputs have no declared shapes."""
+    model = parsed("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[T, B, 5] x, float[B, 7] h, float[B, 7] c) => (float[] last, float[] memory, y) {
+          last, memory, y = Scan <num_scan_inputs = 1,
+            body = b (float[B, 7] s, float[B, 7] m, float[B, 5] xi) => (float[B, 7] n, float[B, 7] m1, float[B, 7] yi) {
+              a = MatMul(xi, W) d = MatMul(s, R) p = Add(a, d)
+              i, o, f, g = Split <axis = 1, num_outputs = 4> (p)
+              i1 = Sigmoid(i) o1 = Sigmoid(o) f1 = Sigmoid(f) g1 = Tanh(g)
+              kept = Mul(f1, m) new = Mul(i1, g1) m1 = Add(kept, new) t = Tanh(m1) n = Mul(o1, t) yi = Identity(n)
+            }> (h, c, x)
+        }
+    """)
+    for name, rows in (("W", 5), ("R", 7)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((rows, 28), np.float32), name))
+    for output in model.graph.output[:2]:
+        output.type.tensor_type.ClearField("shape")
+    return model
+
+
+def test_outputs_whose_shape_only_onnxruntime_knows_keep_it():
+    model = open_lstm()
+    plain = [(v.name, v.type, v.shape) for v in ort.InferenceSession(model.SerializeToString()).get_outputs()]
+    assert [shape for _, _, shape in plain] == [["B", 7], ["B", 7], ["T", "B", 7]]
+    for source in ("optimized", "cached"):
+        session = ortscan.InferenceSession(model)
+        assert session.ortscan.source == source
+        assert [(v.name, v.type, v.shape) for v in session.get_outputs()] == plain
+
+
+def test_outputs_of_a_model_that_onnxruntime_does_not_open_are_as_declared():
+    model = open_lstm()
+    assert known_outputs(model)["last"] == (onnx.TensorProto.FLOAT, ["B", 7])
+    model.graph.node[0].op_type = "NoSuchOperator"
+    assert known_outputs(model) == {}
