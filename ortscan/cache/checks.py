@@ -58,12 +58,12 @@ def _weights() -> "np.ndarray[Any, Any]":
 
 
 def blocks_of(path: Path) -> Iterator[tuple[int, bytearray, int]]:
-    """Read a file: give for each block where it starts, the room it is in, which is used again, and its size. Raises OSError."""
-    room, start = bytearray(BLOCK), 0
+    """Read a file by blocks: give the number of each, the room it is in, which is used again, and its size. Raises OSError."""
+    room, number = bytearray(BLOCK), 0
     with path.open("rb", buffering=0) as file:
         while size := _filled(file, room):
-            yield start, room, size
-            start += size
+            yield number, room, size
+            number += 1
 
 
 def _filled(file: Any, room: bytearray) -> int:
@@ -78,6 +78,5 @@ def is_whole(path: Path, size: int, checks: str) -> bool:
     with suppress(OSError):
         if path.stat().st_size != size:
             return False
-        found = [check_of(room, size) for _, room, size in blocks_of(path)]
-        return "".join(found) == checks
+        return "".join(check_of(room, size) for _, room, size in blocks_of(path)) == checks
     return False

@@ -103,8 +103,7 @@ def _is_rest(given: memoryview, runs: Sequence[Run], rest: Path) -> bool:
 def _is_model(given: memoryview, runs: Sequence[Run], model: Path, checks: str) -> bool:
     pieces = _pieces(runs)
     end = 0
-    for start, room, size in blocks_of(model):
-        number = start // BLOCK
+    for number, room, size in blocks_of(model):
         covered = False
         for first, last, there in pieces.get(number, ()):
             if not _is_at(room, first, last, given, there):
@@ -112,7 +111,7 @@ def _is_model(given: memoryview, runs: Sequence[Run], model: Path, checks: str) 
             covered = covered or (first == 0 and last == size)
         if not covered and check_of(room, size) != checks[number * CHECK_SIZE : (number + 1) * CHECK_SIZE]:
             return False
-        end = start + size
+        end = number * BLOCK + size
     return len(checks) == -(-end // BLOCK) * CHECK_SIZE and all(at + length <= end for at, _, length in runs)
 
 

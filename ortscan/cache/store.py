@@ -15,6 +15,7 @@ from ortscan.cache.facts import read_facts, write_facts
 from ortscan.cache.given import is_made_from, rest_of, runs_between
 from ortscan.cache.location import DEFAULT_SIZE
 from ortscan.cache.notes import Notes
+from ortscan.cache.structure import has_structure, structure_of
 from ortscan.cache.writing import is_spare, listed, make_folder, spare_name
 
 __all__ = ["Entry", "Store", "Usage"]
@@ -39,9 +40,19 @@ class Entry:
         return self.folder / _MODEL if self.facts["bytes"] else None
 
     @property
+    def can_be_opened(self) -> bool:
+        """Whether the model file is what was put there but for values of large weights, which have not been looked at."""
+        return self.model is None or has_structure(self.model, self.facts["bytes"], self.facts["structure"])
+
+    @property
     def is_whole(self) -> bool:
         """Whether the model file is what was put there: all of it is read."""
         return self.model is None or is_whole(self.model, self.facts["bytes"], self.facts["checks"])
+
+    @property
+    def has_large_weights(self) -> bool:
+        """Whether ``is_whole`` looks at more than ``can_be_opened``."""
+        return bool(self.facts["structure"][1])
 
     def is_made_from(self, given: bytes) -> bool:
         """Whether this was made from the bytes ``given``, and its model file is what was put there: all of it is read."""
@@ -80,11 +91,11 @@ class Store:
         return None if facts is None else Entry(self._place_of(key), facts)
 
     def get(self, key: str) -> Entry | None:
-        """Give the entry of this name, whole, or None; a damaged one is dropped."""
+        """Give the entry of this name, which can be opened, or None; one that cannot is dropped."""
         entry = self.find(key)
         if entry is None:
             return None
-        if not entry.is_whole:
+        if not entry.can_be_opened:
             self.drop(key)
             return None
         self.mark_used(entry)
@@ -100,7 +111,7 @@ class Store:
 
         Raises OSError; then there is nothing new.
         """
-        stated = {**facts, "bytes": len(content), "checks": checks_of(content), "made": time.time()}
+        stated = {**facts, "bytes": len(content), "checks": checks_of(content), "structure": structure_of(content)}
         make_folder(self._models)
         aside, final = spare_name(self._models), self._place_of(key)
         aside.mkdir(mode=0o700)
@@ -126,7 +137,7 @@ class Store:
                 os.rename(aside, self._place_of(key))
                 return
             except OSError:
-                if self.get(key) is not None:
+                if self.find(key) is not None:
                     return
                 if attempt == _ATTEMPTS - 1:
                     raise

@@ -17,7 +17,7 @@ from ortscan.report.plain import one_line
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
 from ortscan.session.opening import FOLDER_ENTRY, opened
-from ortscan.session.preparing import Prepared, at_work, forget, is_at_work, prepare
+from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.settings import Settings, entry_of, read_settings
 from ortscan.session.source import Source
@@ -75,7 +75,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         source = Source(self._model_path, self._model_bytes, entry_of(self._sess_options, FOLDER_ENTRY))
         chosen = self._sess_options is not None and self._sess_options.has_providers()
         problem = None
-        for look_up in (True, False):
+        for look_up in ATTEMPTS:
             try:
                 prepared = prepare(source, settings, target_of(providers, chosen), look_up)
             except OptionError:
@@ -85,12 +85,13 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
                 break
             try:
                 self._ortscan_open(prepared, arguments)
-                return
+                if prepared.verdict is None or prepared.verdict.is_good():
+                    return
             except Exception as error:
-                if prepared.is_original:
+                if prepared.is_original and prepared.verdict is None:
                     raise
                 problem = error
-            if prepared.applied.source != "cached":
+            if prepared.verdict is None and prepared.applied.source != "cached":
                 break
             forget(prepared)
         if settings.strict and problem is not None:

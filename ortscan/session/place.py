@@ -1,19 +1,30 @@
 """Where in the cache what becomes of a model is looked for and kept."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ortscan.cache.checks import checks_of
 from ortscan.cache.digest import digest_of_bytes, digests_of_files
 from ortscan.cache.key import key_of
 from ortscan.cache.store import Entry, Store
 from ortscan.session.source import Source
 
-__all__ = ["Place", "found_by_bytes", "found_by_digest", "keep"]
+__all__ = ["Found", "Place", "found_by_bytes", "found_by_digest", "keep"]
 
 _MOST_OF_ONE_SAMPLE = 4
 _PART_FOR_GIVEN = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry that can be opened, and what has still to ``confirm`` it; ``is_guess``: it may be another model's."""
+
+    entry: Entry
+    confirm: Callable[[], bool] | None = None
+    is_guess: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,26 +71,36 @@ class Place:
         return replace(self, key=key_of(self.key, {}, *data.values()))
 
 
-def found_by_digest(source: Source, place: Place) -> Entry | None:
-    """Give the entry at ``place``, whole, or None. From then on it is known by its bytes where they are given."""
+def found_by_digest(source: Source, place: Place) -> Found | None:
+    """Give the entry at ``place``, or None. From then on it is known by its bytes where they are given."""
     entry = _entry(source, place.store, place.key, place.store.get)
-    if entry is not None and place.sample_key:
+    if entry is None:
+        return None
+    if place.sample_key:
         with suppress(OSError):
             content = entry.model.read_bytes() if entry.model is not None else b""
+            if checks_of(content) != entry.facts["checks"]:
+                place.store.drop(entry.folder.name)
+                return None
             keep(source, replace(place, key=entry.folder.name), entry.facts, content)
-    return entry
+    return Found(entry, (lambda: entry.is_whole) if entry.has_large_weights else None)
 
 
-def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> Entry | None:
-    """Give the entry that was made from the very bytes of ``source``, whole, or None."""
-    if source.given is None or source.sample is None:
+def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> Found | None:
+    """Give the entry that was made from the very bytes of ``source``, or None; the only one in question is left to be confirmed."""
+    given = source.given
+    if given is None or source.sample is None:
         return None
-    for key in _noted(store, key_of(source.sample, options)):
+    keys = _noted(store, key_of(source.sample, options))
+    for key in keys:
         with suppress(OSError, ValueError):
             entry = _entry(source, store, key, store.find)
-            if entry is not None and entry.is_made_from(source.given):
-                store.mark_used(entry)
-                return entry
+            if entry is None or not entry.can_be_opened:
+                continue
+            if len(keys) == 1:
+                return Found(entry, functools.partial(entry.is_made_from, given), is_guess=True)
+            if entry.is_made_from(given):
+                return Found(entry)
     return None
 
 

@@ -6,24 +6,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ortscan.cache.digest import settle
 from ortscan.cache.location import cache_folder
 from ortscan.cache.store import Entry, Store
 from ortscan.fork_safe import ForkSafeLock
 from ortscan.session.applied import Applied
-from ortscan.session.place import Place, found_by_bytes, found_by_digest, keep
+from ortscan.session.place import Found, Place, found_by_bytes, found_by_digest, keep
 from ortscan.session.settings import Settings
 from ortscan.session.source import Source
 from ortscan.session.temporary import TemporaryFolder
+from ortscan.session.verdict import Verdict
 from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
     from rewrites.report import Report
 
-__all__ = ["Prepared", "at_work", "forget", "is_at_work", "prepare"]
+__all__ = ["ATTEMPTS", "LookUp", "Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
 _ONLY_FOR_LOOPS = frozenset({"target", "shapes", "max_unroll", "memory_budget", "fast_math", "passes", "skip"})
 _NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
@@ -31,11 +32,17 @@ _busy = threading.local()
 _one_at_a_time = ForkSafeLock()
 
 
+LookUp = Literal["all", "digest", ""]
+"""Whether a model that was optimised earlier is looked for in all ways, or only by the digest of its content, or not at all."""
+ATTEMPTS: tuple[LookUp, ...] = ("all", "digest", "")
+
+
 @dataclass
 class Prepared:
     """The model to open: ``path`` or ``content``, None for the one that was given.
 
     ``data_folder``: where its external data is, None where it has none. ``python_ops``: whether it holds Python custom ops.
+    ``verdict``: says whether what was taken from the cache is what it seems; it may be another model's if it ``is_guess``.
     ``after_links``: to be called when second names of the data were made and are gone. ``holder``: keeps temporary files alive.
     """
 
@@ -44,6 +51,8 @@ class Prepared:
     content: bytes | None = None
     data_folder: str | None = None
     python_ops: bool = False
+    verdict: Verdict | None = field(default=None, repr=False)
+    is_guess: bool = False
     after_links: Callable[[], None] = field(default=lambda: None, repr=False)
     holder: Any = field(default=None, repr=False)
 
@@ -68,8 +77,8 @@ def is_at_work() -> bool:
     return getattr(_busy, "on", False)
 
 
-def prepare(source: Source, settings: Settings, target: str, look_up: bool = True) -> Prepared:
-    """Give what a session should open in the place of ``source``; ``look_up``: it may be one optimised earlier.
+def prepare(source: Source, settings: Settings, target: str, look_up: LookUp = "all") -> Prepared:
+    """Give what a session should open in the place of ``source``, which may be what ``look_up`` finds.
 
     Raises whatever goes wrong: OrtscanError on purpose, OSError where the model cannot be read.
     """
@@ -87,8 +96,8 @@ def prepare(source: Source, settings: Settings, target: str, look_up: bool = Tru
 
 
 def forget(prepared: Prepared) -> None:
-    """Take what was prepared out of the cache: it is of no use."""
-    if prepared.applied.entry is not None:
+    """Take what was prepared out of the cache, where it is of no use to anybody."""
+    if not prepared.is_guess and prepared.applied.entry is not None:
         Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
 
 
@@ -97,7 +106,7 @@ def _as_it_is(source: Source, how: str, why: str | None = None) -> Prepared:
     return Prepared(applied, python_ops=source.names(DOMAIN.encode()))
 
 
-def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: bool) -> Prepared:
+def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: LookUp) -> Prepared:
     folder = cache_folder(settings.cache_dir) if settings.cache else None
     if folder is None:
         prepared = _fresh(source, options, None)
@@ -105,10 +114,11 @@ def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], lo
             prepared.applied.why = _NOWHERE
         return prepared
     store = Store(folder, settings.cache_size)
-    found = found_by_bytes(source, store, options) if look_up else None
-    if found is None:
-        place = Place.of(source, store, options)
-        found = found_by_digest(source, place) if look_up else None
+    found = found_by_bytes(source, store, options) if look_up == "all" else None
+    if found is not None:
+        return _cached(source, store, found)
+    place = Place.of(source, store, options)
+    found = found_by_digest(source, place) if look_up else None
     if found is not None:
         return _cached(source, store, found)
     with _one_at_a_time:
@@ -116,12 +126,16 @@ def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], lo
         return _fresh(source, options, place) if found is None else _cached(source, store, found)
 
 
-def _cached(source: Source, store: Store, entry: Entry) -> Prepared:
+def _cached(source: Source, store: Store, found: Found) -> Prepared:
+    entry = found.entry
+    store.mark_used(entry)
     facts = entry.facts
     applied = Applied("cached" if entry.model else "unchanged", entry=entry.folder, make_report=lambda: _report_of(entry))
+    prepared = Prepared(applied, str(entry.model) if entry.model else None, None, None, facts["python_ops"])
+    prepared.is_guess = found.is_guess
+    prepared.verdict = Verdict(found.confirm) if found.confirm is not None else None
     if entry.model is None:
-        return Prepared(applied, python_ops=facts["python_ops"])
-    prepared = Prepared(applied, str(entry.model), None, None, facts["python_ops"])
+        return prepared
     return _beside_data(prepared, source, store, facts["data"]) if facts["refers"] else prepared
 
 

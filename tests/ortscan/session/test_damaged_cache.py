@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 import ortscan
 from ortscan.cache.checks import BLOCK, checks_of, is_whole
+from ortscan.cache.structure import has_structure, structure_of
+from ortscan.session.verdict import Verdict
 from tests.support.small_models import MAP, parsed, with_weights
 
 WIDTH = 300  # weights of more than one block, and enough for bytes to be compared
@@ -100,3 +103,34 @@ def test_two_changes_that_cancel_out_in_a_sum_are_seen(tmp_path: Path):
     swapped[[0, 1]] = swapped[[1, 0]]
     (tmp_path / "f").write_bytes(swapped.tobytes())
     assert not is_whole(tmp_path / "f", BLOCK, checks)
+
+
+def test_the_structure_of_a_model_is_all_of_it_but_the_values_of_large_weights(model: onnx.ModelProto, tmp_path: Path):
+    content, file = model.SerializeToString(), tmp_path / "f"
+    structure = structure_of(content)
+    ((start, stop),) = structure[1]
+    assert content[start:stop] == model.graph.initializer[0].raw_data
+    for at, kept in ((0, False), (start - 1, False), (start, True), (stop - 1, True), (stop, False), (len(content) - 1, False)):
+        file.write_bytes(flipped(content, at))
+        assert has_structure(file, len(content), structure) is kept
+    for other in (content[:-1], content + b"\0", content[:stop], b""):
+        file.write_bytes(other)
+        assert not has_structure(file, len(content), structure)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"\x3a\xff\xff\xff\xff\x0f", b"\x3b", b"\x3a\x80"])
+def test_what_is_no_model_is_all_structure(content: bytes, tmp_path: Path):
+    assert structure_of(content)[1] == []
+    (tmp_path / "f").write_bytes(content)
+    assert has_structure(tmp_path / "f", len(content), structure_of(content))
+    (tmp_path / "f").write_bytes(content + b"x")
+    assert not has_structure(tmp_path / "f", len(content) + 1, structure_of(content))
+
+
+def test_a_check_that_fails_finds_nothing_good():
+    def broken() -> bool:
+        sys.exit()
+
+    assert Verdict(lambda: True).is_good()
+    assert not Verdict(lambda: False).is_good()
+    assert not Verdict(broken).is_good()
