@@ -72,31 +72,46 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
             super()._create_inference_session(*arguments)
             return
         settings = self._ortscan_settings()
+        problem: Exception | None = None
+        try:
+            problem = self._ortscan_open_optimised(settings, arguments)
+            if problem is None:
+                return
+            if settings.strict and isinstance(problem, OrtscanError):
+                raise problem
+            if settings.strict:
+                self._ortscan_refuse(problem, arguments)
+            self._ortscan_open_original(problem, arguments)
+        finally:
+            del problem  # its traceback leads back to here, and holds the model
+
+    def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
+        """Open what ortscan makes of the model; give what went wrong, or None. Raises what the original itself raises."""
         source = Source(self._model_path, self._model_bytes, entry_of(self._sess_options, FOLDER_ENTRY))
         chosen = self._sess_options is not None and self._sess_options.has_providers()
-        problem = None
-        for look_up in ATTEMPTS:
-            try:
-                prepared = prepare(source, settings, target_of(providers, chosen), look_up)
-            except OptionError:
-                raise
-            except Exception as error:  # whatever goes wrong here must not keep the caller's model from running
-                problem = error
-                break
-            try:
-                self._ortscan_open(prepared, arguments)
-                if prepared.verdict is None or prepared.verdict.is_good():
-                    return
-            except Exception as error:
-                if prepared.is_original and prepared.verdict is None:
+        problem: Exception | None = None
+        try:
+            for look_up in ATTEMPTS:
+                try:
+                    prepared = prepare(source, settings, target_of(arguments[0], chosen), look_up)
+                except OptionError:
                     raise
-                problem = error
-            if prepared.verdict is None and prepared.applied.source != "cached":
-                break
-            forget(prepared)
-        if settings.strict and problem is not None:
-            self._ortscan_refuse(problem, arguments)
-        self._ortscan_open_original(problem, arguments)
+                except Exception as error:  # whatever goes wrong here must not keep the caller's model from running
+                    return error
+                try:
+                    self._ortscan_open(prepared, arguments)
+                    if prepared.verdict is None or prepared.verdict.is_good():
+                        return None
+                except Exception as error:
+                    if prepared.is_original and prepared.verdict is None:
+                        raise
+                    problem = error
+                if prepared.verdict is None and prepared.applied.source != "cached":
+                    break
+                forget(prepared)
+            return problem
+        finally:
+            del problem
 
     def _ortscan_settings(self) -> Settings:
         settings = read_settings(self._sess_options, self._ortscan_defaults)
@@ -132,8 +147,6 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
 
         Where the model itself cannot be read, onnxruntime says so better.
         """
-        if isinstance(problem, OrtscanError):
-            raise problem
         if isinstance(problem, OSError):
             with at_work():
                 super()._create_inference_session(*arguments)

@@ -14,6 +14,7 @@ from ortscan.cache.notes import Notes
 from ortscan.modelio import LoadedModel, ModelLike, give_back, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
+from ortscan.modelio.slots import graphs_in
 from ortscan.session.known_outputs import known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.errors import OptionError, VerificationFailed
@@ -21,7 +22,7 @@ from rewrites.errors import OptionError, VerificationFailed
 if TYPE_CHECKING:
     from rewrites.report import Report
 
-__all__ = ["optimized", "serialised_with_references"]
+__all__ = ["let_go", "optimized", "serialised_with_references"]
 
 
 def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> tuple[LoadedModel, "Report", dict[str, str]]:
@@ -45,6 +46,13 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
     if report.changed and "fix_shapes" not in options:
         loaded.interface = with_known_outputs(loaded.interface, known_outputs(proto))
     return loaded, report, dict(zip(places, digests, strict=True))
+
+
+def let_go(loaded: LoadedModel) -> None:
+    """Drop the weights of a model that is done with; it is full of cycles, and stays until the garbage collector finds it."""
+    for graph in graphs_in(loaded.model):
+        for value in graph.initializers.values():
+            value.const_value = None
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:

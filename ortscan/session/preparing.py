@@ -160,17 +160,20 @@ def _fresh(source: Source, options: Mapping[str, Any], place: Place | None) -> P
         plain = _as_it_is(source, "unchanged")
         _keep(source, place, {"python_ops": plain.python_ops})
         return plain
-    from ortscan.session.optimizing import optimized
+    from ortscan.session.optimizing import let_go, optimized
 
     loaded, report, data = optimized(source, options, place.store.notes if place is not None else None)
-    if place is not None:
-        place = place.beside(source, data)
-    if not report.changed:
-        plain = _as_it_is(source, "unchanged")
-        plain.applied.make_report = lambda: report
-        _keep(source, place, {"python_ops": plain.python_ops, "report": report.to_dict()})
-        return plain
-    return _written(source, loaded, report, place, list(data))
+    try:
+        if place is not None:
+            place = place.beside(source, data)
+        if report.changed:
+            return _written(source, loaded, report, place, list(data))
+    finally:
+        let_go(loaded)
+    plain = _as_it_is(source, "unchanged")
+    plain.applied.make_report = lambda: report
+    _keep(source, place, {"python_ops": plain.python_ops, "report": report.to_dict()})
+    return plain
 
 
 def _written(source: Source, loaded: "LoadedModel", report: "Report", place: Place | None, data: Sequence[str]) -> Prepared:

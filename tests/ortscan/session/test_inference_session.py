@@ -1,7 +1,10 @@
+import contextlib
+import gc
 import os
 import shutil
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +263,40 @@ def test_bytes_find_external_data_where_the_session_options_say(tmp_path: Path):
         np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
 
 
+def test_the_folder_that_the_session_options_name_comes_before_that_of_the_model(tmp_path: Path):
+    path, _ = external(tmp_path / "model")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "w.bin").write_bytes(np.full(64 * 64, 0.01, np.float32).tobytes())
+    x = np.ones((3, 64), np.float32)
+    ortscan.InferenceSession(path)
+    for made in (ort.InferenceSession, ortscan.InferenceSession, ortscan.InferenceSession):
+        told = options()
+        told.add_session_config_entry("session.model_external_initializers_file_folder_path", str(other))
+        np.testing.assert_allclose(made(path, told).run(None, {"x": x})[0], np.tanh(np.full((3, 64), 0.64)), rtol=1e-4)
+
+
+def test_data_changed_in_place_within_its_old_time_is_another_model(tmp_path: Path):
+    path, _ = external(tmp_path / "model")
+    x = np.ones((3, 64), np.float32)
+    for value in (0.01, 0.02):
+        with (path.parent / "w.bin").open("r+b") as file:
+            file.write(np.full(64 * 64, value, np.float32).tobytes())
+        os.utime(path.parent / "w.bin", (1e9, 1e9))
+        session = ortscan.InferenceSession(path)
+        assert session.ortscan.source == "optimized"
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(np.full((3, 64), 64 * value)), rtol=1e-4)
+
+
+def test_second_names_of_data_files_do_not_make_them_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, _ = external(tmp_path / "model")
+    monkeypatch.setattr("ortscan.cache.digest._TIME_STEP_NS", -1)
+    ortscan.InferenceSession(path, options())
+    monkeypatch.setattr("ortscan.cache.digest._digest", broken)
+    for _ in range(2):
+        assert ortscan.InferenceSession(path, options()).ortscan.source == "cached"
+
+
 def test_initializers_given_in_memory_reach_the_optimised_model(tmp_path: Path):
     path, weights = external(tmp_path / "model")
     x = np.ones((3, 64), np.float32)
@@ -334,3 +371,36 @@ def test_outputs_of_a_model_that_onnxruntime_does_not_open_are_as_declared():
     assert known_outputs(model)["last"] == (onnx.TensorProto.FLOAT, ["B", 7])
     model.graph.node[0].op_type = "NoSuchOperator"
     assert known_outputs(model) == {}
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_a_session_leaves_no_weights_behind_for_the_garbage_collector():
+    for model in (with_weights(), with_weights().SerializeToString()):
+        for cached in ("0", "1"):
+            ortscan.InferenceSession(model, options(cache=cached))
+    tensor = ir.Tensor.__mro__[1]
+    assert not [found for found in gc.get_objects() if issubclass(type(found), tensor) and found.size > 1000]
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.filterwarnings("ignore::ortscan.errors.OrtscanWarning")
+@pytest.mark.parametrize("strict", ["0", "1"])
+def test_a_session_that_fails_leaves_no_exception_behind(strict: str, monkeypatch: pytest.MonkeyPatch):
+    def errors() -> list[BaseException]:
+        return [found for found in gc.get_objects() if isinstance(found, ZeroDivisionError | OrtscanError)]
+
+    before = errors()
+    monkeypatch.setattr("ortscan.api.rewrite", broken)
+    with contextlib.suppress(OrtscanError):
+        ortscan.InferenceSession(parsed(MAP), options(strict=strict))
+    with contextlib.suppress(Exception):
+        ortscan.InferenceSession(parsed(MAP).SerializeToString()[:-9], options(strict=strict))
+    assert [error for error in errors() if not any(error is known for known in before)] == []
