@@ -339,9 +339,9 @@ def open_lstm() -> onnx.ModelProto:
     """An LSTM written out in a Scan, whose outputs have no declared shapes."""
     model = parsed("""
         <ir_version: 8, opset_import: ["": 18]>
-        g (float[T, B, 5] x, float[B, 7] h, float[B, 7] c) => (float[] last, float[] memory, y) {
+        g (float[T, B, I] x, float[B, H] h, float[B, H] c) => (float[] last, float[] memory, y) {
           last, memory, y = Scan <num_scan_inputs = 1,
-            body = b (float[B, 7] s, float[B, 7] m, float[B, 5] xi) => (float[B, 7] n, float[B, 7] m1, float[B, 7] yi) {
+            body = b (s, m, xi) => (n, m1, yi) {
               a = MatMul(xi, W) d = MatMul(s, R) p = Add(a, d)
               i, o, f, g = Split <axis = 1, num_outputs = 4> (p)
               i1 = Sigmoid(i) o1 = Sigmoid(o) f1 = Sigmoid(f) g1 = Tanh(g)
