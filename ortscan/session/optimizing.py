@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import onnx
-import onnx_ir as ir
 
 from ortscan import api
 from ortscan.cache.digest import digests_of_files
 from ortscan.cache.notes import Notes
-from ortscan.modelio import LoadedModel, ModelLike, give_back, to_proto
+from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in
@@ -65,12 +64,12 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 
 
 def _model(source: Source, proto: onnx.ModelProto) -> tuple[ModelLike, list[str]]:
-    places = [place for place in locations_in(proto) if os.path.exists(os.path.join(source.data_folder, place))]
-    if not source.folder or not places:
-        return source.path if source.path is not None else source.content, places
-    model = ir.from_proto(proto)
-    for graph in (model.graph, *model.graph.subgraphs()):
-        for value in graph.initializers.values():
-            if isinstance(value.const_value, ir.ExternalTensor):
-                value.const_value.base_dir = source.data_folder
-    return model, places
+    """Give what is to be optimised, and the places of its external data that there is; the rest may be given in memory."""
+    named = locations_in(proto)
+    places = [place for place in named if os.path.exists(os.path.join(source.data_folder, place))]
+    if not source.folder:
+        if source.path is None:
+            return source.content, places
+        if len(places) == len(named):
+            return source.path, places
+    return load(proto, source=os.path.join(source.data_folder, "model.onnx")).model, places

@@ -71,18 +71,23 @@ class Place:
         return replace(self, key=key_of(self.key, {}, *data.values()))
 
 
-def found_by_digest(source: Source, place: Place) -> Found | None:
-    """Give the entry at ``place``, or None. From then on it is known by its bytes where they are given."""
+def found_by_digest(source: Source, place: Place, renew: bool = False) -> Found | None:
+    """Give the entry at ``place``, or None. From then on it is known by its bytes where they are given.
+
+    ``renew``: also if it should have been known by them before.
+    """
     entry = _entry(source, place.store, place.key, place.store.get)
     if entry is None:
         return None
-    if place.sample_key:
+    if place.sample_key and (renew or "given" not in entry.facts):
         with suppress(OSError):
             content = entry.model.read_bytes() if entry.model is not None else b""
             if checks_of(content) != entry.facts["checks"]:
                 place.store.drop(entry.folder.name)
                 return None
             keep(source, replace(place, key=entry.folder.name), entry.facts, content)
+    elif place.sample_key:
+        _note(place, place.sample_key)
     return Found(entry, (lambda: entry.is_whole) if entry.has_large_weights else None)
 
 
@@ -119,9 +124,14 @@ def keep(source: Source, place: Place, facts: Mapping[str, Any], content: bytes 
     """Keep ``facts`` and an optimised model at ``place``. Raises OSError."""
     entry = place.store.put(place.key, facts, content, source.given if place.sample_key else None)
     if place.sample_key:
-        others = [key for key in _noted(place.store, place.sample_key) if key != place.model_key]
-        place.store.notes.write(place.sample_key, {"keys": [place.model_key, *others][:_MOST_OF_ONE_SAMPLE]})
+        _note(place, place.sample_key)
     return entry
+
+
+def _note(place: Place, sample_key: str) -> None:
+    known = _noted(place.store, sample_key)
+    if place.model_key not in known:
+        place.store.notes.write(sample_key, {"keys": [place.model_key, *known][:_MOST_OF_ONE_SAMPLE]})
 
 
 def _noted(store: Store, sample_key: str) -> Sequence[str]:

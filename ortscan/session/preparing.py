@@ -118,7 +118,7 @@ def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], lo
     if found is not None:
         return _cached(source, store, found)
     place = Place.of(source, store, options)
-    found = found_by_digest(source, place) if look_up else None
+    found = found_by_digest(source, place, renew=look_up == "digest") if look_up else None
     if found is not None:
         return _cached(source, store, found)
     with _one_at_a_time:

@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,23 @@ def test_bytes_of_a_model_that_was_given_by_its_path_are_known_from_the_second_t
     assert ortscan.InferenceSession(content).ortscan.source == "cached"
     monkeypatch.setattr("ortscan.session.source.digest_of_bytes", no_digest)
     assert ortscan.InferenceSession(content).ortscan.source == "cached"
+
+
+def test_what_is_damaged_of_the_given_bytes_is_kept_anew(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    content = with_weights(WIDTH).SerializeToString()
+    ortscan.InferenceSession(content)
+    (rest,) = cache.rglob("given.bin")
+    rest.write_bytes(bytes(rest.stat().st_size))
+    assert ortscan.InferenceSession(content).ortscan.source == "cached"
+    monkeypatch.setattr("ortscan.session.source.digest_of_bytes", no_digest)
+    assert ortscan.InferenceSession(content).ortscan.source == "cached"
+
+
+def test_threads_that_start_on_the_same_bytes_at_once_optimise_them_once():
+    content = with_weights(WIDTH).SerializeToString()
+    with ThreadPoolExecutor(4) as pool:
+        sources = list(pool.map(lambda _: ortscan.InferenceSession(content).ortscan.source, range(12)))
+    assert sorted(sources) == ["cached"] * 11 + ["optimized"]
 
 
 def test_bytes_that_differ_where_no_sample_is_taken_are_another_model():

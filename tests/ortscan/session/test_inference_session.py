@@ -305,10 +305,12 @@ def test_initializers_given_in_memory_reach_the_optimised_model(tmp_path: Path):
     by_name.add_external_initializers(["W"], [held])
     as_file = options()
     as_file.add_external_initializers_from_files_in_memory(["w.bin"], [data := weights.tobytes()], [len(data)])
+    (path.parent / "w.bin").unlink()
     for given in (by_name, as_file):
-        session = ortscan.InferenceSession(path.read_bytes(), given)
-        assert session.ortscan.source != "original"
-        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+        for model in (path, path.read_bytes()):
+            session = ortscan.InferenceSession(model, given)
+            assert session.ortscan.source != "original"
+            np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_in_onnxruntimes_own_format_is_opened_as_it_is(tmp_path: Path):
