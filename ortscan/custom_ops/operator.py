@@ -5,6 +5,7 @@ import importlib
 from typing import Any
 
 from ortscan.custom_ops.calls import run_call
+from ortscan.custom_ops.ending import watch
 from ortscan.custom_ops.shield import shielded
 from ortscan.custom_ops.transport import Carried, takes_carried
 from ortscan.errors import OptionError
@@ -31,6 +32,7 @@ def declare() -> None:
 @functools.cache
 def _declare_once() -> Any:
     library = _extensions()
+    watch()
     types = [getattr(library.PyCustomOpDef, f"dt_{slot}") for slot in SLOTS]
     text = library.PyCustomOpDef.dt_string
     declared = library.onnx_op(op_type=f"{DOMAIN}::{OPERATOR}", inputs=types, outputs=types, attrs={"spec": text})(_call)

@@ -5,26 +5,51 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ortscan.custom_ops.ending import begun, counted, not_at_the_end
 from ortscan.custom_ops.failures import cause_of, surfacing
 from ortscan.custom_ops.signals import deferred
 
 __all__ = ["explaining", "run_of_python_ops"]
 
 
+_ROOM = 60
+"""How deep onnxruntime-extensions and what catches exceptions may call each other, at most; much less than that is needed."""
+
+
 @contextmanager
 def run_of_python_ops() -> Iterator[None]:
-    """Keep signals from ending the process while the block runs, and raise what ops have raised."""
-    with surfacing(), deferred():
+    """Keep signals from ending the process while the block runs, and raise what ops have raised.
+
+    Raises RecursionError where it would otherwise be raised in code that must not raise anything.
+    """
+    try:
+        _need_room(_ROOM)
+    except RecursionError as error:
+        raise RecursionError(*error.args) from None
+    with counted(), surfacing(), deferred():
         yield
 
 
-def explaining(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a callback for ``run_async`` that adds to onnxruntime's message what an op has raised."""
+def _need_room(calls: int) -> None:
+    if calls:
+        _need_room(calls - 1)
+
+
+def explaining(callback: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[], None]]:
+    """Give a callback for ``run_async`` that adds to onnxruntime's message what an op has raised, and what to call if none begins.
+
+    Raises as ``not_at_the_end`` does.
+    """
+    not_at_the_end()
+    over = begun()
 
     def told(results: Any, user_data: Any, message: str) -> Any:
-        cause = cause_of(message) if message else None
-        if cause is not None:
-            message = f"{message}\n{''.join(traceback.format_exception(cause))}"
-        return callback(results, user_data, message)
+        try:
+            cause = cause_of(message) if message else None
+            if cause is not None:
+                message = f"{message}\n{''.join(traceback.format_exception(cause))}"
+            return callback(results, user_data, message)
+        finally:
+            over()
 
-    return told
+    return told, over

@@ -4,30 +4,30 @@ Whatever is raised (KeyboardInterrupt and SystemExit too) is kept for the caller
 fail.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ortscan.custom_ops.ending import not_at_the_end
 from ortscan.custom_ops.failures import keep
 from ortscan.custom_ops.ports import failed
-from ortscan.custom_ops.signals import protection
+from ortscan.custom_ops.signals import is_main_thread, protection
 
 __all__ = ["shielded"]
-
-_MAIN = threading.main_thread
 
 
 def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
     """Give what ``work`` gives, or the tensors of a failed call. Raises nothing."""
-    main = threading.current_thread() is _MAIN()
+    main = is_main_thread()
     before = protection.on
     try:
         try:
             if main:
                 protection.on = True
                 protection.deliver()
+            else:
+                not_at_the_end()
             results = work(*arguments)
             if main:
                 protection.take_over()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["deferred", "protection"]
+__all__ = ["deferred", "is_main_thread", "protection"]
 
 _SIGNALS = [int(number) for number in signal.Signals]
 _native: Any = importlib.import_module("_signal")  # without the conversions to enumerations, which take longer than all the rest
@@ -72,7 +72,7 @@ class _Deferring:
 
 def is_main_thread() -> bool:
     """Whether this thread is the one that handlers run in."""
-    return threading.current_thread() is threading.main_thread()
+    return threading.get_ident() == threading.main_thread().ident
 
 
 @contextmanager

@@ -190,11 +190,16 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         self, output_names: Any, input_feed: Any, callback: Callable[..., Any], user_data: Any, run_options: Any = None
     ) -> Any:
         """Run as onnxruntime's class does; the message the callback gets says what was raised inside a Python custom op."""
-        if self._ortscan_python_ops:
-            from ortscan.custom_ops.runs import explaining
+        if not self._ortscan_python_ops:
+            return super().run_async(output_names, input_feed, callback, user_data, run_options)
+        from ortscan.custom_ops.runs import explaining
 
-            callback = explaining(callback)
-        return super().run_async(output_names, input_feed, callback, user_data, run_options)
+        told, over = explaining(callback)
+        try:
+            return super().run_async(output_names, input_feed, told, user_data, run_options)
+        except BaseException:
+            over()
+            raise
 
     def _ortscan_run(self) -> contextlib.AbstractContextManager[None]:
         if not self._ortscan_python_ops:
