@@ -23,7 +23,8 @@ TABLE = (
     Code(
         "PYTHON-OP-REFERENCE",
         "onnx's reference does not run the operator either.",
-        "A call of Python runs onnx's own reference of an operator. The installed onnx has none for this one.",
+        "A call of Python runs onnx's own reference of an operator. The installed onnx has none for this one, or not with what its "
+        "attributes ask for; the report says which.",
     ),
     Code(
         "PYTHON-OP-TYPE",
