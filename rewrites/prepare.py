@@ -13,7 +13,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
 from rewrites.shape_relations import FREE, is_made_up, without_names
-from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
+from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches
 from rewrites.unrolling.recurrent_nodes import lacks
 
@@ -67,6 +67,7 @@ def prepare(ctx: Context) -> None:
     _lift_weights(ctx, _INFERRED_BYTES)
     _forget_names_in_bodies(graph)
     write_out_onesided(graph)
+    drop_absent_at_the_end(graph, ctx.opset)
     infer_model(ctx.model)
     keep_sizes_of_reversals(graph, ctx.opset)
     _lift_weights(ctx, 0)

@@ -11,6 +11,7 @@ import onnx
 import onnxruntime as ort
 
 from ortscan.modelio import Interface
+from ortscan.verification.crash_risks import crash_risks
 
 __all__ = ["Known", "known_outputs", "with_known_outputs"]
 
@@ -23,8 +24,11 @@ Known = Mapping[str, tuple[int, Sequence[int | str | None]]]
 def known_outputs(proto: onnx.ModelProto) -> Known:
     """Give the element type and shape of each tensor among the outputs, as a session of ``proto`` does; none where it has none.
 
-    Large weights do not count: they become inputs of a model that is otherwise the same, so that nothing is read or computed.
+    None of a model whose session would end the process. Large weights do not count: they become inputs of a model that is otherwise
+    the same, so that nothing is read or computed.
     """
+    if crash_risks(proto):
+        return {}
     hollow = onnx.ModelProto()
     hollow.CopyFrom(proto)
     _make_inputs_of_weights(hollow.graph)

@@ -10,7 +10,7 @@ from rewrites.spelling.choice import where
 from rewrites.spelling.counting import count_up
 from rewrites.spelling.emit import concat, gather, reduce, reshape, shape_of, slice_axis, split, squeeze, transpose, unsqueeze
 from rewrites.spelling.movement import PadSpec, SliceSpec, SplitSpec, pad_spec, perm_of, slice_spec, split_spec
-from rewrites.spelling.plain_forms import make_range_inputs_scalars, write_out_onesided
+from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.spelling.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "int_operand",
     "ints_operand",
     "keepdims",
+    "drop_absent_at_the_end",
     "make_range_inputs_scalars",
     "pad_spec",
     "perm_of",

@@ -1,18 +1,21 @@
 """Writes out what ONNX lets a model leave unsaid, where onnx or onnxruntime then infers something wrong.
 
-STFT(x, step)               -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum where it is left out
-Range(0, n, 1), n [1]       -> Range(0, Squeeze(n), 1)         a vector of one element passes only as long as it is not constant
+STFT(x, step)                -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum where it is left out
+LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime ends the process over the empty name
+Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         a vector of one element passes only as long as it is not constant
 """
 
+import functools
 from collections.abc import Callable
 
+import onnx
 import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.spelling.emit import squeeze
 from rewrites.values import static_dims
 
-__all__ = ["make_range_inputs_scalars", "write_out_onesided"]
+__all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "write_out_onesided"]
 
 
 def write_out_onesided(graph: ir.Graph) -> None:
@@ -20,6 +23,21 @@ def write_out_onesided(graph: ir.Graph) -> None:
     for node in graph.all_nodes():
         if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
             node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
+
+
+def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
+    """Let no node of ``graph`` and the graphs nested in it end in an absent input that its operator lets it leave out."""
+    for node in graph.all_nodes():
+        if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
+            least = _fewest_inputs(node.op_type, opset)
+            given = max((place for place, value in enumerate(node.inputs, 1) if value is not None), default=0)
+            if least is not None and given < len(node.inputs):
+                node.resize_inputs(max(given, least))
+
+
+@functools.cache
+def _fewest_inputs(op_type: str, opset: int) -> int | None:
+    return int(onnx.defs.get_schema(op_type, opset, "").min_input) if onnx.defs.has(op_type, opset, "") else None
 
 
 def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:

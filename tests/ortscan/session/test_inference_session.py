@@ -368,6 +368,17 @@ def test_outputs_whose_shape_only_onnxruntime_knows_keep_it():
         assert [(v.name, v.type, v.shape) for v in session.get_outputs()] == plain
 
 
+def test_a_model_that_would_end_the_process_is_not_asked_for_its_outputs():
+    proto = parsed("""<ir_version: 9, opset_import: ["": 18]> g (float[3] x) => (float[3] z) <int64 m = {3}> {
+        z, q = Loop <body = b (int64 i, bool c, float[3] s) => (bool c1, float[3] s1, float[3] q1) {
+            c1 = Identity (c) s1 = Sin (s) q1 = Exp (s) }> (m, , x) }""")
+    proto.graph.node[0].output[1] = ""
+    assert known_outputs(proto) == {}
+    made = ortscan.InferenceSession(proto.SerializeToString(), options(cache="0"))
+    assert made.ortscan.source == "optimized"
+    np.testing.assert_allclose(made.run(None, {"x": X[0, :3]})[0], np.sin(np.sin(np.sin(X[0, :3]))), rtol=1e-5)
+
+
 def test_outputs_of_a_model_that_onnxruntime_does_not_open_are_as_declared():
     model = open_lstm()
     assert known_outputs(model)["last"] == (onnx.TensorProto.FLOAT, ["B", 7])

@@ -2,12 +2,13 @@
 
 import onnx
 import onnx_ir as ir
+import pytest
 
 from rewrites.builder import Builder
 from rewrites.constants import ConstantPool
 from rewrites.inference import infer_model
 from rewrites.names import Names
-from rewrites.spelling import make_range_inputs_scalars, write_out_onesided
+from rewrites.spelling import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 
 
 def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:
@@ -31,3 +32,15 @@ def test_one_element_becomes_a_scalar_only_where_it_is_known_to_be_one() -> None
     assert [node.op_type for node in model.graph] == ["Squeeze", "Range"]
     (_, node) = model.graph
     assert [value.producer() is not None for value in node.inputs if value is not None] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [("LayerNormalization (x, w)", 2), ("Clip (x)", 1), ("Clip (x, , w)", 3), ("Loop <body = BODY> (m)", 2)],
+)
+def test_absent_inputs_at_the_end_are_left_out_where_they_may_be(before: str, count: int) -> None:
+    body = "b (int64 i, bool c) => (bool c1, float s) { c1 = Identity (c) s = Cast <to = 1> (i) }"
+    model = _model(f"y = {before.replace('BODY', body)}", "float[3] x, float[3] w, int64 m", "float[N] y")
+    model.graph[0].resize_inputs(3)
+    drop_absent_at_the_end(model.graph, 17)
+    assert len(model.graph[0].inputs) == count
