@@ -7,7 +7,8 @@ row by row: 4 to 7 percent slower than Slices around a forward node at 16 rows, 
 
 Weights that are known only when the model runs are copied into the node's layout each time, at about 1 ns a number in blocks
 and 5.5 ns one by one; what a step gains is about 5 microseconds and 0.05 ns a number. Rows that do not run all steps cost a
-sort and two gathers, about 15 microseconds.
+sort and two gathers, about 15 microseconds. Where the cell state of each step is needed, gates are computed once more for all
+steps, which pays for small ones only: 3 times faster for 16 numbers in a state, as fast for 256.
 """
 
 import math
@@ -17,12 +18,13 @@ from rewrites.context import Options
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.cell import Cell
 
-__all__ = ["too_slow", "turns_slowly"]
+__all__ = ["too_slow", "too_slow_with_cells", "turns_slowly"]
 
 _WIDEST_RNN = {1: 128, 2: 64}
 _MOST_GRU_ROWS = 16
 _MOST_LSTM_ROWS = 32
 _MANY_ROWS_TO_TURN = 8
+_MOST_CELL_NUMBERS = 192
 _FEWEST_MASKED_STEPS = {"RNN": 8, "GRU": 4, "LSTM": 4}
 
 
@@ -51,6 +53,20 @@ def too_slow(
         detail = f"bringing weights that are known only when the model runs into the node's layout costs more than {count} steps"
         return NotApplicable("COST-NATIVE", f"{detail}; from about {least} on it would not")
     return None
+
+
+def too_slow_with_cells(cell: Cell, lead: Sequence[int | str | None], options: Options) -> NotApplicable | None:
+    """Say so where the native node would lose because the cell state of each step has to be computed beside it."""
+    if options.native_always:
+        return None
+    rows = _rows(lead, options)
+    if rows is not None and rows * cell.size <= _MOST_CELL_NUMBERS:
+        return None
+    said = "an unknown number of rows" if rows is None else f"{rows} rows"
+    detail = (
+        f"the cell state of each step is needed, which is too slow beside an {cell.op_type} node for {said} of width {cell.size}"
+    )
+    return NotApplicable("COST-NATIVE", detail)
 
 
 def _fewest_steps(cell: Cell) -> int:

@@ -7,7 +7,7 @@ Conditions: weights are the same in every step and of known shapes; states are t
 the features; the native node is faster where the model will run, which is onnxruntime's CPU for a cell that a target has no node
 for and that cannot be written out either; a probe at random points agrees. Rows may keep their states in some steps, on a condition
 that is the same for all of a row (opset 11). What else the body computes stays in a loop that scans the hidden states, for other
-rules to take apart. Never touches a loop that needs the cell state of each step.
+rules to take apart: the cell state too, where that of each step is needed, which no node gives.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.recurrences.cell import source_of
-from rewrites.recurrences.cost import too_slow
+from rewrites.recurrences.cost import too_slow, too_slow_with_cells
 from rewrites.recurrences.fitness import unfit
 from rewrites.recurrences.found_cells import Found, found_cells
 from rewrites.recurrences.given_values import FLIPS_SINCE, write_given
@@ -80,8 +80,13 @@ def _fused(loop: ScanView, found: Found, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("CELL-MASK", f"rows that keep their state need opset {_MASKED_SINCE}, and the model has {ctx.opset}")
     rest = remainder(loop, cell, reading, mask)
     if rest is None:
-        detail = f"the cell state '{cell.hidden.inner.name}' of each step is needed, which the {cell.op_type} node does not give"
+        detail = (
+            f"the cell state beside '{cell.hidden.inner.name}' is needed in each step, which the {cell.op_type} node does not give"
+        )
         return NotApplicable("CELL-SEQUENCE", detail)
+    slow = too_slow_with_cells(cell, reading.dims[source_of(cell.hidden)], ctx.options) if cell.cell in rest.states else None
+    if slow is not None:
+        return slow
     if probe(cell, reading, ctx, mask, found.weights) is not True:
         detail = f"the {cell.op_type} read off '{cell.hidden.inner.name}' was not confirmed by running the body"
         return NotApplicable("CELL-PROBE", detail)

@@ -35,7 +35,10 @@ class Remainder:
 
 
 def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | None) -> Remainder | None:
-    """Give what is left beside ``cell``, found in ``reading``; None where that needs the cell state."""
+    """Give what is left beside ``cell``, found in ``reading``; None where that needs the cell state under a mask.
+
+    A cell state that is needed in each step stays a state: with the hidden states of all steps given, little of it depends on it.
+    """
     copied = through_identity(cell.hidden.next)
     assert copied is not None
     after, elsewhere = [copied, cell.hidden.next], dict[ir.Value, np.ndarray]()
@@ -55,9 +58,13 @@ def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | 
                 after.append(value)
     states = tuple(state for state in others if state not in followers)
     given = {*after, *elsewhere, *(state.next for state in followers)}
-    seen = _read_by([*(output.inner for output in loop.scan_outputs), *(state.next for state in states)], loop, given, choices)
+    wanted = [*(output.inner for output in loop.scan_outputs), *(state.next for state in states)]
+    seen = _read_by(wanted, loop, given, choices)
     if cell.cell is not None and seen & {cell.cell.inner, cell.cell.next}:
-        return None
+        if mask is not None:
+            return None
+        states = (*states, cell.cell)
+        seen = _read_by([*wanted, cell.cell.next], loop, given, choices)
     previous = tuple(state for state in (cell.hidden, *followers) if state.inner in seen)
     used = [value for value in after if value in (copied, cell.hidden.next) or value in seen]
     elsewhere = {value: numbers for value, numbers in elsewhere.items() if value in seen}

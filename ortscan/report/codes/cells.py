@@ -40,8 +40,9 @@ TABLE = (
     ),
     Code(
         "CELL-SEQUENCE",
-        "The cell state of every step is needed.",
-        "A native LSTM gives the hidden state of every step but the cell state of the last one only.",
+        "The cell state of every step is needed, and rows do not run all steps.",
+        "A native LSTM gives the hidden state of every step but the cell state of the last one only. Without masks a small loop "
+        "beside the node computes it.",
     ),
     Code(
         "CELL-TARGET",

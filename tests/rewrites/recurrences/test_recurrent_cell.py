@@ -174,15 +174,27 @@ def test_what_else_the_body_computes_leaves_it():
     assert node.op_type == "LSTM"
 
 
-def test_a_needed_cell_state_keeps_the_loop():
-    cell = written("LSTM", "one product for all gates")
-    model = cell.model()
-    body = next(node for node in model.graph.node if node.op_type == "Scan").attribute
-    graph = next(attribute.g for attribute in body if attribute.name == "body")
-    graph.node[-1].input[0] = "c1"
-    loaded, report = rewritten(model, target="onnx")
-    assert report.loops[0].reasons[0].code == "CELL-SEQUENCE"
-    assert_same_numbers(ort_run(give_back(loaded), cell.feeds()), ort_run(model, cell.feeds()), rtol=1e-4, atol=1e-5)
+def giving_cells(cell: Written, **sizes: int) -> onnx.ModelProto:
+    """The model of `cell` with the cell state of each step in the place of the hidden one."""
+    model = cell.model(**sizes)
+    scan = next(node for node in model.graph.node if node.op_type == "Scan")
+    body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
+    body.node[-1].input[0] = "c1"
+    return model
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "LSTM peepholes", "LSTM coupled"])
+@pytest.mark.parametrize(
+    ("target", "rows", "found"), [("onnx", 2, {"LSTM", "Scan"}), ("cpu", 2, {"LSTM", "Scan"}), ("cpu", 64, {"Scan"})]
+)
+def test_cell_states_that_are_needed_in_each_step_are_computed_beside_the_node(kind, target, rows, found):
+    cell = written(kind, "split by Slice")
+    model = giving_cells(cell, rows=rows)
+    loaded, report = rewritten(model, target=target, debug=True)
+    result = give_back(loaded)
+    assert {node.op_type for node in result.graph.node} & {*NODES, "Scan"} == found
+    assert ("COST-NATIVE" in [reason.code for reason in report.loops[0].reasons]) == ("LSTM" not in found)
+    assert_same_numbers(ort_run(result, cell.feeds(rows=rows)), ort_run(model, cell.feeds(rows=rows)), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
