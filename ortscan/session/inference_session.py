@@ -88,7 +88,8 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
         """Open what ortscan makes of the model; give what went wrong, or None. Raises what the original itself raises."""
         source = Source(self._model_path, self._model_bytes, entry_of(self._sess_options, FOLDER_ENTRY))
-        chosen = self._sess_options is not None and self._sess_options.has_providers()
+        options = self._sess_options
+        chosen = options is not None and options.has_providers()
         problem: Exception | None = None
         try:
             for look_up in ATTEMPTS:
@@ -109,6 +110,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
                 if prepared.verdict is None and prepared.applied.source != "cached":
                     break
                 forget(prepared)
+                self._sess_options = options
             return problem
         finally:
             del problem
