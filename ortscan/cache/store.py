@@ -24,7 +24,7 @@ _MODEL, _FACTS, _REST = "model.onnx", "entry.json", "given.bin"
 _NAME = re.compile(r"[0-9a-f]{64}")
 _STRAY_SECONDS = 3600
 _ATTEMPTS = 20
-_MOST_ENTRIES = 4096
+_MOST_ENTRIES = 1024
 
 
 @dataclass(frozen=True)

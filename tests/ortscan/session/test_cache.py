@@ -197,6 +197,20 @@ def test_the_entry_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Pa
     assert store.get(NAMES[1]) is not None
 
 
+def test_there_are_never_so_many_entries_or_notes_that_to_count_them_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ortscan.cache.store._MOST_ENTRIES", 2)
+    monkeypatch.setattr("ortscan.cache.notes._MOST", 4)
+    store = Store(tmp_path)
+    for count, name in enumerate(NAMES):
+        store.put(name, {})
+        os.utime(tmp_path / "models" / name / "entry.json", (count, count))
+    assert [name for name in NAMES if store.get(name)] == NAMES[2:]
+    for number in range(20):
+        store.notes.write(str(number), {"n": number})
+        assert store.notes.read(str(number)) == {"n": number}
+        assert len(list((tmp_path / "files").iterdir())) <= 4
+
+
 def test_what_a_process_that_died_left_is_cleared_away(tmp_path: Path):
     store = Store(tmp_path)
     stray = tmp_path / "models" / "tmp-1-0123456789ab"
