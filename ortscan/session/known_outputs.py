@@ -3,35 +3,49 @@
 Where a file leaves an output's shape open onnxruntime works it out from the nodes, and may work out less from other nodes.
 """
 
-import re
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import onnx
-import onnxruntime as ort
 
 from ortscan.modelio import Interface
 from ortscan.verification.crash_risks import crash_risks
 
-__all__ = ["Known", "known_outputs", "with_known_outputs"]
+__all__ = ["Known", "hollow_of", "known_outputs", "with_known_outputs"]
 
 _SMALL = 256
 _FATAL = 4
-_TENSOR = re.compile(r"tensor\((\w+)\)")
 Known = Mapping[str, tuple[int, Sequence[int | str | None]]]
 
 
-def known_outputs(proto: onnx.ModelProto) -> Known:
-    """Give the element type and shape of each tensor among the outputs, as a session of ``proto`` does; none where it has none.
+def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Give ``proto`` with inputs in the place of large weights: its sessions have the same outputs, and read nothing for them."""
+    hollow = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
+    graph, given = hollow.graph, proto.graph
+    graph.name = given.name
+    for mine, theirs in ((graph.node, given.node), (graph.input, given.input), (graph.output, given.output)):
+        mine.extend(theirs)
+    graph.value_info.extend(given.value_info)
+    graph.sparse_initializer.extend(given.sparse_initializer)
+    listed = {info.name for info in given.input}
+    for tensor in given.initializer:
+        if math.prod(tensor.dims) <= _SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            graph.initializer.append(tensor)
+        elif tensor.name not in listed:
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return hollow
 
-    None of a model whose session would end the process. Large weights do not count: they become inputs of a model that is otherwise
-    the same, so that nothing is read or computed.
+
+def known_outputs(hollow: onnx.ModelProto) -> Known:
+    """Give the element type and shape of each tensor among the outputs, as a session does; none where no session can be made.
+
+    None of a model whose session would end the process.
     """
-    if crash_risks(proto):
+    if crash_risks(hollow):
         return {}
-    hollow = onnx.ModelProto()
-    hollow.CopyFrom(proto)
-    _make_inputs_of_weights(hollow.graph)
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = _FATAL
@@ -40,23 +54,8 @@ def known_outputs(proto: onnx.ModelProto) -> Known:
         session = ort.InferenceSession(hollow.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception:  # onnxruntime raises classes of its own, without a common base; the outputs are then as they are declared
         return {}
-    found = ((output, _TENSOR.fullmatch(output.type)) for output in session.get_outputs())
-    return {output.name: (onnx.TensorProto.DataType.Value(kind[1].upper()), output.shape) for output, kind in found if kind}
-
-
-def _make_inputs_of_weights(graph: onnx.GraphProto) -> None:
-    listed = {info.name for info in graph.input}
-    kept = []
-    for tensor in graph.initializer:
-        size = 1
-        for dim in tensor.dims:
-            size *= dim
-        if size <= _SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
-            kept.append(tensor)
-        elif tensor.name not in listed:
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
+    kinds = {f"tensor({name.lower()})": number for name, number in onnx.TensorProto.DataType.items()}
+    return {output.name: (kinds[output.type], output.shape) for output in session.get_outputs() if output.type in kinds}
 
 
 def with_known_outputs(interface: Interface, known: Known) -> Interface:

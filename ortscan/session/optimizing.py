@@ -14,7 +14,7 @@ from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in
-from ortscan.session.known_outputs import known_outputs, with_known_outputs
+from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.errors import OptionError, VerificationFailed
 
@@ -31,6 +31,8 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
     """
     proto = parse(source.content, source.path or "the given bytes")
     model, places = _model(source, proto)
+    hollow = hollow_of(proto)
+    del proto
     digests = digests_of_files(source.data_files(places), notes) if notes is not None else [""] * len(places)
     wanted = dict(options)
     verify = wanted.pop("verify", False)
@@ -43,7 +45,7 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
         if not outcome.ok:
             raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
     if report.changed and "fix_shapes" not in options:
-        loaded.interface = with_known_outputs(loaded.interface, known_outputs(proto))
+        loaded.interface = with_known_outputs(loaded.interface, known_outputs(hollow))
     return loaded, report, dict(zip(places, digests, strict=True))
 
 
