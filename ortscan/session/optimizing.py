@@ -2,13 +2,12 @@
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
 from ortscan import api
-from ortscan.cache.digest import digests_of_files
 from ortscan.cache.notes import Notes
 from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
@@ -25,15 +24,16 @@ __all__ = ["let_go", "optimized", "serialised_with_references"]
 
 
 def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> tuple[LoadedModel, "Report", dict[str, str]]:
-    """Give the optimised model, the report, and the files beside the model that hold its external data, each with its digest.
+    """Give the optimised model, the report, and the files that the model names for its external data, each with its digest.
 
     The digests were taken before, and only where there are ``notes`` to take them with. Raises OrtscanError and OSError.
     """
     proto = parse(source.content, source.path or "the given bytes")
-    model, places = _model(source, proto)
+    places = sorted(set(locations_in(proto)))
+    digests = source.data_digests(places, notes) if notes is not None else dict.fromkeys(places, "")
+    model = _model(source, proto, places)
     hollow = hollow_of(proto)
     del proto
-    digests = digests_of_files(source.data_files(places), notes) if notes is not None else [""] * len(places)
     wanted = dict(options)
     verify = wanted.pop("verify", False)
     for name in wanted:
@@ -46,7 +46,7 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
             raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
     if report.changed and "fix_shapes" not in options:
         loaded.interface = with_known_outputs(loaded.interface, known_outputs(hollow))
-    return loaded, report, dict(zip(places, digests, strict=True))
+    return loaded, report, digests
 
 
 def let_go(loaded: LoadedModel) -> None:
@@ -65,13 +65,11 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
     return proto.SerializeToString(), bool(locations_in(proto))
 
 
-def _model(source: Source, proto: onnx.ModelProto) -> tuple[ModelLike, list[str]]:
-    """Give what is to be optimised, and the places of its external data that there is; the rest may be given in memory."""
-    named = locations_in(proto)
-    places = [place for place in named if os.path.exists(os.path.join(source.data_folder, place))]
+def _model(source: Source, proto: onnx.ModelProto, places: Sequence[str]) -> ModelLike:
+    """Give what is to be optimised, as it finds its external data; what is not there may be given in memory."""
     if not source.folder:
         if source.path is None:
-            return source.content, places
-        if len(places) == len(named):
-            return source.path, places
-    return load(proto, source=os.path.join(source.data_folder, "model.onnx")).model, places
+            return source.content
+        if len(source.data_files(places)) == len(places):
+            return source.path
+    return load(proto, source=os.path.join(source.data_folder, "model.onnx")).model

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ortscan.cache.checks import checks_of
-from ortscan.cache.digest import digest_of_bytes, digests_of_files
+from ortscan.cache.digest import digest_of_bytes
 from ortscan.cache.key import key_of
 from ortscan.cache.store import Entry, Store
 from ortscan.session.source import Source
@@ -59,7 +59,7 @@ class Place:
     def beside(self, source: Source, data: Mapping[str, str]) -> "Place | None":
         """Give the place for the model with external ``data`` (files and their digests); None if any of its files has changed."""
         try:
-            if digests_of_files(source.data_files(data), self.store.notes) != list(data.values()):
+            if source.data_digests(data, self.store.notes) != data:
                 return None
             if source.identity() != self.identity:
                 return None
@@ -114,10 +114,10 @@ def _entry(source: Source, store: Store, key: str, look_up: Callable[[str], Entr
     if entry is None or not entry.facts.get("external"):
         return entry
     try:
-        digests = digests_of_files(source.data_files(entry.facts["external"]), store.notes)
+        digests = source.data_digests(entry.facts["external"], store.notes)
     except OSError:
         return None
-    return look_up(key_of(key, {}, *digests))
+    return look_up(key_of(key, {}, *digests.values()))
 
 
 def keep(source: Source, place: Place, facts: Mapping[str, Any], content: bytes = b"") -> Entry:

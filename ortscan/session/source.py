@@ -53,9 +53,19 @@ class Source:
             return os.path.abspath(self.folder)
         return os.path.dirname(os.path.abspath(self.path)) if self.path is not None else os.getcwd()
 
+    def data_file(self, place: str) -> str:
+        """Give the path of external data."""
+        return os.path.join(self.data_folder, place)
+
     def data_files(self, places: Iterable[str]) -> list[str]:
-        """Give the paths of external data."""
-        return [os.path.join(self.data_folder, place) for place in places]
+        """Give the paths of the external data that there is: data may also be given to onnxruntime in memory."""
+        return [path for path in map(self.data_file, places) if os.path.exists(path)]
+
+    def data_digests(self, places: Iterable[str], notes: Notes) -> dict[str, str]:
+        """Give the digests of external data, an empty one of what is not there. Raises OSError."""
+        paths = self.data_files(places)
+        known = dict(zip(paths, digests_of_files(paths, notes), strict=True))
+        return {place: known.get(self.data_file(place), "") for place in places}
 
     @property
     def in_ort_format(self) -> bool:

@@ -276,6 +276,20 @@ def test_the_folder_that_the_session_options_name_comes_before_that_of_the_model
         np.testing.assert_allclose(made(path, told).run(None, {"x": x})[0], np.tanh(np.full((3, 64), 0.64)), rtol=1e-4)
 
 
+def test_data_that_comes_later_is_another_model(tmp_path: Path):
+    path, weights = external(tmp_path / "model")
+    kept = (path.parent / "w.bin").rename(tmp_path / "elsewhere")
+    told = options()
+    told.add_external_initializers_from_files_in_memory(["w.bin"], [data := kept.read_bytes()], [len(data)])
+    x = np.ones((3, 64), np.float32)
+    for place, source in ((None, "optimized"), (None, "cached"), (path.parent / "w.bin", "optimized"), (kept, "cached")):
+        if place is not None:
+            next(tmp_path.rglob(kept.name if place != kept else "w.bin")).rename(place)
+        session = ortscan.InferenceSession(path, told)
+        assert session.ortscan.source == source
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+
+
 def test_data_changed_in_place_within_its_old_time_is_another_model(tmp_path: Path):
     path, _ = external(tmp_path / "model")
     x = np.ones((3, 64), np.float32)
