@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rewrites.report import Report
@@ -32,3 +32,11 @@ class Applied:
     def report(self) -> "Report | None":
         """The report of the optimisation, as ``explain`` gives it; None where none was made."""
         return self.make_report()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what a copy or a pickle needs: the report itself in the place of what makes it."""
+        return {**vars(self), "report": self.report, "make_report": _none}
+
+
+def _none() -> None:
+    return None

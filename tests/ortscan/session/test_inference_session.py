@@ -1,6 +1,7 @@
 import contextlib
 import gc
 import os
+import pickle
 import shutil
 import stat
 import threading
@@ -188,6 +189,15 @@ def test_profiling_io_binding_ort_values_and_async_runs_work(tmp_path: Path):
     assert done.wait(30)
     np.testing.assert_allclose(got[0][0], expected_of_map(), rtol=1e-6)
     assert Path(session.end_profiling()).exists()
+
+
+def test_what_was_done_can_be_pickled_and_a_session_no_more_than_onnxruntimes():
+    for _ in range(2):
+        session = ortscan.InferenceSession(parsed(MAP))
+        copied = pickle.loads(pickle.dumps(session.ortscan))
+        assert (copied.source, copied.report) == (session.ortscan.source, session.ortscan.report)
+        with pytest.raises(TypeError, match=r"cannot pickle .*InferenceSession"):
+            pickle.dumps(session)
 
 
 def test_session_options_serve_many_sessions_and_providers_can_change():
