@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ortscan.custom_ops.ending import begun, counted, not_at_the_end
@@ -16,17 +16,21 @@ _ROOM = 60
 """How deep onnxruntime-extensions and what catches exceptions may call each other, at most; much less than that is needed."""
 
 
-@contextmanager
-def run_of_python_ops() -> Iterator[None]:
+def run_of_python_ops() -> AbstractContextManager[None]:
     """Keep signals from ending the process while the block runs, and raise what ops have raised.
 
     Raises RecursionError where it would otherwise be raised in code that must not raise anything.
     """
+    return surfacing(_protected())
+
+
+@contextmanager
+def _protected() -> Iterator[None]:
     try:
         _need_room(_ROOM)
     except RecursionError as error:
         raise RecursionError(*error.args) from None
-    with counted(), surfacing(), deferred():
+    with counted(), deferred():
         yield
 
 

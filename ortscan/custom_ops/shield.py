@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ortscan.custom_ops.ending import not_at_the_end
-from ortscan.custom_ops.failures import keep
+from ortscan.custom_ops.failures import LOST, keep
 from ortscan.custom_ops.ports import failed
 from ortscan.custom_ops.signals import is_main_thread, protection
 
@@ -39,4 +39,7 @@ def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequ
                 protection.on = before
             return failed(keep(error))
     except BaseException as error:  # a signal's handler raised while the first exception was being kept
-        return failed(keep(error))
+        try:
+            return failed(keep(error))
+        except BaseException:  # nothing can be said but that it failed
+            return failed(LOST)

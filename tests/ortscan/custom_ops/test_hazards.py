@@ -57,6 +57,35 @@ with behaving(deep):
     assert survives(code).splitlines() == ["ok"] * 8
 
 
+def test_exceptions_of_odd_classes_arrive_too():
+    code = """
+class Frozen(Exception):
+    def __setattr__(self, name, value): raise RuntimeError(name)
+class Mute(Exception):
+    def __str__(self): raise RuntimeError
+class Empty(Exception):
+    def __bool__(self): raise RuntimeError
+    def __eq__(self, other): raise RuntimeError
+    __hash__ = None
+class Untraced(Exception):
+    @property
+    def __traceback__(self): raise KeyboardInterrupt
+one, other = ValueError(1), KeyError(2)
+one.__cause__, other.__cause__ = other, one
+s = session()
+for error in (Frozen(), Mute(), Empty(), Untraced(), StopIteration(3), StopAsyncIteration(), one, ExceptionGroup("g", [one])):
+    def run(values): raise error
+    with behaving(run):
+        try: s.run(None, {"a": A})
+        except BaseException as found: print(type(found).__name__, found is error)
+print(s.run(None, {"a": A})[0].shape)
+"""
+    lines = survives(code).splitlines()
+    names = ("Frozen", "Mute", "Empty", "StopIteration", "StopAsyncIteration", "ValueError", "ExceptionGroup")
+    assert [line for line in lines if "True" in line] == [f"{name} True" for name in names]
+    assert len(lines) == len(names) + 2
+
+
 def test_an_op_that_fails_in_the_middle_of_a_scan_ends_the_run_and_no_more():
     code = """
 s = session(IN_A_SCAN)
