@@ -17,7 +17,7 @@ from typing import Any
 
 __all__ = ["deferred", "is_main_thread", "protection"]
 
-_SIGNALS = [int(number) for number in signal.Signals]
+_SIGNALS = [int(number) for number in signal.Signals if number.name.startswith("SIG")]  # Windows has events among them too
 _native: Any = importlib.import_module("_signal")  # without the conversions to enumerations, which take longer than all the rest
 
 
