@@ -3,7 +3,8 @@
 By the operator's text: a scan over nothing leaves its states as they were and stacks nothing, and a state may change its shape.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ Body = Callable[[Sequence[np.ndarray]], Sequence[Any]]
 class ScanPlan:
     """The parts of a Scan: how many states and scanned inputs, along which axes, which way, and what one step's results are.
 
-    ``elements``: the type and sizes (0 where not known) of one step of each stacked result.
+    ``elements``: the type and sizes (0 where not known) of one step of each stacked result; needed where there is no step.
     """
 
     states: int
@@ -58,7 +59,10 @@ def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[n
     if len(lengths) > 1:
         raise ValueError(f"the scanned inputs have different lengths: {', '.join(map(str, sorted(lengths)))}")
     stacks: list[list[np.ndarray]] = [[] for _ in plan.elements]
-    for t in range(lengths.pop()):
+    steps = lengths.pop()
+    if steps == 0:
+        return [*states, *_nothing(plan, body, states, streams, captured)]
+    for t in range(steps):
         results = body([*states, *(stream[t, ...] for stream in streams), *captured])
         states = list(results[: plan.states])
         for stack, value in zip(stacks, results[plan.states :], strict=True):
@@ -67,8 +71,16 @@ def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[n
 
 
 def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray:
-    axis = plan.out_axes[number]
-    if steps:
-        return np.stack(steps[:: -1 if plan.out_reverse[number] else 1], axis)
-    kind, dims = plan.elements[number]
-    return np.empty([*dims[:axis], 0, *dims[axis:]], dtype_of(kind))
+    return np.stack(steps[:: -1 if plan.out_reverse[number] else 1], plan.out_axes[number])
+
+
+def _nothing(
+    plan: ScanPlan, body: Body, states: Sequence[np.ndarray], streams: Sequence[np.ndarray], captured: Sequence[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Give the stacks of no step. A step that is made up tells their sizes; where there can be none, what is declared does."""
+    shapes = [dims for _, dims in plan.elements]
+    with contextlib.suppress(Exception):
+        made_up = body([*states, *(np.zeros(stream.shape[1:], stream.dtype) for stream in streams), *captured])
+        shapes = [np.shape(value) for value in made_up[plan.states :]]
+    for (kind, _), axis, dims in zip(plan.elements, plan.out_axes, shapes, strict=True):
+        yield np.empty([*dims[:axis], 0, *dims[axis:]], dtype_of(kind))

@@ -15,6 +15,7 @@ from ortscan.custom_ops import failures
 from ortscan.custom_ops.elementwise import OPERATORS, compiled
 from ortscan.custom_ops.failures import cause_of, keep
 from ortscan.custom_ops.ports import arrays_of, dtype_of, failed, slots_of
+from ortscan.custom_ops.scan import ScanPlan, run_scan
 from ortscan.custom_ops.shield import shielded
 from ortscan.custom_ops.signals import deferred
 from rewrites.python_ops.names import ELEMENTWISE, GUARD
@@ -204,3 +205,23 @@ operator._Answers.carried = False
 print(session(ONE, cache="0").run(None, {"a": np.zeros(2)})[0].tolist())
 """
     assert survives(code).splitlines() == ["True", "False", "[0.0, 0.0]"]
+
+
+def test_a_scan_over_nothing_stacks_nothing_in_the_shape_it_would_have_had():
+    plan = ScanPlan(1, (0,), (False,), (1, 0), (False, True), (("uint64", (0, 0)), ("bool", (0,))))
+    h, c = np.arange(6, dtype=np.uint64).reshape(2, 3), np.ones(3, np.uint64)
+
+    def body(values):
+        state, x, captured = values
+        return [state + x, np.where(x > captured, state, captured), captured > 0]
+
+    for steps in (0, 2):
+        last, ys, zs = run_scan(plan, body, [h, np.zeros((steps, 2, 3), np.uint64), c])
+        assert (ys.shape, zs.shape) == ((2, steps, 3), (steps, 3))
+        np.testing.assert_array_equal(last, h)
+
+    def fails(values):
+        raise ZeroDivisionError
+
+    last, ys, zs = run_scan(plan, fails, [h, np.zeros((0, 2, 3), np.uint64), c])
+    assert (ys.shape, ys.dtype, zs.shape, zs.dtype) == ((0, 0, 0), np.uint64, (0, 0), np.bool_)
