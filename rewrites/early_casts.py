@@ -4,43 +4,75 @@
 
 onnxruntime 1.31 swaps the two itself to fuse the Transpose into the product, and ends the process with a segmentation fault where
 the Transpose moves the first axis behind others but the last, or last, and the other operand is of another rank. Casts from any
-type do it, and what onnxruntime drops may stand between: Identity, Dropout, Reshape and the like. Equal ranks are left alone.
+type do it, and what onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like, and sums and products with
+one number, which go along with the Cast. Equal ranks are left alone.
 """
+
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.moving import remove_nodes
-from rewrites.values import rank_of
+from rewrites.values import const_array, rank_of
 
-__all__ = ["DROPPED", "cast_early"]
+__all__ = ["BETWEEN", "Link", "cast_early", "link_above"]
 
-DROPPED = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""What onnxruntime drops where it changes nothing, so that it may stand between."""
+_MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+_ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
+BETWEEN = _MOVEMENT | _ARITHMETIC | {"Cast", "Dropout"}
+"""What may stand between the Transpose and the product."""
 _TRAINS = 3
 """How many inputs a Dropout has that is told whether to train."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A node, and which of its inputs it moves, or works on number by number."""
+
+    node: ir.Node
+    place: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether it changes no number."""
+        return self.node.op_type in _MOVEMENT or self.node.op_type == "Dropout"
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether it casts to float32."""
+        return self.node.op_type == "Cast" and self.node.attributes.get_int("to", 0) == ir.DataType.FLOAT
+
+    @property
+    def source(self) -> ir.Value | None:
+        """What it reads."""
+        return self.node.inputs[self.place]
+
+
+def link_above(value: ir.Value | None) -> Link | None:
+    """Give the node that gives ``value``, where onnxruntime may drop or fuse it, or where it casts or transposes."""
+    node = None if value is None else value.producer()
+    if node is None or node.domain != "" or value is not node.outputs[0]:
+        return None
+    if node.op_type in _MOVEMENT or node.op_type == "Cast" or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
+        return Link(node, 0)
+    if node.op_type in _ARITHMETIC:
+        return next((Link(node, place) for place in (0, 1) if _is_number(node.inputs[1 - place])), None)
+    return None
+
+
+def _is_number(value: ir.Value | None) -> bool:
+    array = const_array(value)
+    return array is not None and array.size == 1 and array.ndim <= 1
 
 
 def cast_early(ctx: Context) -> None:
     """Do so all over the model."""
     moved: dict[ir.Value, ir.Value] = {}
     for node in list(ctx.model.graph.all_nodes()):
-        if node.op_type != "MatMul" or node.domain != "":
-            continue
-        for index, operand in enumerate(node.inputs):
-            cast = None if operand is None else operand.producer()
-            if cast is None or operand is None or not _is_cast(cast) or not _ranks_differ(*node.inputs):
-                continue
-            chain = _moved_ones(cast)
-            if chain and operand not in moved:
-                moved[operand] = _cast_before(cast, chain, ctx)
-            if chain:
-                node.replace_input_with(index, moved[operand])
-                _drop([cast, *chain])
-
-
-def _is_cast(node: ir.Node) -> bool:
-    return node.op_type == "Cast" and node.domain == "" and node.attributes.get_int("to", 0) == ir.DataType.FLOAT
+        if node.op_type == "MatMul" and node.domain == "" and _ranks_differ(*node.inputs):
+            for place in range(len(node.inputs)):
+                _look_above(Link(node, place), moved, ctx)
 
 
 def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
@@ -48,39 +80,51 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
     return None in ranks or ranks[0] != ranks[1]
 
 
-def _is_dropped(node: ir.Node) -> bool:
-    """Whether onnxruntime may drop ``node`` where it changes nothing; Dropout is one unless it may be told to train."""
-    return node.domain == "" and (node.op_type in DROPPED or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS))
+def _look_above(reader: Link, moved: dict[ir.Value, ir.Value], ctx: Context) -> None:
+    chain, transposes = list[Link](), 0
+    below, link = reader, link_above(reader.source)
+    while link is not None and link.node.graph is reader.node.graph:
+        if link.is_cast and not chain:
+            reader = below
+        if chain or link.is_cast:
+            chain.append(link)
+            if link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2:
+                transposes = len(chain)
+        below, link = link, link_above(link.source)
+    if not transposes:
+        return
+    del chain[transposes:]
+    old = reader.source
+    assert old is not None
+    if old not in moved:
+        moved[old] = _reordered(chain[::-1], ctx)
+    reader.node.replace_input_with(reader.place, moved[old])
+    _drop([link.node for link in chain])
 
 
-def _moved_ones(cast: ir.Node) -> list[ir.Node]:
-    """Give the nodes that the Cast goes before, the first one first: none where there is no Transpose of three axes or more."""
-    chain: list[ir.Node] = []
-    value, found = cast.inputs[0], 0
-    while value is not None:
-        node = value.producer()
-        if node is None or node.graph is not cast.graph or not _is_dropped(node):
-            break
-        chain.append(node)
-        if node.op_type == "Transpose" and (rank_of(value) or 3) > 2:
-            found = len(chain)
-        value = node.inputs[0]
-    return chain[:found][::-1]
-
-
-def _cast_before(cast: ir.Node, chain: list[ir.Node], ctx: Context) -> ir.Value:
-    b = ctx.builder()
-    (value,) = b.like(cast, [chain[0].inputs[0]])
-    for node in chain:
-        shape = node.outputs[0].shape
-        value = b.like(node, [value, *node.inputs[1:]])[0]
-        value.shape = value.shape if shape is None else shape
-    b.insert_before(cast)
+def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
+    """Write the nodes of ``chain`` again, those that work on numbers first; the last one of it stands there still."""
+    b, value = ctx.builder(), chain[0].source
+    assert value is not None
+    dtype = value.dtype
+    for link in sorted(chain, key=lambda one: one.moves):
+        inputs = list(link.node.inputs)
+        inputs[link.place] = value
+        made = b.like(link.node, inputs)[0]
+        dtype = dtype if link.moves else link.node.outputs[0].dtype
+        made.type = made.type if dtype is None else ir.TensorType(dtype)
+        if link.moves:
+            made.shape = link.node.outputs[0].shape if made.shape is None else made.shape
+        else:
+            made.shape = value.shape
+        value = made
+    b.insert_before(chain[-1].node)
     return value
 
 
 def _drop(nodes: list[ir.Node]) -> None:
-    for node in (nodes[0], *reversed(nodes[1:])):
+    """Remove ``nodes``, each of which reads the next one, as far as nobody reads them."""
+    for node in nodes:
         if any(value.uses() or value.is_graph_output() for value in node.outputs):
             return
         remove_nodes([node])

@@ -12,7 +12,7 @@ from ortscan.verification.analysis import Analysis
 from ortscan.verification.guarded_nodes import guarded_nodes
 from ortscan.verification.sturdy_operators import STURDY
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
-from rewrites.early_casts import DROPPED
+from rewrites.early_casts import BETWEEN
 from rewrites.values import rank_of
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "rank_conflicts"]
@@ -72,15 +72,18 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
 
 def _casts_a_transpose(graph: onnx.GraphProto) -> bool:
     """Whether a product may read a Transpose by way of a Cast: see ``rewrites.early_casts``."""
-    makers = {name: node for node in graph.node for name in node.output if node.op_type in DROPPED | {"Cast"}}
-    for product in graph.node:
-        for name in product.input if product.op_type == "MatMul" else ():
-            maker, cast = makers.get(name), False
-            while maker is not None and not (cast and maker.op_type == "Transpose"):
-                cast = cast or maker.op_type == "Cast"
-                maker = makers.get(maker.input[0]) if maker.input else None
-            if maker is not None:
-                return True
+    makers = {name: node for node in graph.node for name in node.output if node.op_type in BETWEEN}
+    products = (name for node in graph.node if node.op_type == "MatMul" for name in node.input)
+    waiting, seen = [(name, False) for name in products], set[tuple[str, bool]]()
+    while waiting:
+        name, cast = waiting.pop()
+        maker = makers.get(name)
+        if maker is None or (name, cast) in seen:
+            continue
+        seen.add((name, cast))
+        if cast and maker.op_type == "Transpose":
+            return True
+        waiting += [(each, cast or maker.op_type == "Cast") for each in maker.input]
     return False
 
 

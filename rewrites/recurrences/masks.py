@@ -85,11 +85,16 @@ def _is_outside(loop: ScanView, value: ir.Value) -> bool:
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: tuple[int | str | None, ...]) -> bool:
-    """Whether ``value`` has one element for each row, or one for all; by broadcasting, a size that is not known is either."""
+    """Whether ``value`` has one element for each row, or one for all; by broadcasting, a size that is not known is either.
+
+    Where rows have several axes, which become one, a size of 1 among others would not spread over them.
+    """
     if value.shape is None:
         return False
     dims = reading.sizes(value.shape)
     if all(dim == 1 for dim in dims):
         return len(dims) <= len(lead) + 1
+    if len(lead) > 1:
+        return dims == [*lead, 1]
     pairs = zip(dims, lead, strict=False)
     return len(dims) == len(lead) + 1 and dims[-1] == 1 and all(one in (1, row) or not isinstance(one, int) for one, row in pairs)
