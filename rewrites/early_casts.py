@@ -1,11 +1,11 @@
-"""A Cast to float32 between a Transpose and a MatMul goes before the Transpose, since onnxruntime may not survive it there.
+"""A Cast between a Transpose and a MatMul goes before the Transpose, since onnxruntime may not survive it there.
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 
 onnxruntime 1.31 swaps the two itself to fuse the Transpose into the product, and ends the process with a segmentation fault where
-the Transpose moves the first axis behind others but the last, or last, and the other operand is of another rank. Casts from any
-type do it, and what onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like, and sums and products with
-one number, which go along with the Cast. Equal ranks are left alone.
+the Transpose moves the first axis behind others but the last, or last, and the other operand is of another rank. Casts between
+any types do it, and what onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like, and sums and products
+with one number, which go along with the Cast. Equal ranks are left alone.
 """
 
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ class Link:
 
     @property
     def is_cast(self) -> bool:
-        """Whether it casts to float32."""
-        return self.node.op_type == "Cast" and self.node.attributes.get_int("to", 0) == ir.DataType.FLOAT
+        """Whether it casts."""
+        return self.node.op_type == "Cast"
 
     @property
     def source(self) -> ir.Value | None:

@@ -78,13 +78,17 @@ def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
     sequences: set[ir.Value] = set()
     for node in graph.all_nodes():
         results: Sequence[ir.Value] = ()
-        if node.op_type in _MAKE_SEQUENCES or (node.op_type == "Identity" and node.inputs[0] in sequences):
+        if node.op_type in _MAKE_SEQUENCES or (node.op_type == "Identity" and _is_no_tensor(node.inputs[0], sequences)):
             results = node.outputs
         elif node.op_type in ("If", "Loop", "OptionalGetElement"):
             results = [value for value in node.outputs if _may_be_sequence(node)]
         sequences.update(results)
     for value in sequences & untyped:
         value.type, value.shape = None, None
+
+
+def _is_no_tensor(value: ir.Value | None, sequences: Set[ir.Value]) -> bool:
+    return value is not None and (value in sequences or isinstance(value.type, ir.SequenceType | ir.OptionalType))
 
 
 def _may_be_sequence(node: ir.Node) -> bool:

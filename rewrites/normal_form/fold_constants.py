@@ -157,4 +157,8 @@ def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -
     if results is None:
         return {}
     found = zip(wanted, results, strict=True)
-    return {value: result for value, result in found if ir.DataType.from_numpy(result.dtype) == value.dtype}
+    return {
+        value: result
+        for value, result in found
+        if isinstance(value.type, ir.TensorType) and ir.DataType.from_numpy(result.dtype) == value.dtype
+    }

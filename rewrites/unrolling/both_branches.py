@@ -3,7 +3,7 @@
     y = If(c) then () => (f(x)) else () => (g(x))    ->    y = Where(c, f(x), g(x))
 
 Conditions: no operator in either branch can fail, whatever it is given, nor draws random numbers; each result has the same known
-sizes in both. An If inside a loop that is left stays: it runs where the loop runs.
+sizes in both; both branches run on zeros. An If inside a loop that is left stays: it runs where the loop runs.
 """
 
 import onnx_ir as ir
@@ -17,6 +17,7 @@ from rewrites.replace import replace_value
 from rewrites.spelling import reshape, where
 from rewrites.unrolling.cleanup import clean_up
 from rewrites.unrolling.constant_branches import is_if
+from rewrites.unrolling.trial_run import runs_on_zeros
 from rewrites.values import rank_of, static_dims
 
 __all__ = ["run_both_branches"]
@@ -46,7 +47,7 @@ def _in_graph(graph: ir.Graph, ctx: Context) -> tuple[int, list[str]]:
             more, reasons = _in_graph(nested, ctx)
             done, left = done + more, left + reasons
         if is_if(node):
-            reason = _obstacle(node)
+            reason = _obstacle(node, ctx)
             if reason is None:
                 _flatten(node, ctx)
                 done += 1
@@ -55,7 +56,7 @@ def _in_graph(graph: ir.Graph, ctx: Context) -> tuple[int, list[str]]:
     return done, left
 
 
-def _obstacle(node: ir.Node) -> str | None:
+def _obstacle(node: ir.Node, ctx: Context) -> str | None:
     branches = [node.attributes[name].as_graph() for name in _BRANCHES]
     for branch in branches:
         culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or may_fail_unwanted(branch)
@@ -66,6 +67,9 @@ def _obstacle(node: ir.Node) -> str | None:
             return f"its result '{one.name}' is no tensor"
         if static_dims(one) is None or static_dims(one) != static_dims(other):
             return f"the sizes of its results '{one.name}' and '{other.name}' differ, or are not known"
+    for branch in branches:
+        if not runs_on_zeros(branch, ctx):
+            return f"its branch '{branch.name}' does not run by itself, or is too large to try"
     return None
 
 

@@ -37,6 +37,35 @@ def test_it_goes_before_what_onnxruntime_drops_too_once_for_all_products():
     assert [node.op_type for node in after.graph.node] == ["Cast", "Transpose", "Identity", "Neg", "MatMul", "MatMul"]
 
 
+@pytest.mark.parametrize(
+    ("inside", "operators"),
+    [
+        ("c = Cast <to = 1> (t) d = Mul (c, two) y = MatMul (d, w)", "Cast Transpose Mul MatMul"),
+        ("a = Mul (t, half) c = Cast <to = 1> (a) y = MatMul (c, w)", "Mul Cast Transpose MatMul"),
+        ("e = Expand (t, one) c = Cast <to = 1> (e) y = MatMul (c, w)", "Cast Transpose Expand MatMul"),
+        ("s = Slice (t, zero, far) c = Cast <to = 1> (s) y = MatMul (c, w)", "Cast Transpose Slice MatMul"),
+        ("c = Cast <to = 11> (t) d = Cast <to = 1> (c) y = MatMul (d, w)", "Cast Cast Transpose MatMul"),
+    ],
+)
+def test_what_onnxruntime_takes_away_may_stand_between(inside, operators):
+    weights = "<float two = {2}, float16 half = {15360}, int64[1] one = {1}, int64[1] zero = {0}, int64[1] far = {99}>"
+    text = f"{HEAD} {weights} {{ t = {TURN} (x) {inside} }}"
+    ctx = prepared(text)
+    cast_early(ctx)
+    after = ir.to_proto(ctx.model)
+    assert [node.op_type for node in after.graph.node] == operators.split()
+    x, w = np.arange(40).reshape(2, 5, 4).astype(np.float16), np.ones((4, 3), np.float32)
+    (y,) = ort_run(after, {"x": x, "w": w})
+    factor = 2 if "two" in inside else 1
+    np.testing.assert_allclose(y, factor * x.astype(np.float32).transpose(1, 0, 2) @ w)
+
+
+def test_casts_to_other_types_go_first_too():
+    head = HEAD.replace("float[", "double[")
+    after = moved(f"t = {TURN} (x) c = Cast <to = 11> (t) y = MatMul (c, w)", head)
+    assert [node.op_type for node in after.graph.node] == ["Cast", "Transpose", "MatMul"]
+
+
 def test_it_stays_where_others_read_it():
     head = HEAD.replace(" y)", " y, float16[5, 2, 4] t)")
     after = moved(f"t = {TURN} (x) c = Cast <to = 1> (t) y = MatMul (c, w)", head)
@@ -47,7 +76,6 @@ def test_it_stays_where_others_read_it():
     ("inside", "head"),
     [
         (f"t = {TURN} (x) c = Cast <to = 1> (t) y = MatMul (c, w)", HEAD.replace("[4, 3] w", "[5, 4, 3] w")),
-        (f"t = {TURN} (x) c = Cast <to = 11> (t) y = MatMul (c, w)", HEAD.replace("float[", "double[")),
         ("c = Cast <to = 1> (x) y = MatMul (c, w)", HEAD.replace("[5, 2, 3] y", "[2, 5, 3] y")),
         (f"t = {TURN} (x) a = Abs (t) c = Cast <to = 1> (a) y = MatMul (c, w)", HEAD),
     ],

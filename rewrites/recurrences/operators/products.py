@@ -1,6 +1,7 @@
 """MatMul and Gemm by constant matrices: affine maps of affine maps, or of products that become sources of their own.
 
-A product tells how many features its operand has, since it fails for any other number: a size that has but a name is known so.
+A product tells how many features its operand has, since it fails for any other number: a size that has but a name is known so,
+unless rows are counted by that name too, as some exporters have it that call all free sizes alike.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,11 +9,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.loops import ScanView
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
-from rewrites.values import dim_of
+from rewrites.values import dim_of, shape_dims
 
 __all__ = ["PRODUCTS", "apply_matrix"]
 
@@ -71,8 +73,13 @@ def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
 
 def _learn_width(reading: Interpretation, x: ir.Value | None, width: int) -> None:
     dim = None if x is None else dim_of(x, -1)
-    if isinstance(dim, str):
+    if isinstance(dim, str) and dim not in _row_names(reading.loop):
         reading.learn_same(dim, width)
+
+
+def _row_names(loop: ScanView) -> set[int | str | None]:
+    shapes = [value.shape for value in (*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs))]
+    return {dim for shape in shapes if shape is not None for dim in shape_dims(shape)[:-1]}
 
 
 PRODUCTS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {"Gemm": _gemm, "MatMul": _matmul}

@@ -220,3 +220,21 @@ def test_a_mask_that_is_a_number_keeps_the_loop():
     del body.node[:]
     body.node.extend(order)
     assert nodes_of(model) == ["Scan"]
+
+
+@pytest.mark.parametrize(("mask", "fuses"), [("3,2,1", True), ("1,1,1", True), ("3,1,1", False), ("1,2,1", False)])
+def test_a_mask_over_several_axes_is_that_of_the_rows(mask, fuses):
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[3,2,2] h0, float[4,3,2,2] xs, bool[4,{mask}] masks) => (float[3,2,2] hn, float[4,3,2,2] ys)
+        <float[2,2] w = {{1, 2, 3, 4}}, float[2,2] r = {{0.1, 0.2, 0.3, 0.4}}> {{
+        hn, ys = Scan <num_scan_inputs = 2, body = step (float[3,2,2] h, float[3,2,2] x, bool[{mask}] m)
+            => (float[3,2,2] h1, float[3,2,2] y) {{
+            a = MatMul (x, w) c = MatMul (h, r) d = Add (a, c) t = Tanh (d) h1 = Where (m, t, h) y = Identity (h1) }}> (h0, xs, masks) }}"""
+    )
+    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    assert ("RNN" in [node.op_type for node in result.graph.node]) == fuses
+    rng = np.random.default_rng(1)
+    feeds = {"h0": rng.standard_normal((3, 2, 2)).astype(np.float32), "xs": rng.standard_normal((4, 3, 2, 2)).astype(np.float32)}
+    feeds["masks"] = rng.random((4, *map(int, mask.split(",")))) < 0.5
+    assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)

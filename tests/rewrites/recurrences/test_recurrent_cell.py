@@ -282,3 +282,14 @@ def test_features_of_unknown_number_are_counted_by_the_weights(kind):
     result = give_back(rewritten(model, target="onnx", debug=True)[0])
     assert NODES & {node.op_type for node in result.graph.node}
     assert_same_numbers(ort_run(result, cell.feeds()), ort_run(model, cell.feeds()), rtol=1e-4, atol=1e-5)
+
+
+def test_a_name_that_counts_rows_too_tells_nothing_of_features():
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[N, N] h0, float[N, N, N] xs) => (float[A, B] hn)
+        <float[3, 2] w = {1, 2, 3, 4, 5, 6}, float[2, 2] r = {1, 2, 3, 4}> {
+        hn, ys = Scan <num_scan_inputs = 1, body = step (float[N, N] h, float[N, N] x) => (float[N, N] h1, float[N, N] y) {
+            a = MatMul (x, w) c = MatMul (h, r) d = Add (a, c) h1 = Tanh (d) y = Neg (h1) }> (h0, xs) }"""
+    model = onnx.parser.parse_model(text)
+    result = give_back(rewritten(model, target="onnx")[0])
+    feeds = {"h0": np.ones((5, 2), np.float32), "xs": np.ones((4, 5, 3), np.float32)}
+    assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)

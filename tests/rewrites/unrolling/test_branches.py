@@ -79,10 +79,23 @@ def test_branches_in_branches_are_chosen_from_too():
         ("k = Constant <value_ints = [-3, 1]> () b = GatherElements (x, k)", "GatherElements"),
         ("k = Constant <value_int = 1> () b = CumSum (x, k)", "CumSum"),
         ("k = Constant <value = int64[2, 1] {0, 5}> () b = GatherND (x, k)", "GatherND"),
+        ("k = Constant <value_ints = [3]> () r = Reshape (x, k) m = ReduceSum <keepdims = 0> (r) b = Add (m, x)", "does not run"),
+        ('k = Constant <value = float[3, 2] {1, 2, 3, 4, 5, 6}> () b = Einsum <equation = "i,ij->j"> (x, k)', "does not run"),
         ("b = Concat <axis = 0> (x, w)", "sizes"),
         ("r = Relu (x) b = own.Op (r)", "Op"),
     ],
-    ids=["may fail", "beyond the end", "before the start", "no axis", "of several axes", "random", "of another size", "unknown"],
+    ids=[
+        "may fail",
+        "beyond the end",
+        "before the start",
+        "no axis",
+        "of several axes",
+        "of another count",
+        "of sizes that do not fit",
+        "random",
+        "of another size",
+        "unknown",
+    ],
 )
 def test_branches_that_may_not_run_unasked_keep_their_if(other, said):
     model = choice(other=other)
