@@ -1,4 +1,4 @@
-"""Body nodes that compute a constant become that constant.
+"""Body nodes that compute a constant become that constant, and an If on a constant the branch that it takes.
 
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 
@@ -22,6 +22,7 @@ from rewrites.loops import Loop
 from rewrites.moving import node_graphs, remove_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.unrolling.constant_branches import inline_decided, is_if, taken_branch
 from rewrites.values import const_array, size_estimate, static_dims
 
 __all__ = ["NAME", "check", "fold", "put_constants"]
@@ -35,16 +36,20 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find constant work and run it."""
     inner = (node for node in loop.body if not any(value.is_graph_output() for value in node.outputs))
     done, known = fold(inner, ctx)
-    if not done:
+    ifs = [node for node in loop.body if is_if(node) and taken_branch(node, ctx) is not None]
+    if not done and not ifs:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
+        inline_decided(ifs, ctx)
         readers = {user for node in done for value in node.outputs for user, _ in value.uses()}
         put_constants(done, known, ctx)
         learn_shapes(loop.body, readers, ctx.model.opset_imports, ctx.model.ir_version)
         return [loop.node]
 
-    return Patch(f"folded {len(done)} constant nodes", edit)
+    what = [f"folded {len(done)} constant nodes"] if done else []
+    what += ["put the branches that constants choose in the place of Ifs"] if ifs else []
+    return Patch(" and ".join(what), edit)
 
 
 def put_constants(done: Iterable[ir.Node], known: Mapping[ir.Value, np.ndarray], ctx: Context) -> None:

@@ -13,7 +13,7 @@ from rewrites.normal_form.common_subexpressions import merge_twins, twins_among
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.fold_constants import fold, put_constants
 from rewrites.normal_form.identities import copies_among, drop_copies
-from rewrites.unrolling.constant_branches import inline_decided
+from rewrites.unrolling.constant_branches import inline_decided, is_if
 from rewrites.unrolling.stacked_reads import read_steps
 from rewrites.values import shape_dims, static_dims
 
@@ -21,7 +21,7 @@ __all__ = ["clean_up"]
 
 
 def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
-    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes; gives those that are left, in order."""
+    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes, branches included; gives those that are left, in order."""
     allowance = ctx.options.unroll.bytes
     nodes, changed = list(nodes), True
     while changed:
@@ -31,6 +31,9 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
         nodes, decided = inline_decided(_in(graph, nodes), ctx)
         learned = _infer(nodes, ctx)
         changed = bool(decided or (folded and learned))
+    for node in nodes:
+        for branch in node_graphs(node) if is_if(node) else ():
+            clean_up(branch, list(branch), ctx)
     read_steps(nodes, ctx)
     merge_twins(twins_among(nodes), ctx.names)
     remove_nodes(unread_nodes(graph))

@@ -12,7 +12,7 @@ from rewrites.moving import lift_initializers, move_before, node_graphs, remove_
 from rewrites.replace import can_copy, replace_value
 from rewrites.values import const_scalar
 
-__all__ = ["decide_branches", "inline_decided", "is_if"]
+__all__ = ["decide_branches", "inline_decided", "is_if", "taken_branch"]
 
 
 def is_if(node: ir.Node) -> bool:
@@ -51,8 +51,8 @@ def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node
     return now, count
 
 
-def _inline(node: ir.Node, ctx: Context) -> list[ir.Node] | None:
-    """Put the branch that is taken in the place of ``node``; None where that is not known, or cannot be."""
+def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
+    """Give the branch that ``node``, an If, takes; None where that is not known, or the branch cannot take its place."""
     condition = const_scalar(node.inputs[0])
     if condition is None or node.graph is None:
         return None
@@ -60,10 +60,15 @@ def _inline(node: ir.Node, ctx: Context) -> list[ir.Node] | None:
     if attribute is None or attribute.is_ref() or len(attribute.as_graph().outputs) != len(node.outputs):
         return None
     branch = attribute.as_graph()
-    results = list(branch.outputs)
     copied = any(value.is_graph_output() for value in node.outputs)
-    if copied and not all(can_copy(value, ctx.opset) for value in results):
+    return branch if not copied or all(can_copy(value, ctx.opset) for value in branch.outputs) else None
+
+
+def _inline(node: ir.Node, ctx: Context) -> list[ir.Node] | None:
+    branch = taken_branch(node, ctx)
+    if branch is None:
         return None
+    results = list(branch.outputs)
     branch.outputs[:] = []
     lift_initializers(branch, ctx.model.graph, ctx.names)
     inside = list(branch)

@@ -3,9 +3,10 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.loops import view
-from rewrites.normal_form import fold_constants
+from rewrites.normal_form import fold_constants, loop_to_scan
 from rewrites.rule import Patch
-from tests.rewrites.apply import one_loop, prepared
+from tests.rewrites.apply import apply, one_loop, prepared, read
+from tests.rewrites.fission.harness import data
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
 
 
@@ -180,3 +181,26 @@ def test_what_reads_a_folded_constant_learns_its_shape() -> None:
     shapes = {node.op_type: list(node.outputs[0].shape or ()) for node in body}
     assert shapes["Expand"] == shapes["Tanh"] == [3, 2]
     assert shapes["Flatten"] == [1, 6]
+
+
+CHOICE = "If ({}) <then_branch = p () => (float[2] p1) {{ p1 = Exp (h) }}, else_branch = q () => (float[2] q1) {{ q1 = Neg (h) }}>"
+
+
+def test_an_if_on_what_becomes_a_constant_is_the_branch_it_takes() -> None:
+    """The condition of a Loop that is never stopped is true in its body."""
+    after, report = becomes([loop_to_scan, fold_constants], loop(f"h1 = Add (h, h) y = {CHOICE.format('c')}"))
+    assert "put the branches that constants choose in the place of Ifs" in report.patches[-1].what
+    assert "If" not in [node.op_type for node in ir.from_proto(after).graph.all_nodes()]
+
+
+def test_an_if_on_data_stays() -> None:
+    stays(fold_constants, scan(f"h1 = Add (h, x) y = {CHOICE.format('t')}", given="float[2] s, float[3,2] xs, bool t"))
+
+
+@pytest.mark.parametrize("opset", [16, 17])
+def test_an_optional_is_no_constant(opset: int) -> None:
+    inside = "w = Constant <value = float[2] {1, 2}> () o = Optional (w) y = OptionalGetElement (o) h1 = Add (h, y)"
+    model = read(loop(inside), opset, check=False)
+    feeds = data(model)
+    after, _ = apply(model, [fold_constants], feeds=feeds, check=False)
+    assert "Optional" in {node.op_type for node in ir.from_proto(after).graph.all_nodes()}

@@ -131,3 +131,18 @@ def test_names_and_initializers_of_branches_do_not_clash():
         other="k = Constant <value_floats = [3.0, 4.0]> () b = Mul (x, k)",
     )
     both(model)
+
+
+def test_loops_in_branches_of_loops_are_written_out_too():
+    text = """g (float[3] x, bool p) => (float[3] a) <int64 k = {3}, bool t = {1}> {
+        a = Loop <body = outer (int64 i, bool c, float[3] s) => (bool c1, float[3] v) { c1 = Identity (c)
+            v = If (p) <
+                then_branch = yes () => (float[3] m) {
+                    m = Loop <body = inner (int64 j, bool d, float[3] r) => (bool d1, float[3] r1) { d1 = Identity (d) r1 = Sin (r) }> (i, c, s) },
+                else_branch = no () => (float[3] n) { n = Neg (s) }>
+        }> (k, t, x) }"""
+    model = read(text)
+    after = ortscan.optimize(model, target="coreml")
+    assert not {"Scan", "Loop", "If"} & {node.op_type for node in ir.from_proto(after).graph.all_nodes()}
+    for flag in (True, False):
+        same_on_ort(model, after, {"x": np.array([0.5, -1, 2], np.float32), "p": np.array(flag)})
