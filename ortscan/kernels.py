@@ -4,6 +4,8 @@ import functools
 
 import onnx
 
+from rewrites.raised_by import is_raised_by
+
 __all__ = ["has_kernel"]
 
 
@@ -25,6 +27,8 @@ def _asked(model: bytes) -> bool | None:
         InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except NoKernel:
         return False
-    except Exception:  # whatever else is wrong with it is wrong with the model, and not for want of a kernel
-        return None
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        return None  # what else is wrong with it is wrong with the model, and not for want of a kernel
     return True

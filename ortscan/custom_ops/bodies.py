@@ -14,6 +14,7 @@ from ortscan.custom_ops.elementwise import compiled
 from ortscan.errors import UnsupportedModel
 from ortscan.quiet import quietly
 from rewrites.python_ops.reference import reference_evaluator
+from rewrites.raised_by import is_raised_by
 
 __all__ = ["Body", "prepared_body"]
 
@@ -45,8 +46,10 @@ def _by_onnxruntime(model: onnx.ModelProto) -> Body | None:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         session = InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0)
-    except Exception:  # onnxruntime raises its own classes; whatever it is, the reference is asked next
-        return None
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        return None  # the reference is asked next
     names = [info.name for info in model.graph.input]
     wanted = [info.name for info in model.graph.output]
     return lambda values: session.run(wanted, dict(zip(names, values, strict=True)))
@@ -55,7 +58,9 @@ def _by_onnxruntime(model: onnx.ModelProto) -> Body | None:
 def _by_reference(model: onnx.ModelProto) -> Body:
     try:
         evaluator = reference_evaluator(model)
-    except Exception as error:  # it raises several classes of its own and bare ones
+    except Exception as error:
+        if not is_raised_by(error, "onnx", "numpy"):
+            raise
         said = str(error).splitlines()[0]
         raise UnsupportedModel(f"neither onnxruntime nor onnx's reference operators run what is called: {said}") from error
     names = [info.name for info in model.graph.input]

@@ -18,6 +18,7 @@ from ortscan.report.plain import one_line
 from ortscan.session.settings import entry_of
 from rewrites.python_ops.names import DOMAIN, OPERATOR, VERSION
 from rewrites.python_ops.wire import SLOTS
+from rewrites.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -75,7 +76,9 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 def _put_on(options: "ort.SessionOptions") -> None:
     try:
         options.register_custom_ops_library(library_path())
-    except Exception as error:  # onnxruntime's classes and those of pybind11
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
         raise OptionError(f"onnxruntime cannot load the library of onnxruntime-extensions: {one_line(error)}") from error
 
 
@@ -94,7 +97,9 @@ def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
         if form == "ORT":
             options.add_session_config_entry(_FORMAT, "ONNX")
         native.InferenceSession(options, probe, False, False)
-    except Exception as error:  # onnxruntime's classes and those of pybind11
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime", "ortscan"):
+            raise
         said = str(error)
         if _ABSENT in said:
             return False

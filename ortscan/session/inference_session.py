@@ -21,6 +21,7 @@ from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at
 from ortscan.session.provider_target import target_of
 from ortscan.session.settings import Settings, entry_of, read_settings
 from ortscan.session.source import Source
+from rewrites.raised_by import is_from_elsewhere
 
 if TYPE_CHECKING:
     import onnx
@@ -98,13 +99,15 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
                 except OptionError:
                     raise
                 except Exception as error:  # whatever goes wrong here must not keep the caller's model from running
+                    if is_from_elsewhere(error):
+                        raise
                     return error
                 try:
                     self._ortscan_open(prepared, arguments)
                     if prepared.verdict is None or prepared.verdict.is_good():
                         return None
                 except Exception as error:
-                    if prepared.is_original and prepared.verdict is None:
+                    if is_from_elsewhere(error) or (prepared.is_original and prepared.verdict is None):
                         raise
                     problem = error
                 if prepared.verdict is None and prepared.applied.source != "cached":

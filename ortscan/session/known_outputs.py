@@ -11,6 +11,7 @@ import onnx
 
 from ortscan.modelio import Interface
 from ortscan.verification.crash_risks import crash_risks
+from rewrites.raised_by import is_raised_by
 
 __all__ = ["Known", "hollow_of", "known_outputs", "with_known_outputs"]
 
@@ -51,9 +52,11 @@ def known_outputs(hollow: onnx.ModelProto) -> Known:
     options.log_severity_level = _FATAL
     options.intra_op_num_threads = 1
     try:
-        session = ort.InferenceSession(hollow.SerializeToString(), options, ["CPUExecutionProvider"])
-    except Exception:  # onnxruntime raises classes of its own, without a common base; the outputs are then as they are declared
-        return {}
+        session = ort.InferenceSession(hollow.SerializeToString(), options, ["CPUExecutionProvider"], enable_fallback=0)
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        return {}  # the outputs are then as they are declared
     kinds = {f"tensor({name.lower()})": number for name, number in onnx.TensorProto.DataType.items()}
     return {output.name: (kinds[output.type], output.shape) for output in session.get_outputs() if output.type in kinds}
 

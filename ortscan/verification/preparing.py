@@ -16,6 +16,7 @@ from ortscan.verification.size_rules import learn_sizes
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.specs import Spec, input_specs, overridable_names
 from ortscan.verification.trials import Inputs
+from rewrites.raised_by import is_from_elsewhere
 
 __all__ = ["Prepared", "prepare"]
 
@@ -75,6 +76,8 @@ def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | N
     try:
         return analyse(proto, specs), []
     except Exception as error:
+        if is_from_elsewhere(error):
+            raise
         return None, [f"inputs were chosen without reading the graph ({type(error).__name__}: {error})"]
 
 

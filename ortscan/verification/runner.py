@@ -14,6 +14,7 @@ import onnx
 from ortscan.custom_ops.need import calls_python
 from ortscan.verification.element_types import numpy_type
 from rewrites.errors import OptionError
+from rewrites.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -97,7 +98,9 @@ class Runner:
         self.error: str | None = None
         try:
             self._session = InferenceSession(source.target, options, providers=list(providers))
-        except Exception as error:  # whatever onnxruntime raises is a finding
+        except Exception as error:
+            if not is_raised_by(error, "onnxruntime"):
+                raise
             self.error = one_line(error)
             return
         types = {value.name: value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())}
@@ -116,7 +119,9 @@ class Runner:
             if timer is not None:
                 timer.start()
             values = self._run_narrow(feed, options) if self._narrow else self._session.run(self.outputs, dict(feed), options)
-        except Exception as error:  # as above
+        except Exception as error:
+            if not is_raised_by(error, "onnxruntime", "numpy", "ortscan"):
+                raise
             message = f"still running after {seconds:g} s" if stop.is_set() else one_line(error)
             return Outcome(None, message, time.perf_counter() - started, stop.is_set())
         finally:

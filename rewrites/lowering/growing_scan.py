@@ -13,6 +13,7 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import Loop, ScanInput, ScanView, State, captured_values
 from rewrites.moving import node_graphs
+from rewrites.raised_by import is_raised_by
 from rewrites.replace import replace_value, take_over
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import shape_of, slice_axis, squeeze, transpose
@@ -75,8 +76,10 @@ def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     model = onnx.helper.make_model(graph, ir_version=ctx.model.ir_version, opset_imports=imports)
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:  # onnx's inference raises classes of several kinds; what it cannot say is not plain to see
-        return None
+    except Exception as error:
+        if not is_raised_by(error, "onnx"):
+            raise
+        return None  # what onnx's inference cannot say is not plain to see
     for state, info in zip(loop.states, inferred.graph.output, strict=True):
         shape = ir.serde.deserialize_type_proto_for_shape(info.type)
         if shape is not None and state.initial.shape is not None and _differ(state.initial.shape, shape):

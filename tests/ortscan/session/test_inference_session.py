@@ -17,6 +17,7 @@ import pytest
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.session.known_outputs import hollow_of, known_outputs
+from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
 
 
@@ -107,7 +108,7 @@ def test_the_optimised_model_is_what_onnxruntime_writes_to_optimized_model_filep
 
 
 def test_a_session_that_ortscan_cannot_make_runs_the_original_and_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ortscan.api.rewrite", broken)
+    monkeypatch.setattr("ortscan.api.rewrite", failing(ZeroDivisionError("a defect")))
     with pytest.warns(OrtscanWarning, match="runs as it is, since ortscan could not optimise it: a defect"):
         session = ortscan.InferenceSession(parsed(MAP))
     assert session.ortscan.source == "original"
@@ -126,10 +127,7 @@ DEFECTS = [
 def test_where_strict_is_set_whatever_goes_wrong_is_one_error_with_its_cause(
     defect: Exception, providers: list[str] | None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
-    def fails(*_: object, **__: object) -> None:
-        raise defect
-
-    monkeypatch.setattr("ortscan.api.rewrite", fails)
+    monkeypatch.setattr("ortscan.api.rewrite", failing(defect))
     with pytest.raises(OrtscanError, match=r"the given model could not be optimised: .*a defect") as found:
         ortscan.InferenceSession(parsed(MAP), options(strict="1"), providers)
     assert found.value.__cause__ is defect
@@ -137,10 +135,7 @@ def test_where_strict_is_set_whatever_goes_wrong_is_one_error_with_its_cause(
 
 
 def test_where_strict_is_set_a_model_that_cannot_be_opened_is_an_error_too(monkeypatch: pytest.MonkeyPatch):
-    def fails(*_: object, **__: object) -> None:
-        raise RuntimeError("a defect")
-
-    monkeypatch.setattr("ortscan.session.inference_session.opened", fails)
+    monkeypatch.setattr("ortscan.session.inference_session.opened", failing(RuntimeError("a defect")))
     with pytest.raises(OrtscanError, match="the given model could not be optimised: a defect"):
         ortscan.InferenceSession(parsed(MAP), options(strict="1"), ["CPUExecutionProvider"])
 
@@ -151,10 +146,6 @@ def test_where_strict_is_set_an_error_of_ours_comes_as_it_is_and_an_unreadable_m
     assert not isinstance(found.value, OrtscanError)
     with pytest.raises(ortscan.OrtscanError, match="is not an ONNX model"):
         ortscan.InferenceSession(parsed(MAP).SerializeToString()[:-20], options(strict="1"))
-
-
-def broken(*_: object, **__: object) -> None:
-    raise ZeroDivisionError("a defect")
 
 
 def test_names_types_shapes_and_metadata_are_those_of_the_original():
@@ -316,7 +307,7 @@ def test_second_names_of_data_files_do_not_make_them_new(tmp_path: Path, monkeyp
     path, _ = external(tmp_path / "model")
     monkeypatch.setattr("ortscan.cache.digest._TIME_STEP_NS", -1)
     ortscan.InferenceSession(path, options())
-    monkeypatch.setattr("ortscan.cache.digest._digest", broken)
+    monkeypatch.setattr("ortscan.cache.digest._digest", failing(ZeroDivisionError))
     for _ in range(2):
         assert ortscan.InferenceSession(path, options()).ortscan.source == "cached"
 
@@ -435,7 +426,7 @@ def test_a_session_that_fails_leaves_no_exception_behind(strict: str, monkeypatc
         return [found for found in gc.get_objects() if isinstance(found, ZeroDivisionError | OrtscanError)]
 
     before = errors()
-    monkeypatch.setattr("ortscan.api.rewrite", broken)
+    monkeypatch.setattr("ortscan.api.rewrite", failing(ZeroDivisionError))
     with contextlib.suppress(OrtscanError):
         ortscan.InferenceSession(parsed(MAP), options(strict=strict))
     with contextlib.suppress(Exception):
