@@ -84,7 +84,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
         except OutOfReach as error:
             if kind == "path":
                 raise ModelFileError(f"{name}: the external data of {tensor.name!r} {error}.") from None
-            slot.put(AbsentTensor(tensor, f"it {error}"))
+            slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
     return _loaded(model, kind, source, files, proto)
 
 
@@ -103,13 +103,16 @@ def _from_ir(original: ir.Model) -> LoadedModel:
         if isinstance(tensor, FileTensor):
             slot.put(FileTensor(tensor, tensor.data, os.fspath(tensor.base_dir)))
             continue
+        if isinstance(tensor, AbsentTensor):
+            slot.put(AbsentTensor(tensor, tensor.why))
+            continue
         folders = folders_of(os.path.join(tensor.base_dir, "model")) if tensor.base_dir else []
         try:
             mine = within_reach(tensor, folders, files)
             mine.data.readers.append(tensor)
             slot.put(mine)
         except OutOfReach as error:
-            slot.put(AbsentTensor(tensor, f"it {error}"))
+            slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
     return _loaded(model, "ir", None, files, None)
 
 

@@ -119,7 +119,7 @@ class AbsentTensor(ir.ExternalTensor):
         return tensor
 
     def _refusal(self) -> UnsupportedModel:
-        return UnsupportedModel(f"The data of {self.name!r} is needed but {self.why}; give the model as a path.")
+        return UnsupportedModel(f"The data of {self.name!r} is needed but {self.why}.")
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:

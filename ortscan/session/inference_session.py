@@ -16,6 +16,7 @@ from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.report.plain import one_line
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
+from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.opening import FOLDER_ENTRY, opened
 from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
@@ -88,8 +89,9 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
 
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
         """Open what ortscan makes of the model; give what went wrong, or None. Raises what the original itself raises."""
-        source = Source(self._model_path, self._model_bytes, entry_of(self._sess_options, FOLDER_ENTRY))
         options = self._sess_options
+        ask_memory = None if options is None else functools.partial(hold_weights, options)
+        source = Source(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask_memory)
         chosen = options is not None and options.has_providers()
         problem: Exception | None = None
         try:

@@ -12,7 +12,8 @@ from ortscan.cache.notes import Notes
 from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
-from ortscan.modelio.slots import graphs_in
+from ortscan.modelio.slots import graphs_in, tensor_slots
+from ortscan.modelio.tensors import AbsentTensor
 from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.errors import OptionError, VerificationFailed
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rewrites.report import Report
 
 __all__ = ["let_go", "optimized", "serialised_with_references"]
+
+_NOWHERE = ".in-memory"
 
 
 def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> tuple[LoadedModel, "Report", dict[str, str]]:
@@ -66,7 +69,14 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 
 
 def _model(source: Source, proto: onnx.ModelProto, places: Sequence[str]) -> ModelLike:
-    """Give what is to be optimised, as it finds its external data; what is not there may be given in memory."""
+    """Give what is to be optimised, as it finds its external data; what is given in memory is looked for where nothing is."""
+    if places and source.is_in_memory:
+        loaded = load(proto, source=os.path.join(source.data_folder, _NOWHERE, "model.onnx")).model
+        for slot in tensor_slots(loaded):
+            tensor = slot.get()
+            if isinstance(tensor, AbsentTensor):
+                slot.put(AbsentTensor(tensor, "the SessionOptions hold weights in memory, which ortscan cannot look at"))
+        return loaded
     if not source.folder:
         if source.path is None:
             return source.content

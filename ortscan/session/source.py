@@ -1,7 +1,7 @@
 """The model a session was given, before anything is done to it."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,15 @@ _LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 
 @dataclass(frozen=True)
 class Source:
-    """A path, or the bytes of a model; ``folder`` is where onnxruntime was told to look for external data, if it was."""
+    """A path, or the bytes of a model; ``folder`` is where onnxruntime was told to look for external data, if it was.
+
+    ``ask_memory``: asks whether onnxruntime holds weights in memory, which come before those on disk.
+    """
 
     path: str | None
     given: bytes | None
     folder: str | None = None
+    ask_memory: Callable[[], bool] | None = None
 
     @cached_property
     def content(self) -> bytes:
@@ -57,11 +61,16 @@ class Source:
         """Give the path of external data."""
         return os.path.join(self.data_folder, place)
 
-    def data_files(self, places: Iterable[str]) -> list[str]:
-        """Give the paths of the external data that there is: data may also be given to onnxruntime in memory."""
-        return [path for path in map(self.data_file, places) if os.path.exists(path)]
+    @cached_property
+    def is_in_memory(self) -> bool:
+        """Whether external data may be given to onnxruntime in memory. That on disk says nothing then."""
+        return self.ask_memory is not None and self.ask_memory()
 
-    def data_digests(self, places: Iterable[str], notes: Notes) -> dict[str, str]:
+    def data_files(self, places: Collection[str]) -> list[str]:
+        """Give the paths of the external data that is on disk, and counts."""
+        return [] if not places or self.is_in_memory else [path for path in map(self.data_file, places) if os.path.exists(path)]
+
+    def data_digests(self, places: Collection[str], notes: Notes) -> dict[str, str]:
         """Give the digests of external data, an empty one of what is not there. Raises OSError."""
         paths = self.data_files(places)
         known = dict(zip(paths, digests_of_files(paths, notes), strict=True))

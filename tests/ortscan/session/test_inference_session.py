@@ -5,6 +5,7 @@ import pickle
 import shutil
 import stat
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
+from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.known_outputs import hollow_of, known_outputs
 from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
@@ -277,18 +280,70 @@ def test_the_folder_that_the_session_options_name_comes_before_that_of_the_model
         np.testing.assert_allclose(made(path, told).run(None, {"x": x})[0], np.tanh(np.full((3, 64), 0.64)), rtol=1e-4)
 
 
-def test_data_that_comes_later_is_another_model(tmp_path: Path):
+def test_data_in_memory_is_the_same_model_whether_it_is_on_disk_or_not(tmp_path: Path):
     path, weights = external(tmp_path / "model")
     kept = (path.parent / "w.bin").rename(tmp_path / "elsewhere")
     told = options()
     told.add_external_initializers_from_files_in_memory(["w.bin"], [data := kept.read_bytes()], [len(data)])
     x = np.ones((3, 64), np.float32)
-    for place, source in ((None, "optimized"), (None, "cached"), (path.parent / "w.bin", "optimized"), (kept, "cached")):
+    for place, source in ((None, "optimized"), (None, "cached"), (path.parent / "w.bin", "cached"), (kept, "cached")):
         if place is not None:
             next(tmp_path.rglob(kept.name if place != kept else "w.bin")).rename(place)
         session = ortscan.InferenceSession(path, told)
         assert session.ortscan.source == source
         np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+
+
+def test_data_that_comes_later_is_another_model(tmp_path: Path):
+    path, _ = external(tmp_path / "model")
+    kept = (path.parent / "w.bin").rename(tmp_path / "elsewhere")
+    with pytest.raises(Fail, match="does not exist"):
+        ortscan.InferenceSession(path)
+    kept.rename(path.parent / "w.bin")
+    assert ortscan.InferenceSession(path).ortscan.source == "optimized"
+
+
+@pytest.mark.parametrize("given_as", ["path", "bytes"])
+@pytest.mark.parametrize("held_by", ["name", "file", "profiled file"])
+def test_weights_in_memory_come_before_those_of_a_file(
+    held_by: str, given_as: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    model = parsed(MAP.replace("t = Tanh(xi)", "d = Mul(W, W) p = MatMul(xi, d) t = Tanh(p)"))
+    weights = np.full((4, 4), 0.5, np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "W"))
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    monkeypatch.chdir(tmp_path)
+    given = "m.onnx" if given_as == "path" else Path("m.onnx").read_bytes()
+    ortscan.InferenceSession(given)
+    for _ in range(2):
+        told = options()
+        if held_by == "name":
+            told.add_external_initializers(["W"], [held := ort.OrtValue.ortvalue_from_numpy(weights)])
+        else:
+            told.add_external_initializers_from_files_in_memory(["w.bin"], [held := weights.tobytes()], [64])
+        told.enable_profiling = held_by == "profiled file"
+        wanted = ort.InferenceSession(given, told).run(None, {"x": X})[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            session = ortscan.InferenceSession(given, told)
+        assert "ortscan cannot look at" in (session.ortscan.why or "ortscan cannot look at")
+        np.testing.assert_allclose(session.run(None, {"x": X})[0], wanted, rtol=1e-6)
+        assert held is not None
+    np.testing.assert_allclose(ortscan.InferenceSession(given).run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
+
+
+def test_options_are_asked_for_weights_without_a_trace(tmp_path: Path):
+    told = options()
+    told.optimized_model_filepath = str(tmp_path / "never.onnx")
+    told.profile_file_prefix, told.enable_profiling = str(tmp_path / "never"), True
+    assert not hold_weights(told)
+    assert told.enable_profiling
+    assert not list(tmp_path.iterdir())
+    value = ort.OrtValue.ortvalue_from_numpy(X)
+    told.add_initializer("W", value)
+    assert not hold_weights(told)
+    told.add_external_initializers(["W"], [value])
+    assert hold_weights(told)
 
 
 def test_data_changed_in_place_within_its_old_time_is_another_model(tmp_path: Path):
