@@ -5,18 +5,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ortscan.api import explain, optimize, verify
     from ortscan.custom_ops.registration import register
+    from ortscan.errors import OrtscanWarning
     from ortscan.migration import migrate
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
     from rewrites.errors import OrtscanError
 
-__all__ = ["InferenceSession", "OrtscanError", "explain", "migrate", "optimize", "patched", "register", "verify"]
+__all__ = ["InferenceSession", "OrtscanError", "OrtscanWarning", "explain", "migrate", "optimize", "patched", "register", "verify"]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "InferenceSession": "ortscan.session.inference_session",
     "OrtscanError": "rewrites.errors",
+    "OrtscanWarning": "ortscan.errors",
     "explain": "ortscan.api",
     "migrate": "ortscan.migration",
     "optimize": "ortscan.api",

@@ -22,7 +22,7 @@ from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at
 from ortscan.session.provider_target import target_of
 from ortscan.session.settings import Settings, entry_of, read_settings
 from ortscan.session.source import Source
-from rewrites.raised_by import is_from_elsewhere
+from rewrites.raised_by import is_from_elsewhere, is_raised_by
 
 if TYPE_CHECKING:
     import onnx
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["InferenceSession"]
 
 _NOTHING = contextlib.nullcontext()
+_UNKNOWN_PROVIDER = "Unknown Provider Type"
 _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
@@ -73,6 +74,11 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         if is_at_work():
             super()._create_inference_session(*arguments)
             return
+        if not isinstance(self._sess_options, ort.SessionOptions | None):
+            self.ortscan = Applied("original", f"sess_options is {type(self._sess_options).__name__}, not SessionOptions")
+            with at_work():
+                super()._create_inference_session(*arguments)
+            return
         settings = self._ortscan_settings()
         problem: Exception | None = None
         try:
@@ -109,7 +115,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
                     if prepared.verdict is None or prepared.verdict.is_good():
                         return None
                 except Exception as error:
-                    if is_from_elsewhere(error) or (prepared.is_original and prepared.verdict is None):
+                    if _is_not_of_the_model(error) or (prepared.is_original and prepared.verdict is None):
                         raise
                     problem = error
                 if prepared.verdict is None and prepared.applied.source != "cached":
@@ -220,6 +226,13 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
 def _shared_options() -> "ort.SessionOptions":
     """Give options for all sessions that were given none: the library of the Python op keeps about 1 KB for each it is put on."""
     return ort.SessionOptions()
+
+
+def _is_not_of_the_model(error: Exception) -> bool:
+    """Whether any other model would have met ``error`` too: it comes from elsewhere, or is about the other arguments."""
+    if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
+        return True
+    return type(error) in (TypeError, ValueError) and is_raised_by(error, "onnxruntime")
 
 
 def _said_by(problem: Exception | None) -> str:

@@ -1,5 +1,6 @@
 """``patched``: lets code one does not own make ortscan's sessions where it makes onnxruntime's."""
 
+import abc
 import contextlib
 import sys
 import threading
@@ -11,6 +12,21 @@ __all__ = ["patched"]
 
 _lock = threading.RLock()
 _active: list[type] = []
+
+
+class _StandIn(abc.ABCMeta):
+    """Makes a class that stands for another that other's equal for ``isinstance`` and ``issubclass``; not so classes made from it.
+
+    It is an ABCMeta so that abstract classes can be made from it too.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        other = vars(cls).get("_ortscan_stands_for")
+        return super().__instancecheck__(instance) if other is None else isinstance(instance, other)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        other = vars(cls).get("_ortscan_stands_for")
+        return super().__subclasscheck__(subclass) if other is None else issubclass(subclass, other)
 
 
 @contextlib.contextmanager
@@ -26,12 +42,14 @@ def patched(**options: Any) -> Iterator[type]:
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.settings import spelled
 
-    class PatchedSession(InferenceSession):
+    original = InferenceSession.__mro__[1]
+
+    class PatchedSession(InferenceSession, metaclass=_StandIn):
         __doc__ = InferenceSession.__doc__
         _ortscan_defaults = spelled(options)
+        _ortscan_stands_for = original
 
     PatchedSession.__name__ = PatchedSession.__qualname__ = "InferenceSession"
-    original = InferenceSession.__mro__[1]
     with _lock:
         _exchange(_active[-1] if _active else original, PatchedSession)
         _active.append(PatchedSession)

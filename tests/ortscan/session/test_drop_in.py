@@ -1,5 +1,6 @@
 """Typical uses of onnxruntime's Python API, on its own class and on ortscan's, with the same outcome."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,59 @@ def test_a_provider_that_is_not_there_is_the_same_error():
 
     there, here = both(use)
     assert here == there
+
+
+@pytest.mark.parametrize("given", [{"a": 1}, 3, {}, 0, "x"], ids=repr)
+def test_options_that_are_none_are_taken_or_refused_in_the_same_way(given: Any):
+    def use(session: Any) -> str:
+        try:
+            made = session(parsed(MAP).SerializeToString(), given)
+        except Exception as error:
+            return f"{type(error).__name__} {error}".partition("Invoked with")[0]
+        np.testing.assert_allclose(made.run(None, {"x": X})[0], np.tanh(X) ** 2, rtol=1e-6)
+        return "made"
+
+    there, here = both(use)
+    assert here == there
+
+
+@pytest.mark.parametrize("providers", [["Nobody's"], "CPU", [3]], ids=str)
+def test_an_unknown_provider_is_said_once_and_takes_nothing_from_the_cache(providers: Any, tmp_path: Path):
+    path = tmp_path / "m.onnx"
+    onnx.save(parsed(MAP), path)
+    ortscan.InferenceSession(path, quiet())
+
+    def use(session: Any) -> tuple[str, list[str]]:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                session(path, quiet(), providers)
+                said = "made"
+            except Exception as error:
+                said = f"{type(error).__name__} {error}"
+        return said, [str(warning.message) for warning in told]
+
+    entries = {folder: folder.stat().st_ino for folder in (tmp_path / "cache" / "models").iterdir()}
+    for _ in range(2):
+        there, here = both(use)
+        assert here == there
+    kept = {folder: folder.stat().st_ino for folder in (tmp_path / "cache" / "models").iterdir()}
+    assert kept.items() >= entries.items()
+
+
+def test_a_change_to_unknown_providers_is_the_same_error_once():
+    def use(session: Any) -> tuple[str, int]:
+        made = session(parsed(MAP).SerializeToString(), quiet())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            with pytest.raises(RuntimeError, match=r".") as caught:
+                made.set_providers(["Nobody's"])
+        return str(caught.value), len(told)
+
+    there, here = both(use)
+    assert here == there == ("Unknown Provider Type: Nobody's", 1)
+
+
+def test_the_warning_is_to_be_had_where_the_errors_are():
+    assert issubclass(ortscan.OrtscanWarning, UserWarning)
+    assert "OrtscanWarning" in dir(ortscan)

@@ -1,3 +1,4 @@
+import abc
 import sys
 import types
 
@@ -64,3 +65,26 @@ def test_what_ortscan_itself_runs_stays_plain():
     with ortscan.patched():
         assert ortscan.verify(parsed(MAP), parsed(MAP)).ok
         assert ortscan.optimize(parsed(MAP)).graph.node[0].op_type != "Scan"
+
+
+def test_sessions_and_classes_made_before_are_still_those_of_onnxruntime():
+    before = ORIGINAL(parsed(MAP).SerializeToString())
+
+    class Base(ORIGINAL):
+        pass
+
+    with ortscan.patched(cache=False), ortscan.patched(cache=False):
+        assert isinstance(before, ort.InferenceSession)
+        assert issubclass(Base, ort.InferenceSession)
+        assert not isinstance(3, ort.InferenceSession)
+
+        class Mine(ort.InferenceSession, abc.ABC):
+            pass
+
+        mine = Mine(parsed(MAP).SerializeToString())
+        assert mine.ortscan.source == "optimized"
+        assert isinstance(mine, Mine)
+        assert isinstance(mine, ort.InferenceSession)
+        assert not isinstance(before, Mine)
+        assert not issubclass(Base, Mine)
+    assert isinstance(mine, ort.InferenceSession)
