@@ -42,7 +42,7 @@ from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
-from rewrites.lowering.lower import may_be_refused
+from rewrites.lowering.lower import NODE_RULES, may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.prepare import has_absent_nodes, has_loops, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
@@ -185,6 +185,7 @@ def rewritten(
     """
     chosen = target_named(target)
     rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, skip)
+    node_rules = [rule for rule in NODE_RULES if rule in rules or rule not in ON_REQUEST]
     budget, typical = memory_bytes(memory_budget), given_shapes(shapes)
     sizes = fixed_sizes(fix_shapes)
     unrolling = unroll_limits(chosen, most_steps(max_unroll))
@@ -196,7 +197,7 @@ def rewritten(
 
     def attempt(lifted: Lifted) -> Report:
         model = lifted.loaded.model
-        messages = lifted.messages + _inline(model, chosen.abilities) + said
+        messages = lifted.messages + _inline(model, chosen.abilities, node_rules) + said
         fixed = FixedShapes(model, sizes) if sizes else None
         messages += fixed.messages if fixed is not None else []
         idle = fixed is None and not custom_ops and not has_loops(model) and not has_absent_nodes(model, chosen.abilities)
@@ -237,7 +238,7 @@ def rewritten(
         report.target, report.messages, report.fixed = target, messages, fixed is not None
         return report
 
-    lifted = load_in_opset(model, opset, chosen.abilities)
+    lifted = load_in_opset(model, opset, chosen.abilities, node_rules)
     report = attempt(lifted)
     if lifted.migration is not None and not lifted.needed and not report.changed:
         lifted = load_in_opset(model, "keep", chosen.abilities)
@@ -259,14 +260,14 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
     return may_be_refused(Context.of(model, Options(), evaluate))
 
 
-def _inline(model: ir.Model, target: Abilities) -> list[str]:
+def _inline(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> list[str]:
     outcome = inline_functions_with_loops(model)
     if any(is_recurrent(node) for function in model.functions.values() for node in function.all_nodes()):
         trial = model.clone()
         inline_functions(trial, _holds_recurrent_nodes)
         ctx = Context.of(trial, Options(), evaluate)
         prepare(ctx)
-        if may_be_refused(ctx) or has_absent_nodes(trial, target):
+        if may_be_refused(ctx, rules) or has_absent_nodes(trial, target):
             more = inline_functions(model, _holds_recurrent_nodes)
             messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
             return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]

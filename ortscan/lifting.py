@@ -1,6 +1,8 @@
 """Takes a model to the opset in which it is to be optimised."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import onnx_ir as ir
 
@@ -12,7 +14,7 @@ from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError, OptionError
 from rewrites.lowering.empty_rows import LOWERED
-from rewrites.lowering.lower import may_be_refused
+from rewrites.lowering.lower import DEFAULT, may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.migration import Migration
 from rewrites.prepare import has_loops
@@ -37,9 +39,10 @@ class Lifted:
     messages: list[str] = field(default_factory=list)
 
 
-def load_in_opset(model: ModelLike, opset: int | str, target: Abilities) -> Lifted:
+def load_in_opset(model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[ModuleType] = DEFAULT) -> Lifted:
     """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
-    recurrent node that onnxruntime runs in later ones only. ``target``: what the place where it will run can do.
+    recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
+    where it will run can do.
 
     Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
     """
@@ -54,7 +57,7 @@ def load_in_opset(model: ModelLike, opset: int | str, target: Abilities) -> Lift
         return Lifted(loaded, migration, True, _said(migration))
     loaded = load(model)
     source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
-    wanted = has_loops(loaded.model) or loaded.model.functions or _needs_lowering(loaded.model, source)
+    wanted = has_loops(loaded.model) or loaded.model.functions or _needs_lowering(loaded.model, source, rules)
     if source >= _MOST_REWRITES_SINCE or not wanted:
         return Lifted(loaded)
     try:
@@ -66,12 +69,12 @@ def load_in_opset(model: ModelLike, opset: int | str, target: Abilities) -> Lift
     return Lifted(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
 
 
-def _needs_lowering(model: ir.Model, source: int) -> bool:
-    """Whether recurrent nodes are older than what onnxruntime runs, or it may refuse them and what they become has no Scan."""
+def _needs_lowering(model: ir.Model, source: int, rules: Sequence[ModuleType]) -> bool:
+    """Whether recurrent nodes are older than what onnxruntime runs, or may need a rule, and what they become has no operators."""
     if _too_old(model, source):
         return True
     recurrent = source < _SCANS_SINCE and any(is_recurrent(node) for node in model.graph.all_nodes())
-    return recurrent and may_be_refused(Context.of(model, Options(), evaluate))
+    return recurrent and may_be_refused(Context.of(model, Options(), evaluate), rules)
 
 
 def _too_old(model: ir.Model, source: int) -> bool:

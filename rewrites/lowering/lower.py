@@ -51,20 +51,20 @@ Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
 _PATCHES_PER_NODE = 40
 
 
-def may_be_refused(ctx: Context) -> bool:
-    """Whether some recurrent node may need a rule. Before inference it may say so needlessly, but never the contrary."""
-    return any(is_recurrent(node) and needs_rule(node, ctx) for node in ctx.model.graph.all_nodes())
+def may_be_refused(ctx: Context, rules: Sequence[ModuleType] = DEFAULT) -> bool:
+    """Whether some recurrent node may need one of ``rules``. Before inference it may say so needlessly, but never the contrary."""
+    return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in ctx.model.graph.all_nodes())
 
 
-def needs_rule(node: ir.Node, ctx: Context) -> bool:
-    """Whether a recurrent node may need a rule of those that are used unasked."""
+def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAULT) -> bool:
+    """Whether a recurrent node may need one of ``rules``: by default those that are used unasked."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
         return True
     lengths = view.input("sequence_lens")
     if lengths is not None and (lengths.dtype is None or lengths.shape is None):
         return True
-    return any(rule.check(view, ctx) is not NOTHING_HERE for rule in DEFAULT)
+    return any(rule.check(view, ctx) is not NOTHING_HERE for rule in NODE_RULES if rule in rules)
 
 
 def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> list[NodeReport]:

@@ -183,3 +183,38 @@ def test_a_cell_of_no_step_gives_its_initial_states(kind):
         empty = cell.feeds(steps=0, rows=1)
         for value in ort_run(give_back(loaded), empty):
             assert value.shape[0] == 0 or any(np.array_equal(value, one) for one in empty.values())
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9])
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_a_node_of_an_older_opset_is_guarded_in_one_that_has_the_operators(kind, opset):
+    model = old_model(f'<ir_version: 3, opset_import: ["" : {opset}]>', kind)
+    assert not rewritten(model)[1].changed
+    loaded, report = rewritten(model, passes=["default", "guard-recurrence"], debug=True)
+    assert patches(report) == ["guard-recurrence"]
+    assert ort_run(give_back(loaded), {"x": np.ones((2, 0, 3), np.float32)})[0].shape == (2, 1, 0, 2)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_a_node_in_a_function_is_guarded_too(kind):
+    model = old_model('<ir_version: 10, opset_import: ["" : 18, "own" : 1]>', kind)
+    call = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+    g (float[T, B, 3] x) => (float[T, 1, B, 2] y) {{ y = own.F (x, W, R) }}
+    <opset_import: ["" : 18], domain: "own"> F (x, W, R) => (y) {{ y = {kind} <hidden_size = 2> (x, W, R) }}""")
+    call.graph.initializer.extend(model.graph.initializer)
+    assert rewritten(call)[0].model.functions
+    loaded, report = rewritten(call, passes=["default", "guard-recurrence"], debug=True)
+    assert patches(report) == ["guard-recurrence"]
+    assert ort_run(give_back(loaded), {"x": np.ones((2, 0, 3), np.float32)})[0].shape == (2, 1, 0, 2)
+
+
+def old_model(head, kind):
+    gates = {"GRU": 3, "LSTM": 4}[kind]
+    model = onnx.parser.parse_model(
+        f"{head} g (float[T, B, 3] x) => (float[T, 1, B, 2] y) {{ y = {kind} <hidden_size = 2> (x, W, R) }}"
+    )
+    for name, width in (("W", 3), ("R", 2)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 2 * gates, width), np.float32), name))
+        if model.ir_version < 4:
+            model.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, [1, 2 * gates, width]))
+    return model
