@@ -2,42 +2,78 @@
 
 No exception may leave a Python op, so it is kept here under a number. The op returns that number as the size of a tensor which the
 next node refuses; onnxruntime's message then tells it, whatever thread the op ran in, and the exception is raised for the caller.
+What is raised in the thread of a run of ours is kept until that ends; what is raised in other threads, pools of onnxruntime's and
+plain sessions among them, could be anybody's: of those the last are kept, the more the more runs of ours are going on.
 """
 
 import itertools
+import os
 import re
+import threading
 import traceback
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
 from ortscan.fork_safe import ForkSafeLock
 from rewrites.python_ops.names import GUARD
 
-__all__ = ["LOST", "cause_of", "keep", "surfacing"]
+__all__ = ["LOST", "cause_of", "going_on", "keep", "surfacing"]
 
 _MOST_KEPT = 16
+"""How many exceptions of nobody's are kept, and how many more for each run."""
+
+_MOST_OF_A_RUN = 256
 _FIRST, _NUMBERS = 2, 1 << 15
 LOST = _FIRST + _NUMBERS
 """The number of an exception that could not be kept."""
 
 _SAID = re.compile(re.escape(GUARD) + r".*Input shape:\{1,(\d+)\}", re.DOTALL)
 
-_kept: OrderedDict[int, BaseException] = OrderedDict()
+_kept: dict[int, BaseException] = {}
+_of_nobody: OrderedDict[int, None] = OrderedDict()
+_going: dict[int, list[list[int]]] = {}
+"""Of each thread the runs it is in, the innermost last: the numbers of what was raised there. 0 stands for threads not known."""
+
 _count = itertools.count()
 _lock = ForkSafeLock()
 
 
 def keep(error: BaseException) -> int:
-    """Keep an exception and give its number; only the last few are kept, without the arrays that its frames hold."""
+    """Keep an exception and give its number; it is kept without the arrays that its frames hold."""
     with suppress(Exception):  # a class of exceptions may refuse anything
         _forget_locals(error)
-    number = _FIRST + next(_count) % _NUMBERS
     with _lock:
+        number = next(each for each in (_FIRST + count % _NUMBERS for count in _count) if each not in _kept)
         _kept[number] = error
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
+        runs = _going.get(threading.get_ident())
+        if runs:
+            runs[-1].append(number)
+            while len(runs[-1]) > _MOST_OF_A_RUN:  # a run inside an op of others may fail again and again
+                _kept.pop(runs[-1].pop(0), None)
+        else:
+            _of_nobody[number] = None
+            while len(_of_nobody) > _MOST_KEPT * (1 + sum(map(len, _going.values()))):
+                _kept.pop(_of_nobody.popitem(last=False)[0], None)
     return number
+
+
+def going_on(thread: int = 0) -> Callable[[], None]:
+    """Keep what is raised in a thread until what is given is called; ``thread``: 0 where it is one of onnxruntime's."""
+    numbers: list[int] = []
+    with _lock:
+        _going.setdefault(thread, []).append(numbers)
+
+    def over() -> None:
+        with _lock:
+            left = [each for each in _going.pop(thread, ()) if each is not numbers]
+            if left:
+                _going[thread] = left
+            for number in numbers:
+                _kept.pop(number, None)
+
+    return over
 
 
 def cause_of(message: str) -> BaseException | None:
@@ -46,7 +82,19 @@ def cause_of(message: str) -> BaseException | None:
     if said is None:
         return None
     with _lock:
+        _of_nobody.pop(int(said[1]), None)
         return _kept.pop(int(said[1]), None)
+
+
+def _forget_runs() -> None:
+    """Forget the runs of threads that a child does not have."""
+    for thread in [thread for thread in _going if thread != threading.get_ident()]:
+        for number in itertools.chain(*_going.pop(thread)):
+            _kept.pop(number, None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_runs)
 
 
 def _forget_locals(error: BaseException) -> None:
@@ -72,17 +120,19 @@ class surfacing:  # noqa: N801 - it stands after "with"
     ``inner``: what is to be entered and left inside. No generator, for a StopIteration cannot leave one.
     """
 
-    __slots__ = ("_inner",)
+    __slots__ = ("_inner", "_over")
 
     def __init__(self, inner: AbstractContextManager[object]) -> None:
         self._inner = inner
 
     def __enter__(self) -> None:
         self._inner.__enter__()
+        self._over = going_on(threading.get_ident())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._inner.__exit__(kind, error, trace)
         cause = cause_of(str(error)) if isinstance(error, Exception) else None
+        self._over()
+        self._inner.__exit__(kind, error, trace)
         if cause is not None:
             try:
                 raise cause from None

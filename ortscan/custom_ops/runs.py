@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ortscan.custom_ops.ending import begun, counted, not_at_the_end
-from ortscan.custom_ops.failures import cause_of, surfacing
+from ortscan.custom_ops.failures import cause_of, going_on, surfacing
 from ortscan.custom_ops.signals import deferred
 
 __all__ = ["explaining", "run_of_python_ops"]
@@ -45,7 +45,11 @@ def explaining(callback: Callable[..., Any]) -> tuple[Callable[..., Any], Callab
     Raises as ``not_at_the_end`` does.
     """
     not_at_the_end()
-    over = begun()
+    counted_out, failed_out = begun(), going_on()
+
+    def over() -> None:
+        counted_out()
+        failed_out()
 
     def told(results: Any, user_data: Any, message: str) -> Any:
         try:

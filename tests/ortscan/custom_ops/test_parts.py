@@ -114,6 +114,24 @@ def test_an_exception_is_found_once_by_the_message_and_only_the_last_are_kept():
     assert first not in failures._kept
 
 
+def test_an_exception_is_kept_as_long_as_the_run_of_its_thread_goes_on():
+    before = len(failures._kept)
+    over = failures.going_on(threading.get_ident())
+    mine = keep(ValueError("mine"))
+    others = threading.Thread(target=lambda: [keep(ValueError()) for _ in range(500)])
+    others.start()
+    others.join()
+    assert str(cause_of(f"Name:'{GUARD}_3' Input shape:{{1,{mine}}}")) == "mine"
+    for _ in range(500):
+        left = keep(ValueError())
+    assert len(failures._kept) <= 256 + 2 * 16
+    over()
+    over()
+    assert left not in failures._kept
+    assert len(failures._kept) <= max(before, 2 * 16)
+    assert not failures._going
+
+
 def test_what_is_raised_while_an_exception_is_kept_is_kept_too(monkeypatch: pytest.MonkeyPatch):
     calls = []
 
