@@ -25,6 +25,7 @@ from rewrites.rule import Patch
 from rewrites.rules import ALWAYS
 from rewrites.unrolling import unroll
 from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
+from rewrites.unsliced_types import unsliced
 
 __all__ = ["count_operators", "rewrite"]
 
@@ -155,7 +156,11 @@ class _Driver:
         if self.left == 0 or node.graph is None:
             return None
         entry.reasons = []
-        for rule in self.rules:
+        refused = unsliced(view(node, self.ctx.opset))
+        rules = self.rules if refused is None else [rule for rule in self.rules if rule in ALWAYS or rule is unroll]
+        if refused is not None and len(rules) < len(self.rules):
+            entry.reasons = [Reason("element-types", refused.code, refused.detail)]
+        for rule in rules:
             outcome = rule.check(view(node, self.ctx.opset), self.ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:

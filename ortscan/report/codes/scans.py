@@ -18,6 +18,12 @@ TABLE = (
         "onnxruntime does wrongly for strings.",
     ),
     Code(
+        "ELEMENT-TYPE",
+        "The loop carries, scans or stacks elements that no Slice, Gather or Concat takes.",
+        "The operators that take a loop apart along its steps know no float8 and no types of four bits. A Cast before the loop and "
+        "one after it may help.",
+    ),
+    Code(
         "EMPTY-SHAPE",
         "The size of an empty result is not known before the loop.",
         "Without a step nothing in the body tells how large a step's result would be. Declaring the shapes of the model's inputs, "
