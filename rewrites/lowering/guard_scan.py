@@ -17,8 +17,8 @@ from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
 from rewrites.loops.rebuild import make_scan, stand_in_for
 from rewrites.lowering.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import concat, shape_of, squeeze
-from rewrites.values import const_array, shape_dims, through_identity
+from rewrites.spelling import concat, reduce, shape_of, squeeze
+from rewrites.values import const_array, dim_of, shape_dims, through_identity
 
 __all__ = ["NAME", "check"]
 
@@ -44,7 +44,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
-        condition = squeeze(b, b.op("Less", b.const([0]), shape_of(b, first.outer, first.axis)), [0])
+        condition = squeeze(b, b.op("Less", b.const([0]), _most_steps(b, loop)), [0])
         some, none = b.another(), b.another()
         old = loop.node
         del old.attributes["body"]
@@ -66,6 +66,17 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [scan]
 
     return Patch("put it under an If for sequences of no step", edit)
+
+
+def _most_steps(b: Builder, loop: ScanView) -> ir.Value:
+    """Give the length of the longest scanned input: where another has no step, onnxruntime is to refuse them."""
+    unlike: dict[object, ir.Value] = {}
+    for scan in loop.scan_inputs:
+        size = dim_of(scan.outer, scan.axis)
+        if size is None or size not in unlike:
+            unlike[(id(scan),) if size is None else size] = shape_of(b, scan.outer, scan.axis)
+    sizes = list(unlike.values())
+    return reduce(b, "ReduceMax", concat(b, sizes, 0), [0], keepdims=True) if len(sizes) > 1 else sizes[0]
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:

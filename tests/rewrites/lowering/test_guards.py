@@ -218,3 +218,21 @@ def old_model(head, kind):
         if model.ir_version < 4:
             model.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, [1, 2 * gates, width]))
     return model
+
+
+@pytest.mark.parametrize("lengths", [(0, 5), (5, 0), (3, 5)])
+def test_scanned_inputs_of_unlike_lengths_are_still_refused(lengths):
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+    g (float[2] h, float[T,2] x, float[U,2] z) => (float[2] l) {
+      l = Scan <num_scan_inputs = 2, body = b (float[2] s, float[2] a, float[2] c) => (float[2] n) {
+        q = Add (s, a)
+        p = Mul (q, c)
+        n = Sin (p)
+      }> (h, x, z) }""")
+    loaded, report = rewritten(model, passes=["default", "guard-scan"], debug=True)
+    assert "guard-scan" in patches(report)
+    result, h = give_back(loaded), np.ones(2, np.float32)
+    with pytest.raises(Exception, match="inconsistent sequence lengths"):
+        ort_run(result, {"h": h, "x": np.ones((lengths[0], 2), np.float32), "z": np.ones((lengths[1], 2), np.float32)})
+    nothing = np.ones((0, 2), np.float32)
+    assert_same_numbers(ort_run(result, {"h": h, "x": nothing, "z": nothing}), [h])
