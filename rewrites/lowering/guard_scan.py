@@ -4,7 +4,7 @@
 
 The operator's text has no such exception: no step leaves the states as they were. Off unless named: the If costs a little in every
 run. Comes before the rules that take a Scan apart, since what they write is not made for no step: a native LSTM gives zeros then,
-or worse. Conditions: all sizes of the empty results are known where the Scan stands.
+or worse. Conditions: all sizes of the empty results are known where the Scan stands, or a step may be run to find out.
 """
 
 import numpy as np
@@ -15,6 +15,7 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
 from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.lowering.empty_results import can_run_on_zeros, empty_like, step_on_zeros, zeros_of
 from rewrites.lowering.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import concat, reduce, shape_of, squeeze
@@ -23,9 +24,6 @@ from rewrites.values import const_array, dim_of, shape_dims, through_identity
 __all__ = ["NAME", "check"]
 
 NAME = "guard-scan"
-
-_NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
-"""Types that onnxruntime has no ConstantOfShape for, and one that casts to them."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -36,10 +34,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer):
         return NOTHING_HERE
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
+    unknown = [output for output, places in zip(loop.scan_outputs, sizes, strict=True) if places is None]
     for output, places in zip(loop.scan_outputs, sizes, strict=True):
-        if places is None or output.inner.dtype is None:
+        if output.inner.dtype is None or (places is None and not can_run_on_zeros(loop)):
             return NotApplicable("EMPTY-SHAPE", f"not all sizes of '{output.inner.name}' are known before the loop")
-        if output.inner.dtype == ir.DataType.STRING and not all(isinstance(place, int) for place in places):
+        if places is not None and output.inner.dtype == ir.DataType.STRING and not all(isinstance(place, int) for place in places):
             return NotApplicable("EMPTY-SHAPE", f"'{output.inner.name}' holds strings, of a size known only at run time")
 
     def edit() -> list[ir.Node]:
@@ -47,6 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         condition = squeeze(b, b.op("Less", b.const([0]), _most_steps(b, loop)), [0])
         some, none = b.another(), b.another()
         old = loop.node
+        steps = dict(zip(map(id, unknown), step_on_zeros(none, loop, unknown, ctx), strict=True)) if unknown else {}
         del old.attributes["body"]
         outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
         scan = make_scan(ctx.names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
@@ -55,9 +55,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         some.nodes.append(scan)
         nothing = [none.op("Identity", state.initial) for state in loop.states]
         for output, places in zip(loop.scan_outputs, sizes, strict=True):
-            assert places is not None
-            assert output.inner.dtype is not None
-            nothing.append(_empty(none, places, output.inner.dtype))
+            kind = output.inner.dtype
+            assert kind is not None
+            like = steps.get(id(output))
+            nothing.append(_empty(none, places or [], kind) if like is None else empty_like(none, like, output.axis, kind))
         made = write_if(b, condition, (some, scan.outputs), (none, nothing), old.name)
         say_has_steps(scan.graph)
         guard = b.nodes.pop()
@@ -113,6 +114,4 @@ def _empty(b: Builder, places: list[int | tuple[ir.Value, int]], kind: ir.DataTy
     if all(size is not None for size in known):
         shape = [int(size.item()) for size in known if size is not None]
         return b.op("Identity", b.const(np.zeros(shape, object if kind == ir.DataType.STRING else kind.numpy())))
-    by_way = _NO_CONSTANT_OF.get(kind, kind)
-    zeros = b.op("ConstantOfShape", concat(b, sizes, 0), value=ir.tensor(np.zeros(1, by_way.numpy())))
-    return zeros if by_way == kind else b.op("Cast", zeros, to=int(kind))
+    return zeros_of(b, concat(b, sizes, 0), kind)

@@ -236,3 +236,35 @@ def test_scanned_inputs_of_unlike_lengths_are_still_refused(lengths):
         ort_run(result, {"h": h, "x": np.ones((lengths[0], 2), np.float32), "z": np.ones((lengths[1], 2), np.float32)})
     nothing = np.ones((0, 2), np.float32)
     assert_same_numbers(ort_run(result, {"h": h, "x": nothing, "z": nothing}), [h])
+
+
+SIZES_UNKNOWN = """<ir_version: 10, opset_import: ["": 18]>
+g (KIND[?,?] h, KIND[?,?,?] x, KIND[?,?] c) => (KIND[?,?] l, KIND[?,?,?] ys) {
+  l, ys = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+                body = b (KIND[?,?] s, KIND[?,?] a) => (KIND[?,?] n, KIND[?,?] y) {
+    n = Identity (a)
+    y = FUNCTION (a, c)
+  }> (h, x) }"""
+
+
+@pytest.mark.parametrize("kind", ["float", "uint64", "bfloat16"])
+def test_sizes_that_nothing_tells_are_those_of_a_step_on_zeros(kind):
+    model = onnx.parser.parse_model(SIZES_UNKNOWN.replace("KIND", kind).replace("FUNCTION", "Add"))
+    loaded, report = rewritten(model, passes=["default", "guard-scan"], debug=True)
+    assert "guard-scan" in patches(report)
+    if kind == "bfloat16":  # onnxruntime adds none
+        return
+    kinds = {"float": np.float32, "uint64": np.uint64}[kind]
+    h, c = np.full((1, 3), 7, kinds), np.ones((4, 3), kinds)
+    for steps in (0, 2):
+        x = np.arange(steps * 3).reshape(1, steps, 3).astype(kinds)
+        last, ys = ort_run(give_back(loaded), {"h": h, "x": x, "c": c})
+        assert_same_numbers([last], [x[:, -1] if steps else h])
+        assert_same_numbers([ys], [np.stack([x[:, t] + c for t in range(steps)], 1) if steps else np.zeros((4, 0, 3), kinds)])
+
+
+def test_a_step_that_may_fail_on_zeros_is_not_run_for_its_sizes():
+    model = onnx.parser.parse_model(SIZES_UNKNOWN.replace("KIND", "int64").replace("FUNCTION", "Div"))
+    report = rewritten(model, passes=["guard-scan"], debug=True)[1]
+    assert "guard-scan" not in patches(report)
+    assert "EMPTY-SHAPE" in reasons(report)
