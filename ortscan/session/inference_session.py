@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import onnxruntime as ort
 
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
-from ortscan.report.plain import one_line
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
 from ortscan.session.held_in_memory import hold_weights
+from ortscan.session.in_words import in_words
 from ortscan.session.opening import FOLDER_ENTRY, opened
 from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
@@ -163,7 +163,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         if isinstance(problem, OSError):
             with at_work():
                 super()._create_inference_session(*arguments)
-        raise OrtscanError(f"{self._ortscan_name()} could not be optimised: {_said_by(problem)}") from problem
+        raise OrtscanError(f"{self._ortscan_name()} could not be optimised: {in_words(problem)}") from problem
 
     def _ortscan_name(self) -> str:
         return self._model_path or "the given model"
@@ -174,7 +174,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
                 super()._create_inference_session(*arguments)
         except Exception as error:
             raise error from problem
-        said = _said_by(problem)
+        said = in_words(problem)
         self.ortscan = Applied("original", f"ortscan could not optimise it: {said}")
         words = f"{self._ortscan_name()} runs as it is, since ortscan could not optimise it: {said}"
         warnings.warn(words, OrtscanWarning, stacklevel=5)
@@ -233,7 +233,3 @@ def _is_not_of_the_model(error: Exception) -> bool:
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True
     return type(error) in (TypeError, ValueError) and is_raised_by(error, "onnxruntime")
-
-
-def _said_by(problem: Exception | None) -> str:
-    return one_line(str(problem)) or type(problem).__name__

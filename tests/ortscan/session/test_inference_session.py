@@ -6,7 +6,7 @@ import shutil
 import stat
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +19,19 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.session.held_in_memory import hold_weights
+from ortscan.session.in_words import in_words
 from ortscan.session.known_outputs import hollow_of, known_outputs
 from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
+
+SUMS = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x, float[4] h) => (float[4] last, float[T, 4] y) {
+  last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xi) => (float[4] n, float[4] yi) {
+    p = Mul(s, s) t = Tanh(xi) q = Add(p, t) n = Sin(q) yi = Identity(n)
+  }> (h, x)
+}
+"""
 
 
 def options(**entries: str) -> ort.SessionOptions:
@@ -149,6 +159,42 @@ def test_where_strict_is_set_an_error_of_ours_comes_as_it_is_and_an_unreadable_m
     assert not isinstance(found.value, OrtscanError)
     with pytest.raises(ortscan.OrtscanError, match="is not an ONNX model"):
         ortscan.InferenceSession(parsed(MAP).SerializeToString()[:-20], options(strict="1"))
+
+
+def with_ir_version(model: onnx.ModelProto) -> None:
+    model.opset_import[0].version, model.ir_version = 26, 14
+
+
+def with_opset(model: onnx.ModelProto) -> None:
+    model.opset_import[0].version, model.ir_version = 27, 13
+
+
+def with_unnamed_state(model: onnx.ModelProto) -> None:
+    model.graph.node[0].output[0] = ""
+    del model.graph.output[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (with_ir_version, "its IR version is 14, and onnxruntime reads up to 13"),
+        (with_opset, r"its opset of ai\.onnx is 27, and onnxruntime takes up to 26"),
+        (with_unnamed_state, "onnxruntime needs a name for each last value of a state of Scan or Loop, and one has none"),
+    ],
+)
+def test_where_strict_is_set_what_onnxruntime_refuses_is_said_in_words(change: Callable[[onnx.ModelProto], None], said: str):
+    model = parsed(SUMS)
+    change(model)
+    with pytest.raises(OrtscanError, match=f"the given model could not be optimised: {said}$"):
+        ortscan.InferenceSession(model, options(strict="1"))
+    with pytest.raises(Fail):
+        ortscan.InferenceSession(model, options())
+
+
+def test_other_words_of_onnxruntime_are_kept_without_places_in_its_code():
+    said = "[ONNXRuntimeError] : 1 : FAIL : /onnxruntime_src/onnxruntime/core/graph/model.cc:256 onnxruntime::Model::Model(int) It is odd."
+    assert in_words(Fail(said)) == "onnxruntime says: It is odd."
+    assert in_words(ValueError()) == "ValueError"
 
 
 def test_names_types_shapes_and_metadata_are_those_of_the_original():
