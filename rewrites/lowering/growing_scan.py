@@ -2,8 +2,8 @@
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
-Only where that is plain to see: the body gives a state other sizes than it is given, or appends to it. Scanned strings stay, since
-onnxruntime's Gather does not copy them whole.
+Only where that is plain to see: the body gives a state other sizes than it is given, appends to it, or gives a Slice, Tile, Pad,
+Compress or Resize of it, itself or in a branch. Scanned strings stay, since onnxruntime's Gather does not copy them whole.
 """
 
 import onnx
@@ -17,7 +17,7 @@ from rewrites.raised_by import is_raised_by
 from rewrites.replace import replace_value, take_over
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import shape_of, slice_axis, squeeze, transpose
-from rewrites.values import const_array, shape_dims, through_identity
+from rewrites.values import const_array, shape_dims, static_dims, through_identity
 
 __all__ = ["NAME", "check"]
 
@@ -25,13 +25,14 @@ NAME = "growing-state"
 
 _TO_THE_START = -(1 << 62)
 _STEPS_SINCE = 10
+_RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See whether a state is given back in another shape."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
-    grown = next((state for state in loop.states if _appends(state)), None) or _reshaped(loop, ctx)
+    grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
     if grown is None:
         return NOTHING_HERE
     if any(scan.outer.dtype == ir.DataType.STRING for scan in loop.scan_inputs):
@@ -46,13 +47,21 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(what, edit)
 
 
-def _appends(state: State) -> bool:
-    """Whether the next state is this one with something appended."""
-    value = through_identity(state.next)
-    node = None if value is None else value.producer()
-    if node is None or node.op_type != "Concat" or node.domain != "" or len(node.inputs) < 2:
+def _resizes(value: ir.Value, state: State) -> bool:
+    """Whether ``value`` is the state with something appended or cut off, in some branch at least."""
+    source = through_identity(value)
+    node = None if source is None else source.producer()
+    if node is None or source is None or node.domain != "":
         return False
-    return any(through_identity(operand) is state.inner for operand in node.inputs)
+    if node.op_type == "If":
+        place = list(node.outputs).index(source)
+        return any(_resizes(branch.outputs[place], state) for branch in node_graphs(node))
+    if node.op_type == "Concat":
+        return len(node.inputs) > 1 and any(through_identity(operand) is state.inner for operand in node.inputs)
+    if node.op_type not in _RESIZING or through_identity(node.inputs[0]) is not state.inner:
+        return False
+    sizes = static_dims(source)
+    return sizes is None or sizes != static_dims(state.inner)
 
 
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:

@@ -30,13 +30,37 @@ g (float[2] h, float[T, 2] x) => (float[K] l) <int64[2] p = {0, 1}> {
   l = Scan <num_scan_inputs = 1, body = b (float[N] s, float[2] xt) => (float[M] n) { m = ReduceSum (xt) a = Add (s, m) n = Pad (a, p) }> (h, x)
 }
 """
+SHRINKS = """
+g (float[K] h, float[T, 1] x) => (float[M] l) <int64[1] one = {1}, int64[1] big = {100}> {
+  l = Scan <num_scan_inputs = 1, body = b (float[N] s, float[1] xt) => (float[Q] n) { n = Slice (s, one, big) }> (h, x)
+}
+"""
+DOUBLES = """
+g (float[K] h, float[T, 1] x) => (float[M] l) <int64[1] two = {2}> {
+  l = Scan <num_scan_inputs = 1, body = b (float[N] s, float[1] xt) => (float[Q] n) { n = Tile (s, two) }> (h, x)
+}
+"""
+SOMETIMES = """
+g (float[K] h, float[T, 1] x) => (float[M] l) <float[1] one = {1}, int64[1] zero = {0}> {
+  l = Scan <num_scan_inputs = 1, body = b (float[N] s, float[1] xt) => (float[Q] n) {
+    more = Greater (xt, one)
+    flag = Squeeze (more, zero)
+    n = If (flag) <
+      then_branch = t () => (float[A] u) { u = Concat <axis = 0> (s, xt) },
+      else_branch = e () => (float[B] v) { v = Identity (s) }>
+  }> (h, x)
+}
+"""
 
 
 def model_of(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
 
 
-@pytest.mark.parametrize("text", [APPENDS, SUMS, PADS], ids=["appends", "sums", "pads"])
+TEXTS = {"appends": APPENDS, "sums": SUMS, "pads": PADS, "shrinks": SHRINKS, "doubles": DOUBLES, "sometimes": SOMETIMES}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("steps", [0, 1, 4])
 def test_a_growing_state_has_the_numbers_of_a_loop_over_time(text: str, steps: int):
     model = model_of(text)
@@ -60,6 +84,8 @@ def test_it_is_a_loop_and_comes_back_to_no_scan():
         "n = Add (s, xt)",
         "c = Concat <axis = 0> (s, xt) n = Slice (c, zero, two)",
         "n = Concat <axis = 0> (xt)",
+        "n = Slice (s, zero, two)",
+        "n = Slice (xt, zero, two)",
     ],
 )
 def test_a_state_that_keeps_its_shape_stays_in_a_scan(body: str):
