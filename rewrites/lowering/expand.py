@@ -1,4 +1,4 @@
-"""Puts Scans of its equations in the place of a recurrent node, under an If where there may be no step.
+"""Puts Scans of its equations in the place of a recurrent node, under an If where there may be no step; nothing where there is none.
 
 LSTM (x, W, R)    ->    If (x has steps) then Scan (h0, c0, x @ W') else the initial states and an empty sequence
 """
@@ -7,6 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.branches import write_if
+from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.lowering.as_scan import initial_states, row_lengths, write_scans
 from rewrites.lowering.native import put_in_place
@@ -22,18 +23,25 @@ def expand(view: RecurrentNode, ctx: Context) -> None:
     b = ctx.builder()
     initial, lengths = initial_states(b, view), row_lengths(b, view)
     steps = dim_of(view.x, 0)
+    if 0 in (steps, dim_of(view.x, 1)):  # onnxruntime's own rewrites of a product make something else of sizes declared as 0
+        put_in_place(ctx, b, view.node, _wanted(view, _nothing(b, view, initial)))
+        return
     if isinstance(steps, int) and steps > 0:
         put_in_place(ctx, b, view.node, _wanted(view, write_scans(ctx, b, view, initial, lengths)))
         return
     some, none = b.another(), b.another()
     condition = squeeze(b, b.op("Less", b.const([0]), shape_of(b, view.x, 0)), [0])
     found = write_scans(ctx, some, view, initial, lengths)
-    assert view.dtype is not None
-    shape = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
-    zero = ir.tensor(np.zeros(1, view.dtype.numpy()))
-    nothing = [none.op("ConstantOfShape", concat(none, shape, 0), value=zero), *(none.op("Identity", one) for one in initial)]
-    made = write_if(b, condition, (some, found), (none, nothing), view.node.outputs[0].name)
+    made = write_if(b, condition, (some, found), (none, _nothing(none, view, initial)), view.node.outputs[0].name)
     put_in_place(ctx, b, view.node, _wanted(view, list(made)))
+
+
+def _nothing(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[ir.Value]:
+    """Give an empty sequence and the initial states."""
+    assert view.dtype is not None
+    shape = [shape_of(b, view.x, 0), b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])]
+    zero = ir.tensor(np.zeros(1, view.dtype.numpy()))
+    return [b.op("ConstantOfShape", concat(b, shape, 0), value=zero), *(b.op("Identity", one) for one in initial)]
 
 
 def _wanted(view: RecurrentNode, results: list[ir.Value]) -> list[ir.Value | None]:
