@@ -1,7 +1,9 @@
 """The identity of a model's content, and of the files its external data is in.
 
 The content of a file is read once: what was found is noted under the file's path, size and times, and holds as long as those do.
-A file changed so shortly before it was read that its times could not tell a later change is read again, as git does.
+A file changed so shortly before it was read that its times could not tell a later change is read again, as git does. A program that
+writes through a memory map moves a file's times only with its first write to a page since that page went to disk. So files go to
+disk before they are read; a large one, where that may take long, is read again while it is likely that not all of it is there.
 """
 
 import contextlib
@@ -18,6 +20,8 @@ __all__ = ["digest_of_bytes", "digests_of_files", "identity_of_file", "settle"]
 _CHUNK = 4 << 20
 _THREADS = 4
 _TIME_STEP_NS = 2_000_000_000
+_WRITTEN_BACK_NS = 60_000_000_000
+_SMALL = 64 << 20
 
 
 def digest_of_bytes(content: bytes | memoryview) -> str:
@@ -71,15 +75,30 @@ def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
         if isinstance(note, list) and len(note) == 2 and note[0] == identity:
             digests.append(str(note[1]))
             continue
-        read_at = time.time_ns()
+        can_be_told = _is_on_disk(path, identity)
         digest = _digest_of_file(path)
         digests.append(digest)
-        if read_at - _last_change(identity) > _TIME_STEP_NS and identity_of_file(path) == identity:
+        if can_be_told and identity_of_file(path) == identity:
             known[str(identity[0])] = [identity, digest]
             changed = True
     if changed:
         notes.write(name, known)
     return digests
+
+
+def _is_on_disk(path: str, identity: list[int | str]) -> bool:
+    """Whether every later change of the file moves its times."""
+    age = time.time_ns() - _last_change(identity)
+    if age <= _TIME_STEP_NS or (age <= _WRITTEN_BACK_NS and int(identity[1]) > _SMALL):
+        return False
+    if os.name == "nt":  # only who may write to a file can have it go to disk there
+        return True
+    try:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+    except OSError:
+        return False
+    return True
 
 
 def settle(paths: Sequence[str], notes: Notes) -> None:

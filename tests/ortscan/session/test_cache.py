@@ -21,6 +21,7 @@ from ortscan.cache.location import cache_folder
 from ortscan.cache.notes import Notes
 from ortscan.cache.store import Store
 from ortscan.session.source import Source
+from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, X, expected_of_map, parsed
 
 
@@ -107,6 +108,32 @@ def test_a_file_changed_just_now_is_not_trusted_to_show_it(tmp_path: Path):
     os.utime(path, (1, 1))
     digest_of_file(path, notes)
     assert not notes.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="only who may write to a file can have it go to disk there")
+def test_a_file_is_on_disk_before_it_is_trusted_to_show_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, notes = tmp_path / "m", tmp_path / "notes"
+    path.write_bytes(b"one")
+    monkeypatch.setattr(digests, "_TIME_STEP_NS", -1)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing(OSError))
+        digest_of_file(path, notes)
+    assert not notes.exists()
+    monkeypatch.setattr(os, "fsync", lambda _: path.write_bytes(b"three"))
+    assert digest_of_file(path, notes) == digest_of_bytes(b"three")
+    assert not notes.exists()
+
+
+def test_a_large_file_that_may_not_be_on_disk_yet_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, notes = tmp_path / "m", tmp_path / "notes"
+    path.write_bytes(b"one")
+    monkeypatch.setattr(digests, "_TIME_STEP_NS", -1)
+    monkeypatch.setattr(digests, "_SMALL", 2)
+    digest_of_file(path, notes)
+    assert not notes.exists()
+    monkeypatch.setattr(digests, "_WRITTEN_BACK_NS", -1)
+    digest_of_file(path, notes)
+    assert notes.exists()
 
 
 def test_a_file_replaced_while_it_is_optimised_is_not_kept_for_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
