@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ortscan.cache.notes import Notes
 
-__all__ = ["digest_of_bytes", "digests_of_files", "identity_of_file", "settle"]
+__all__ = ["TIME_STEP_NS", "digest_of_bytes", "digests_of_files", "identity_of_file", "settle"]
 
 _CHUNK = 4 << 20
 _THREADS = 4
-_TIME_STEP_NS = 2_000_000_000
+TIME_STEP_NS = 2_000_000_000
 _WRITTEN_BACK_NS = 60_000_000_000
 _SMALL = 64 << 20
 
@@ -89,7 +89,7 @@ def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
 def _is_on_disk(path: str, identity: list[int | str]) -> bool:
     """Whether every later change of the file moves its times."""
     age = time.time_ns() - _last_change(identity)
-    if age <= _TIME_STEP_NS or (age <= _WRITTEN_BACK_NS and int(identity[1]) > _SMALL):
+    if age <= TIME_STEP_NS or (age <= _WRITTEN_BACK_NS and int(identity[1]) > _SMALL):
         return False
     if os.name == "nt":  # only who may write to a file can have it go to disk there
         return True

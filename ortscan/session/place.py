@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ortscan.cache.checked import is_known_whole, is_whole
 from ortscan.cache.checks import checks_of
 from ortscan.cache.digest import digest_of_bytes
 from ortscan.cache.key import key_of
@@ -88,7 +89,9 @@ def found_by_digest(source: Source, place: Place, renew: bool = False) -> Found 
             keep(source, replace(place, key=entry.folder.name), entry.facts, content)
     elif place.sample_key:
         _note(place, place.sample_key)
-    return Found(entry, (lambda: entry.is_whole) if entry.has_large_weights else None)
+    if not entry.has_large_weights or is_known_whole(entry, place.store.notes):
+        return Found(entry)
+    return Found(entry, functools.partial(is_whole, entry, place.store.notes))
 
 
 def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> Found | None:

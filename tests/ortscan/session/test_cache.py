@@ -94,7 +94,7 @@ def digest_of_file(path: Path, notes: Path) -> str:
 def test_a_file_that_was_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, notes = tmp_path / "m", tmp_path / "notes"
     path.write_bytes(b"one")
-    monkeypatch.setattr(digests, "_TIME_STEP_NS", -1)
+    monkeypatch.setattr(digests, "TIME_STEP_NS", -1)
     first = digest_of_file(path, notes)
     assert len(list(notes.iterdir())) == 1
     assert digest_of_file(path, notes) == first == digest_of_bytes(b"one")
@@ -114,7 +114,7 @@ def test_a_file_changed_just_now_is_not_trusted_to_show_it(tmp_path: Path):
 def test_a_file_is_on_disk_before_it_is_trusted_to_show_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, notes = tmp_path / "m", tmp_path / "notes"
     path.write_bytes(b"one")
-    monkeypatch.setattr(digests, "_TIME_STEP_NS", -1)
+    monkeypatch.setattr(digests, "TIME_STEP_NS", -1)
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", failing(OSError))
         digest_of_file(path, notes)
@@ -127,7 +127,7 @@ def test_a_file_is_on_disk_before_it_is_trusted_to_show_a_change(tmp_path: Path,
 def test_a_large_file_that_may_not_be_on_disk_yet_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, notes = tmp_path / "m", tmp_path / "notes"
     path.write_bytes(b"one")
-    monkeypatch.setattr(digests, "_TIME_STEP_NS", -1)
+    monkeypatch.setattr(digests, "TIME_STEP_NS", -1)
     monkeypatch.setattr(digests, "_SMALL", 2)
     digest_of_file(path, notes)
     assert not notes.exists()

@@ -1,7 +1,9 @@
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -127,10 +129,58 @@ def test_what_is_no_model_is_all_structure(content: bytes, tmp_path: Path):
     assert not has_structure(tmp_path / "f", len(content) + 1, structure_of(content))
 
 
-def test_a_check_that_fails_finds_nothing_good():
+def test_a_check_that_fails_finds_nothing_good(monkeypatch: pytest.MonkeyPatch):
     def broken() -> bool:
         sys.exit()
 
+    monkeypatch.setattr("ortscan.session.verdict._cores", lambda: 2)
     assert Verdict(lambda: True).is_good()
     assert not Verdict(lambda: False).is_good()
     assert not Verdict(broken).is_good()
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_with_one_core_a_check_waits_until_it_is_asked_for(good: bool, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def check() -> bool:
+        asked.append(None)
+        return good
+
+    monkeypatch.setattr("ortscan.session.verdict._cores", lambda: 1)
+    verdict = Verdict(check)
+    assert not asked
+    assert [verdict.is_good(), verdict.is_good()] == [good, good]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("boot", ["this one", ""])
+def test_a_file_found_whole_is_read_for_it_once_while_it_is_the_same_and_the_machine_runs(
+    boot: str, model: onnx.ModelProto, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+):
+    reads = []
+
+    def counted(*given: Any) -> bool:
+        reads.append(None)
+        return is_whole(*given)
+
+    def source_of_start() -> str:
+        reads.clear()
+        return ortscan.InferenceSession(tmp_path / "m.onnx").ortscan.source
+
+    monkeypatch.setattr("ortscan.cache.store.is_whole", counted)
+    monkeypatch.setattr("ortscan.cache.checked.TIME_STEP_NS", -1)
+    monkeypatch.setattr("ortscan.cache.checked._boot", lambda: boot)
+    onnx.save(model, tmp_path / "m.onnx")
+    assert source_of_start() == "optimized"
+    for expected in (1, 0 if boot else 1):
+        assert source_of_start() == "cached"
+        assert len(reads) == expected
+    monkeypatch.setattr("ortscan.cache.checked._boot", lambda: "another" if boot else "")
+    assert source_of_start() == "cached"
+    assert len(reads) == 1
+    file = next(cache.rglob("model.onnx"))
+    times = file.stat()
+    file.write_bytes(flipped(file.read_bytes(), file.stat().st_size // 2))
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert source_of_start() == "optimized"

@@ -406,7 +406,7 @@ def test_data_changed_in_place_within_its_old_time_is_another_model(tmp_path: Pa
 
 def test_second_names_of_data_files_do_not_make_them_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, _ = external(tmp_path / "model")
-    monkeypatch.setattr("ortscan.cache.digest._TIME_STEP_NS", -1)
+    monkeypatch.setattr("ortscan.cache.digest.TIME_STEP_NS", -1)
     ortscan.InferenceSession(path, options())
     monkeypatch.setattr("ortscan.cache.digest._digest", failing(ZeroDivisionError))
     for _ in range(2):
