@@ -268,3 +268,19 @@ def test_a_step_that_may_fail_on_zeros_is_not_run_for_its_sizes():
     report = rewritten(model, passes=["guard-scan"], debug=True)[1]
     assert "guard-scan" not in patches(report)
     assert "EMPTY-SHAPE" in reasons(report)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+@pytest.mark.parametrize(("rows", "steps"), [(0, 5), (2, 0), (0, 0)])
+def test_equations_of_sizes_declared_as_nothing_give_nothing(kind, rows, steps):
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]>
+    g (double[{steps},{rows},3] x, double[2,{2 * gates},3] w, double[2,{2 * gates},2] r, double[2,{4 * gates}] b,
+       int64[1,{rows}] l, double[2,{rows},2] h) => (double[{steps},2,{rows},2] y, double[2,{rows},2] last) {{
+        y, last = {kind} <hidden_size = 2, direction = "bidirectional"> (x, w, r, b, l, h) }}""")
+    result = give_back(rewritten(model, debug=True)[0])
+    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+    feeds = {name: np.full(shape, 0 if name == "l" else 3, np.int64 if name == "l" else float) for name, shape in shapes.items()}
+    y, last = ort_run(result, feeds)
+    assert y.shape == (steps, 2, rows, 2)
+    assert_same_numbers([last], [feeds["h"]])
