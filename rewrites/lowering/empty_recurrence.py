@@ -4,7 +4,7 @@
 
 onnxruntime 1.31 aborts where a GRU or LSTM has no row, or a GRU without lengths no step; an LSTM without lengths and steps returns
 uninitialised memory as its cell. Of nodes it would not have run otherwise an RNN keeps its initial state too, where onnxruntime
-gives zeros. Where sizes are known nothing is needed.
+gives zeros, and so does every GRU and LSTM that is put under an If. Where sizes are known nothing is needed.
 """
 
 import numpy as np
@@ -39,7 +39,9 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the sizes that do harm may be 0."""
     if view.batch_first or _GUARDED in view.node.meta:
         return NOTHING_HERE
-    free = [axis for axis in _harmful(view) if not isinstance(dim_of(view.x, axis), int) or dim_of(view.x, axis) == 0]
+    free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
+    if free and _STEPS not in free and any(state is not None for state in view.states) and _may_be_0(view, _STEPS):
+        free = [_STEPS, *free]
     if not free or is_guarded(ctx, view.node.graph, view.x):
         return NOTHING_HERE
     if ctx.opset < _SINCE:
@@ -67,6 +69,11 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
     what = " or ".join(("no step", "no row")[axis] for axis in free)
     return Patch(f"put it under an If for sequences of {what}", edit)
+
+
+def _may_be_0(view: RecurrentNode, axis: int) -> bool:
+    size = dim_of(view.x, axis)
+    return not isinstance(size, int) or size == 0
 
 
 def _harmful(view: RecurrentNode) -> list[int]:
