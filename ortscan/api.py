@@ -196,14 +196,14 @@ def rewritten(
     said = [target_line(chosen)] if chosen.name != "cpu" else []
 
     def attempt(lifted: Lifted) -> Report:
-        model = lifted.loaded.model
-        messages = lifted.messages + _inline(model, chosen.abilities, node_rules) + said
+        model, tied = lifted.loaded.model, bool(lifted.loaded.tied)
+        messages = lifted.loaded.tied + lifted.messages + _inline(model, chosen.abilities, node_rules) + said
         fixed = FixedShapes(model, sizes) if sizes else None
         messages += fixed.messages if fixed is not None else []
         idle = fixed is None and not custom_ops and not has_loops(model) and not has_absent_nodes(model, chosen.abilities)
         if idle and not _nodes_to_look_at(model, rules):
             counted = count_operators(model.graph)
-            return Report(operators_before=counted, operators_after=counted, target=target, messages=messages)
+            return Report(operators_before=counted, operators_after=counted, target=target, messages=messages, tied=tied)
         name_free_dims(model)
         hints = size_hints(model, typical)
         options = Options(
@@ -235,7 +235,7 @@ def rewritten(
         report.operators_after = count_operators(model.graph)
         report.give_every_loop_a_reason()
         place(report, chosen)
-        report.target, report.messages, report.fixed = target, messages, fixed is not None
+        report.target, report.messages, report.fixed, report.tied = target, messages, fixed is not None, tied
         return report
 
     lifted = load_in_opset(model, opset, chosen.abilities, node_rules)

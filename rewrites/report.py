@@ -94,6 +94,7 @@ class Report:
     ``pairs``: nodes that were turned round, or became bidirectional with one of the other direction, or could not.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
     ``fixed``: whether shapes were built in. ``flattened``: of how many Ifs both branches run now.
+    ``tied``: whether outputs of bodies or branches had to be written otherwise.
     ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
     """
 
@@ -109,15 +110,19 @@ class Report:
     pairs: list[NodeReport] = field(default_factory=list)
     fixed: bool = False
     flattened: int = 0
+    tied: bool = False
     kernel_gaps: list[KernelGap] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
-        """Whether a patch was applied, shapes built in, an If flattened, the opset changed, or a missing kernel dealt with."""
+        """Whether a patch was applied, shapes built in, an If flattened, an output tied, the opset changed, or a missing kernel
+        dealt with.
+        """
         return (
             bool(self.patches or self.flattened)
             or self.migrated
             or self.fixed
+            or self.tied
             or any(gap.fate != "kept" for gap in self.kernel_gaps)
         )
 

@@ -20,6 +20,7 @@ class LoadedModel:
     """The model that passes may change in place, the kind of thing it came as, and its interface.
 
     A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
+    ``tied``: what was said of outputs that had to be written otherwise.
     """
 
     model: ir.Model
@@ -28,6 +29,7 @@ class LoadedModel:
     interface: Interface
     listed: ListedWeights | None = field(default=None, repr=False)
     files: DataFiles = field(default_factory=DataFiles, repr=False)
+    tied: list[str] = field(default_factory=list, repr=False)
 
 
 def restore_interface(loaded: LoadedModel) -> None:

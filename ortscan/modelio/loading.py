@@ -13,6 +13,7 @@ from ortscan.modelio.external import OutOfReach, check_references, folders_of, w
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
+from ortscan.modelio.loose_outputs import tie_outputs
 from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.node_order import is_sorted, sort_nodes
 from ortscan.modelio.reading import parse, read, require_model
@@ -70,6 +71,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
         model = ir.from_proto(hide_map_types(proto, name))
     except ir.serde.SerdeError as error:
         raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
+    tied = tie_outputs(model)
     _refuse_undefined_values(model, name)
     _sort(model, name)
     folders = folders_of(str(source)) if source is not None else [os.getcwd()]
@@ -85,7 +87,9 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
             if kind == "path":
                 raise ModelFileError(f"{name}: the external data of {tensor.name!r} {error}.") from None
             slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
-    return _loaded(model, kind, source, files, proto)
+    loaded = _loaded(model, kind, source, files, proto)
+    loaded.tied = tied
+    return loaded
 
 
 def _from_ir(original: ir.Model) -> LoadedModel:

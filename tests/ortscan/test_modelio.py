@@ -217,7 +217,7 @@ REFUSED: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
     "new format": (lambda m: setattr(m, "ir_version", onnx.IR_VERSION + 1), f"the newest that onnx .* knows is {onnx.IR_VERSION}"),
     "ancient format": (lambda m: setattr(m, "ir_version", 2), "IR version 2"),
     "undefined input": (lambda m: m.graph.node[1].input.__setitem__(0, "nobody"), "Twice '' reads 'nobody'"),
-    "undefined output": (lambda m: setattr(body_of(m).output[0], "name", "s0"), "output 's0' of graph 'b'"),
+    "undefined output": (lambda m: setattr(body_of(m).output[0], "name", "nobody"), "output 'nobody' of graph 'b'"),
     "redefined value": (lambda m: m.graph.node[1].output.__setitem__(0, "s1"), "'s1' is redeclared"),
     "cycle": (lambda m: m.graph.node[0].input.__setitem__(0, "ys"), "form a cycle"),
 }
