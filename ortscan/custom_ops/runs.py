@@ -8,6 +8,7 @@ from typing import Any
 from ortscan.custom_ops.ending import begun, counted, not_at_the_end
 from ortscan.custom_ops.failures import cause_of, going_on, surfacing
 from ortscan.custom_ops.signals import deferred
+from ortscan.fork_gate import not_while_forking
 
 __all__ = ["explaining", "run_of_python_ops"]
 
@@ -30,7 +31,7 @@ def _protected() -> Iterator[None]:
         _need_room(_ROOM)
     except RecursionError as error:
         raise RecursionError(*error.args) from None
-    with counted(), deferred():
+    with counted(), not_while_forking(), deferred():
         yield
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import onnxruntime as ort
 
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
+from ortscan.fork_gate import not_while_forking
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
 from ortscan.session.held_in_memory import hold_weights
@@ -142,8 +143,9 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
             if prepared.python_ops:
                 from ortscan.custom_ops.registration import register
 
-                register(self._sess_options)
-            with at_work(), opened(prepared, self._sess_options, is_ours) as (path, content):
+                with not_while_forking():
+                    register(self._sess_options)
+            with at_work(), not_while_forking(), opened(prepared, self._sess_options, is_ours) as (path, content):
                 if not prepared.is_original:
                     self._model_path, self._model_bytes = path, content
                 super()._create_inference_session(*arguments)

@@ -1,0 +1,74 @@
+"""A fork and what must not be going on at that moment wait for each other, but not for ever."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from ortscan import fork_gate
+from ortscan.fork_gate import not_while_forking
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+
+
+def forked() -> float:
+    """Fork a child that goes through the gate and ends, and give how long the fork took."""
+    begun = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        with not_while_forking():
+            os._exit(len(fork_gate._inside) - 1)
+    took = time.monotonic() - begun
+    assert os.waitpid(child, 0)[1] == 0
+    assert not fork_gate._forking
+    return took
+
+
+def held(seconds: float) -> threading.Thread:
+    entered = threading.Event()
+
+    def hold() -> None:
+        with not_while_forking():
+            entered.set()
+            time.sleep(seconds)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(10)
+    return thread
+
+
+def test_a_fork_waits_for_the_block_of_another_thread():
+    thread = held(0.2)
+    forked()
+    assert not fork_gate._inside
+    thread.join()
+
+
+def test_a_fork_waits_no_longer_than_it_must(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fork_gate, "_MOST_SECONDS", 0.05)
+    thread = held(0.5)
+    assert forked() < 0.4
+    assert fork_gate._inside
+    thread.join()
+
+
+def test_a_fork_inside_a_block_of_its_own_thread_does_not_wait():
+    with not_while_forking(), not_while_forking():
+        assert len(fork_gate._inside) == 2
+        child = os.fork()
+        if child == 0:
+            os._exit(len(fork_gate._inside) - 2)
+        assert os.waitpid(child, 0)[1] == 0
+    assert not fork_gate._inside
+
+
+def test_a_block_waits_for_a_fork_of_another_thread_unless_it_is_inside_already(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fork_gate, "_forking", {-1: time.monotonic() + 0.2})
+    begun = time.monotonic()
+    with not_while_forking():
+        assert time.monotonic() - begun >= 0.2
+        fork_gate._forking[-1] = time.monotonic() + 60
+        with not_while_forking():
+            assert time.monotonic() - begun < 30
