@@ -1,10 +1,11 @@
 """Keeps forks apart from sessions that are being made, and from runs that call Python: a child would find locks of onnxruntime's
 held by threads that it does not have.
 
-A fork waits until no other thread is inside a block, and blocks wait while there is a fork; neither for longer than a second. What
-is left are the moments in which onnxruntime takes back what sessions had, and sessions and runs that are not ortscan's.
+A fork waits until no other thread is inside a block, and blocks wait while there is a fork; neither for longer than a second.
+Sessions and runs that are not ortscan's, and other moments in which onnxruntime holds locks, are left.
 """
 
+import functools
 import os
 import threading
 import time
@@ -24,6 +25,7 @@ _forking: dict[int, float] = {}
 @contextmanager
 def not_while_forking() -> Iterator[None]:
     """Let forks of other threads wait for the block, and the block for them."""
+    _watch()
     token, thread = object(), threading.get_ident()
     nested = thread in list(_inside.values())
     try:
@@ -54,5 +56,7 @@ def _in_child() -> None:
         del _inside[token]
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+@functools.cache
+def _watch() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
