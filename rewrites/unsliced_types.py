@@ -1,6 +1,7 @@
 """Loops over elements that operators on sequences do not know: no Slice, Gather or Concat takes float8, or four bits.
 
-What a loop carries, scans or stacks in such a type cannot be taken apart along the steps, so such loops are left.
+A state of such a type cannot be taken along the steps, nor a sequence be turned round, or have its steps along another axis than
+the first. Sequences that are only computed from, or given, for all steps at once do no harm.
 """
 
 import onnx_ir as ir
@@ -8,17 +9,23 @@ import onnx_ir as ir
 from rewrites.loops import Loop, ScanView
 from rewrites.not_applicable import NotApplicable
 
-__all__ = ["unsliced"]
+__all__ = ["is_unsliced", "unsliced"]
 
 _UNSLICED = ("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2")
 
 
+def is_unsliced(value: ir.Value) -> bool:
+    """Whether ``value`` holds elements that can be neither sliced nor joined."""
+    return isinstance(value.dtype, ir.DataType) and value.dtype.name.startswith(_UNSLICED)
+
+
 def unsliced(loop: Loop) -> NotApplicable | None:
-    """Give the refusal of a loop that carries, scans or stacks elements which can be neither sliced nor joined."""
-    values = [state.inner for state in loop.states] + [output.inner for output in loop.scan_outputs]
+    """Give the refusal of a loop that would have to be taken apart where its elements can be neither sliced nor joined."""
+    values = [state.inner for state in loop.states]
     if isinstance(loop, ScanView):
-        values += [scan.inner for scan in loop.scan_inputs] + [scan.outer for scan in loop.scan_inputs]
-    for value in values:
-        if isinstance(value.dtype, ir.DataType) and value.dtype.name.startswith(_UNSLICED):
-            return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
-    return None
+        values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]
+    values += [output.inner for output in loop.scan_outputs if output.axis or output.reverse]
+    found = next((value for value in values if is_unsliced(value)), None)
+    if found is None or found.dtype is None:
+        return None
+    return NotApplicable("ELEMENT-TYPE", f"'{found.name}' holds {found.dtype.name.lower()}")

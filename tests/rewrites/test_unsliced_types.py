@@ -23,3 +23,9 @@ def test_a_loop_over_elements_that_nothing_slices_is_left_with_a_reason(kind: st
 
 def test_other_small_elements_are_sliced():
     assert rewritten(onnx.parser.parse_model(SCAN.replace("KIND", "int8")))[1].loops[0].fate == "removed"
+
+
+def test_elements_that_are_only_computed_from_do_no_harm():
+    model = onnx.parser.parse_model("""<ir_version: 11, opset_import: ["": 24]> g (float8e4m3fn[T,2] x) => (float[T,2] ys) {
+        ys = Scan <num_scan_inputs = 1, body = b (float8e4m3fn[2] xt) => (float[2] y) { y = Cast <to = 1> (xt) }> (x) }""")
+    assert rewritten(model)[1].loops[0].fate == "removed"
