@@ -22,6 +22,20 @@ class Recurrent:
     reset_before: bool = True
     lengths: bool = True
 
+    def lacking(
+        self, *, activations: bool, clip: bool, peepholes: bool, input_forget: bool, reset_before: bool, lengths: bool
+    ) -> str | None:
+        """Say what a node with these things has that does not run; None where it runs."""
+        missing = [
+            (self.lengths or not lengths, "rows of their own lengths"),
+            (self.activations or not activations, "activations other than the usual ones"),
+            (self.clip or not clip, "clipped gates"),
+            (self.peepholes or not peepholes, "peepholes"),
+            (self.input_forget or not input_forget, "coupled gates"),
+            (self.reset_before or not reset_before, "a reset gate before the product"),
+        ]
+        return next((what for fine, what in missing if not fine), None)
+
 
 @dataclass(frozen=True)
 class Abilities:

@@ -16,7 +16,7 @@ from rewrites.context import Context
 from rewrites.moving import remove_nodes
 from rewrites.values import const_array, rank_of
 
-__all__ = ["BETWEEN", "Link", "cast_early", "link_above"]
+__all__ = ["BETWEEN", "cast_early"]
 
 _MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
@@ -27,7 +27,7 @@ _TRAINS = 3
 
 
 @dataclass(frozen=True)
-class Link:
+class _Link:
     """A node, and which of its inputs it moves, or works on number by number."""
 
     node: ir.Node
@@ -49,15 +49,15 @@ class Link:
         return self.node.inputs[self.place]
 
 
-def link_above(value: ir.Value | None) -> Link | None:
+def _link_above(value: ir.Value | None) -> _Link | None:
     """Give the node that gives ``value``, where onnxruntime may drop or fuse it, or where it casts or transposes."""
     node = None if value is None else value.producer()
     if node is None or node.domain != "" or value is not node.outputs[0]:
         return None
     if node.op_type in _MOVEMENT or node.op_type == "Cast" or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
-        return Link(node, 0)
+        return _Link(node, 0)
     if node.op_type in _ARITHMETIC:
-        return next((Link(node, place) for place in (0, 1) if _is_number(node.inputs[1 - place])), None)
+        return next((_Link(node, place) for place in (0, 1) if _is_number(node.inputs[1 - place])), None)
     return None
 
 
@@ -72,7 +72,7 @@ def cast_early(ctx: Context) -> None:
     for node in list(ctx.model.graph.all_nodes()):
         if node.op_type == "MatMul" and node.domain == "" and _ranks_differ(*node.inputs):
             for place in range(len(node.inputs)):
-                _look_above(Link(node, place), moved, ctx)
+                _look_above(_Link(node, place), moved, ctx)
 
 
 def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
@@ -80,9 +80,9 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
     return None in ranks or ranks[0] != ranks[1]
 
 
-def _look_above(reader: Link, moved: dict[ir.Value, ir.Value], ctx: Context) -> None:
-    chain, transposes = list[Link](), 0
-    below, link = reader, link_above(reader.source)
+def _look_above(reader: _Link, moved: dict[ir.Value, ir.Value], ctx: Context) -> None:
+    chain, transposes = list[_Link](), 0
+    below, link = reader, _link_above(reader.source)
     while link is not None and link.node.graph is reader.node.graph:
         if link.is_cast and not chain:
             reader = below
@@ -90,7 +90,7 @@ def _look_above(reader: Link, moved: dict[ir.Value, ir.Value], ctx: Context) -> 
             chain.append(link)
             if link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2:
                 transposes = len(chain)
-        below, link = link, link_above(link.source)
+        below, link = link, _link_above(link.source)
     if not transposes:
         return
     del chain[transposes:]
@@ -102,7 +102,7 @@ def _look_above(reader: Link, moved: dict[ir.Value, ir.Value], ctx: Context) -> 
     _drop([link.node for link in chain])
 
 
-def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
+def _reordered(chain: list[_Link], ctx: Context) -> ir.Value:
     """Write the nodes of ``chain`` again, those that work on numbers first; the last one of it stands there still."""
     b, value = ctx.builder(), chain[0].source
     assert value is not None

@@ -4,19 +4,24 @@ A state of such a type cannot be taken along the steps, nor a sequence be turned
 the first. Sequences that are only computed from, or given, for all steps at once do no harm.
 """
 
+from collections.abc import Iterable
+
 import onnx_ir as ir
 
 from rewrites.loops import Loop, ScanView
 from rewrites.not_applicable import NotApplicable
 
-__all__ = ["is_unsliced", "unsliced"]
+__all__ = ["unsliced", "unsliced_among"]
 
 _UNSLICED = ("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2")
 
 
-def is_unsliced(value: ir.Value) -> bool:
-    """Whether ``value`` holds elements that can be neither sliced nor joined."""
-    return isinstance(value.dtype, ir.DataType) and value.dtype.name.startswith(_UNSLICED)
+def unsliced_among(values: Iterable[ir.Value]) -> NotApplicable | None:
+    """Give the refusal of the first of ``values`` that holds elements which can be neither sliced nor joined."""
+    for value in values:
+        if value.dtype is not None and value.dtype.name.startswith(_UNSLICED):
+            return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
+    return None
 
 
 def unsliced(loop: Loop) -> NotApplicable | None:
@@ -25,7 +30,4 @@ def unsliced(loop: Loop) -> NotApplicable | None:
     if isinstance(loop, ScanView):
         values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]
     values += [output.inner for output in loop.scan_outputs if output.axis or output.reverse]
-    found = next((value for value in values if is_unsliced(value)), None)
-    if found is None or found.dtype is None:
-        return None
-    return NotApplicable("ELEMENT-TYPE", f"'{found.name}' holds {found.dtype.name.lower()}")
+    return unsliced_among(values)

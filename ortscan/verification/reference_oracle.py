@@ -5,15 +5,11 @@
 Only for the comparison, and only where onnxruntime loads the model for want of nothing else.
 """
 
-import os
 from contextlib import ExitStack
-
-import onnx_ir as ir
 
 from ortscan.kernels import has_kernel
 from ortscan.modelio import load, restore_interface
-from ortscan.modelio.slots import tensor_slots
-from ortscan.verification.source import Source, open_source
+from ortscan.verification.source import Source, model_of, open_source
 from rewrites.context import Context, Options
 from rewrites.prepare import name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
@@ -30,13 +26,7 @@ def reference_oracle(before: Source, error: str, stack: ExitStack) -> tuple[Sour
     """
     if _NO_KERNEL not in error:
         return None
-    model = ir.from_proto(before.proto)
-    folder = os.path.dirname(os.path.abspath(before.target)) if isinstance(before.target, str) else before.folder
-    for slot in tensor_slots(model):
-        tensor = slot.get()
-        if isinstance(tensor, ir.ExternalTensor):
-            tensor.base_dir = folder or ""
-    loaded = load(model)
+    loaded = load(model_of(before))
     name_free_dims(loaded.model)
     ctx = Context.of(loaded.model, Options(), lambda _: None, has_kernel)
     prepare(ctx)

@@ -5,14 +5,12 @@
 Only for the comparison. The nodes that a rewrite makes of such a node are other ones wherever it is not of float64.
 """
 
-import os
 from contextlib import ExitStack
 
 import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, inline_functions, restore_interface
-from ortscan.modelio.slots import tensor_slots
-from ortscan.verification.source import Source, open_source
+from ortscan.verification.source import Source, model_of, open_source
 from ortscan.verification.subgraphs import all_nodes
 from rewrites.context import Context, Options
 from rewrites.lowering import batch_first, sequence_lengths
@@ -73,12 +71,7 @@ def _loaded(source: Source) -> tuple[LoadedModel, bool]:
     from ortscan.migration import migrated
     from ortscan.modelio import load
 
-    model = ir.from_proto(source.proto)
-    folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
-    for slot in tensor_slots(model):
-        tensor = slot.get()
-        if isinstance(tensor, ir.ExternalTensor):
-            tensor.base_dir = folder or ""
+    model = model_of(source)
     version = model.opset_imports.get("", _SCANS_SINCE)
     if version >= _SCANS_SINCE:
         return load(model), False

@@ -19,7 +19,7 @@ from ortscan.modelio.slots import tensor_slots
 from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import OptionError
 
-__all__ = ["AnyModel", "Source", "changed_source", "open_source"]
+__all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source"]
 
 AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model | LoadedModel
 
@@ -57,6 +57,15 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
     if isinstance(model, LoadedModel):
         return _from_loaded(model, stack)
     raise OptionError(f"a model must be a path, bytes, onnx.ModelProto or onnx_ir.Model, not {type(model).__name__}")
+
+
+def model_of(source: Source) -> ir.Model:
+    """Give the model of ``source`` to be worked on, its external data where onnxruntime finds it."""
+    model = ir.from_proto(source.proto)
+    folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
+    for tensor in _external_tensors(model):
+        tensor.base_dir = folder or ""
+    return model
 
 
 def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> Source:

@@ -15,7 +15,7 @@ from rewrites.loops import ScanOutput, ScanView
 from rewrites.may_fail import may_fail_on_other_numbers
 from rewrites.spelling import concat, slice_axis
 from rewrites.unrolling.copies import copy_nodes
-from rewrites.unsliced_types import is_unsliced
+from rewrites.unsliced_types import unsliced_among
 
 __all__ = ["can_run_on_zeros", "empty_like", "step_on_zeros", "zeros_of"]
 
@@ -30,7 +30,7 @@ def can_run_on_zeros(loop: ScanView) -> bool:
     outputs = [(output.inner.dtype, output.axis) for output in loop.scan_outputs]
     if any(kind in (None, ir.DataType.STRING) or axis < 0 for kind, axis in [*scans, *outputs]):
         return False
-    if any(is_unsliced(scan.inner) for scan in loop.scan_inputs):
+    if unsliced_among(scan.inner for scan in loop.scan_inputs) is not None:
         return False
     return not loop.body.initializers and may_fail_on_other_numbers(loop.body, loop.body.inputs) is None
 

@@ -19,7 +19,7 @@ from rewrites.lowering.empty_results import can_run_on_zeros, empty_like, step_o
 from rewrites.lowering.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import concat, reduce, shape_of, squeeze
-from rewrites.unsliced_types import is_unsliced
+from rewrites.unsliced_types import unsliced_among
 from rewrites.values import const_array, dim_of, shape_dims, through_identity
 
 __all__ = ["NAME", "check"]
@@ -34,9 +34,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     first, graph = loop.scan_inputs[0], loop.node.graph
     if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer):
         return NOTHING_HERE
-    narrow = next((output.inner for output in loop.scan_outputs if is_unsliced(output.inner)), None)
-    if narrow is not None and narrow.dtype is not None:
-        return NotApplicable("ELEMENT-TYPE", f"'{narrow.name}' holds {narrow.dtype.name.lower()}")
+    narrow = unsliced_among(output.inner for output in loop.scan_outputs)
+    if narrow is not None:
+        return narrow
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
     unknown = [output for output, places in zip(loop.scan_outputs, sizes, strict=True) if places is None]
     for output, places in zip(loop.scan_outputs, sizes, strict=True):

@@ -22,17 +22,15 @@ def not_there(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable
     limits = target.recurrent.get(cell.op_type)
     if limits is None:
         return NotApplicable("CELL-TARGET", f"{target.name} has no {cell.op_type}")
-    usual = tuple(function.name for function in cell.functions) == DEFAULTS[cell.op_type]
-    missing = [
-        (limits.lengths or not has_lengths, "rows of their own lengths"),
-        (limits.activations or usual, "activations other than the usual ones"),
-        (limits.clip or cell.clip is None, "clipped gates"),
-        (limits.peepholes or cell.peepholes is None, "peepholes"),
-        (limits.input_forget or not cell.input_forget, "coupled gates"),
-        (limits.reset_before or cell.op_type != "GRU" or cell.linear_before_reset, "a reset gate before the product"),
-    ]
-    lacks = [what for fine, what in missing if not fine]
-    return NotApplicable("CELL-TARGET", f"{target.name} runs no {cell.op_type} with {lacks[0]}") if lacks else None
+    lacks = limits.lacking(
+        activations=tuple(function.name for function in cell.functions) != DEFAULTS[cell.op_type],
+        clip=cell.clip is not None,
+        peepholes=cell.peepholes is not None,
+        input_forget=cell.input_forget,
+        reset_before=cell.op_type == "GRU" and not cell.linear_before_reset,
+        lengths=has_lengths,
+    )
+    return NotApplicable("CELL-TARGET", f"{target.name} runs no {cell.op_type} with {lacks}") if lacks else None
 
 
 def stays_on_cpu(loop: Loop, ctx: Context) -> bool:

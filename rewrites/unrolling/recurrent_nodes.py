@@ -68,16 +68,15 @@ def lacks(node: ir.Node, target: Abilities) -> str | None:
     view = read(node)
     if isinstance(view, NotApplicable):
         return None
-    usual = all(tuple(one.name for one in each) == DEFAULTS[view.kind] for each in view.functions)
-    missing = [
-        (limits.lengths or view.input("sequence_lens") is None, "rows of their own lengths"),
-        (limits.activations or usual, "activations other than the usual ones"),
-        (limits.clip or view.clip is None, "clipped gates"),
-        (limits.peepholes or view.kind != "LSTM" or view.input("P") is None, "peepholes"),
-        (limits.input_forget or not view.input_forget, "coupled gates"),
-        (limits.reset_before or view.kind != "GRU" or view.linear_before_reset, "a reset gate before the product"),
-    ]
-    return next((f"{target.name} runs no {view.kind} with {what}" for fine, what in missing if not fine), None)
+    missing = limits.lacking(
+        activations=any(tuple(one.name for one in each) != DEFAULTS[view.kind] for each in view.functions),
+        clip=view.clip is not None,
+        peepholes=view.kind == "LSTM" and view.input("P") is not None,
+        input_forget=view.input_forget,
+        reset_before=view.kind == "GRU" and not view.linear_before_reset,
+        lengths=view.input("sequence_lens") is not None,
+    )
+    return f"{target.name} runs no {view.kind} with {missing}" if missing else None
 
 
 def write_as_scan(absent: Absent, ctx: Context) -> Patch | NotApplicable:
