@@ -12,11 +12,11 @@ import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
+from rewrites.evaluation import evaluate_nodes
 from rewrites.inference import infer_node, learn_shapes
 from rewrites.loops import Loop
 from rewrites.moving import node_graphs, remove_nodes
@@ -146,19 +146,13 @@ def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -
         return {}
     made = {value for node in work for value in node.outputs}
     needed = {value for node in work for value in node.inputs if value is not None and value not in made}
-    constants = []
+    constants = dict[ir.Value, np.ndarray]()
     for value in needed:
         array = known[value] if value in known else const_array(value)
         assert array is not None
-        tensor = ir.serde.serialize_tensor(ir.tensor(array))
-        tensor.name = value.name or ""
-        constants.append(tensor)
+        constants[value] = array
     wanted = [value for value in made if value.uses()]
-    outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
-    graph = onnx.helper.make_graph([ir.serde.serialize_node(node) for node in work], "constants", [], outputs, constants)
-    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
-    version = max(4, min(ctx.model.ir_version, 10))
-    results = ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))
+    results = evaluate_nodes([ir.serde.serialize_node(node) for node in work], constants, wanted, ctx)
     if results is None:
         return {}
     found = zip(wanted, results, strict=True)

@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.evaluation import evaluate_nodes
 from rewrites.values import const_array, static_dims
 
 __all__ = ["runs_on_zeros"]
@@ -24,27 +25,21 @@ def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
     own = {value for node in branch for value in node.outputs} | set(branch.initializers.values())
     read = {value: None for node in branch for value in node.inputs if value is not None and value not in own}
     given = [*read, *branch.initializers.values(), *(value for value in branch.outputs if value not in own)]
-    nodes, constants = [], []
+    nodes, constants = list[onnx.NodeProto](), dict[ir.Value, np.ndarray]()
     for value in dict.fromkeys(given):
         dims = static_dims(value)
         if dims is None or value.dtype is None or value.dtype == ir.DataType.STRING:
             return False
         array = const_array(value, limit=_READABLE)
         if array is not None:
-            tensor = ir.serde.serialize_tensor(ir.tensor(array, dtype=value.dtype))
-            tensor.name = value.name or ""
-            constants.append(tensor)
+            constants[value] = array
         else:
             nodes += _zeros(value.name or "", dims, value.dtype)
     sizes = [static_dims(value) for node in branch for value in node.outputs if value.name]
     if any(dims is None or np.prod(dims, dtype=float) > _MOST_ELEMENTS for dims in [*sizes, *(static_dims(one) for one in given)]):
         return False
     nodes += [ir.serde.serialize_node(node) for node in branch]
-    outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in dict.fromkeys(branch.outputs)]
-    graph = onnx.helper.make_graph(nodes, "trial", [], outputs, constants)
-    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
-    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=max(4, min(ctx.model.ir_version, 10)))
-    return ctx.evaluate(model) is not None
+    return evaluate_nodes(nodes, constants, dict.fromkeys(branch.outputs), ctx) is not None
 
 
 def _zeros(name: str, dims: tuple[int, ...], kind: ir.DataType) -> list[onnx.NodeProto]:
