@@ -1,4 +1,4 @@
-"""Which opsets there are: those whose operators onnx knows and which the installed onnxruntime accepts."""
+"""Which opsets there are: those whose operators are known here and to onnx, and which the installed onnxruntime accepts."""
 
 import functools
 import numbers
@@ -6,16 +6,17 @@ import numbers
 import onnx
 
 from rewrites.errors import OptionError
+from rewrites.migration.versions import NEWEST
 
 __all__ = ["newest_ir_version", "newest_opset", "opset_number"]
 
 
 @functools.cache
 def newest_opset() -> int:
-    """Give the newest opset that the installed onnxruntime loads, by trying."""
+    """Give the newest opset whose operators are known and that the installed onnxruntime loads, by trying."""
     from ortscan.evaluate import evaluate
 
-    for version in range(onnx.defs.onnx_opset_version(), 0, -1):
+    for version in range(min(NEWEST, onnx.defs.onnx_opset_version()), 0, -1):
         if evaluate(_smallest(version, 8)) is not None:
             return version
     raise AssertionError("onnxruntime loads no opset at all")

@@ -15,6 +15,7 @@ from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
 from ortscan.modelio.loose_outputs import tie_outputs
 from ortscan.modelio.map_types import hide_map_types
+from ortscan.modelio.newer_opsets import refuse_newer_operators
 from ortscan.modelio.node_order import is_sorted, sort_nodes
 from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_what_would_be_lost
@@ -87,7 +88,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
             if kind == "path":
                 raise ModelFileError(f"{name}: the external data of {tensor.name!r} {error}.") from None
             slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
-    loaded = _loaded(model, kind, source, files, proto)
+    loaded = _loaded(model, name, kind, source, files, proto)
     loaded.tied = tied
     return loaded
 
@@ -117,7 +118,7 @@ def _from_ir(original: ir.Model) -> LoadedModel:
             slot.put(mine)
         except OutOfReach as error:
             slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
-    return _loaded(model, "ir", None, files, None)
+    return _loaded(model, name, "ir", None, files, None)
 
 
 def _copied(original: ir.Model, name: str) -> ir.Model:
@@ -134,13 +135,16 @@ def _copied(original: ir.Model, name: str) -> ir.Model:
     return model
 
 
-def _loaded(model: ir.Model, kind: _Kind, source: Path | None, files: DataFiles, proto: onnx.ModelProto | None) -> LoadedModel:
+def _loaded(
+    model: ir.Model, name: str, kind: _Kind, source: Path | None, files: DataFiles, proto: onnx.ModelProto | None
+) -> LoadedModel:
     for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
     if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in model.graph.all_nodes()):
         # A model that imports other sets only is one of the newest opset for onnxruntime.
         model.opset_imports[""] = newest_opset()
+    refuse_newer_operators(model, name)
     listed = unlist_weights(model)
     return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
 

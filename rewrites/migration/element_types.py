@@ -1,4 +1,4 @@
-"""Whether an older version of an operator takes the element types a node has; newer versions take all that older ones took."""
+"""Whether another version of an operator takes the element types a node has; most newer versions take all that older ones took."""
 
 import onnx
 import onnx_ir as ir

@@ -1,6 +1,6 @@
 """Converts every node of the standard domain to another opset, where it stands.
 
-    opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 26:  y = Squeeze (x, [0])
+    opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
 Node by node, in the main graph, in all graphs nested in it and in the model-local functions: each keeps its name, its outputs
 their names, types and shapes. Most operators change by nothing but their version. The others have a rule for each version in

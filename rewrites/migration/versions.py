@@ -6,7 +6,7 @@ import onnx
 
 __all__ = ["NEWEST", "schema_of", "since", "spelt_alike", "versions_of"]
 
-NEWEST = 26
+NEWEST = 28
 """The newest opset whose operators have been compared with those before: a change of meaning may hide behind an equal schema."""
 
 

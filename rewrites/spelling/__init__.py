@@ -1,4 +1,4 @@
-"""One reading and one writing of operators whose attributes became inputs, or whose meaning changed, from opset 8 to 26.
+"""One reading and one writing of operators whose attributes became inputs, or whose meaning changed, from opset 8 to 28.
 
 ``emit`` writes them for the opset of the builder, the other modules read them. A reader that meets an operand that is not
 constant gives ``DYNAMIC``.

@@ -1,4 +1,4 @@
-"""Writes movement operators and reductions in the spelling of the builder's opset (8 to 26)."""
+"""Writes movement operators and reductions in the spelling of the builder's opset (8 to 28)."""
 
 from collections.abc import Sequence
 

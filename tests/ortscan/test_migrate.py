@@ -1,5 +1,6 @@
 """`migrate` as a user meets it: what it takes and gives, where it refuses, and what it leaves alone."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,16 @@ def test_latest_is_the_newest_that_onnxruntime_runs(old):
     assert newest == opset_of(ortscan.migrate(old, "auto"))
     with pytest.raises(ortscan.OrtscanError, match=rf"opset must be in 1\.\.{newest}, the newest"):
         ortscan.migrate(old, newest + 1)
+
+
+def test_an_operator_that_changed_after_the_newest_opset_known_is_refused(monkeypatch):
+    text = "g (float[3] x) => (float[3] y) { z = Neg (x) y = Mod <fmod = 1> (z, x) }"
+    monkeypatch.setattr("ortscan.modelio.newer_opsets.NEWEST", 27)
+    for work in (ortscan.optimize, ortscan.explain, partial(ortscan.migrate, opset=18)):
+        assert work(model_from_text(text, 27, check=False))
+        with pytest.raises(ortscan.OrtscanError, match="is of opset 28, in which Mod '' is not what it was in 27"):
+            work(model_from_text(text, 28, check=False))
+    assert ortscan.optimize(model_from_text("g (float[3] x) => (float[3] y) { y = Neg (x) }", 28, check=False))
 
 
 def test_auto_goes_as_far_as_the_operators_do_and_says_what_stops_it():

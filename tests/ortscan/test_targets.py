@@ -6,7 +6,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError
-from ortscan.opsets import newest_opset
+from ortscan.opsets import newest_ir_version, newest_opset
 from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -104,7 +104,7 @@ def test_explain_says_where_what_becomes_of_a_loop_runs(model, target, runs):
 
 def test_explain_names_what_the_target_has_and_the_newest_opset():
     assert ortscan.explain(summing(), target="qnn").messages == [
-        f"qnn runs LSTM, and has no Scan, Loop, If, RNN or GRU; opset {newest_opset()} and IR version 13 at most"
+        f"qnn runs LSTM, and has no Scan, Loop, If, RNN or GRU; opset {newest_opset()} and IR version {newest_ir_version()} at most"
     ]
     assert ortscan.explain(summing()).messages == []
 

@@ -13,6 +13,7 @@ from rewrites.migration.lifting import (
     group_normalization,
     lp_pool,
     mean_variance_normalization,
+    narrower_types,
     pad,
     recurrent,
     reshape,
@@ -76,6 +77,7 @@ LIFTING: dict[tuple[str, int], Rule] = {
     ("Upsample", 7): upsample.scales_for_each_axis,
     ("Upsample", 9): upsample.scales_to_input,
     ("Upsample", 10): upsample.become_resize,
+    **{(f"Reduce{name}", 28): narrower_types.refuse_types_left_out for name in ("LogSum", "LogSumExp")},
     **{(f"Reduce{name}", 18): axes.axes_to_input for name in _REDUCTIONS},
     **{(name, 7): broadcasting.numpy_broadcasting for name in _BROADCASTING},
 }

@@ -11,6 +11,7 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 
 LOWERING: dict[tuple[str, int], Rule] = {
     ("BatchNormalization", 14): refused.not_in_training,
+    ("BitShift", 28): wider_meaning.shift_within_width,
     ("Clip", 11): inputs.bounds_to_attributes,
     ("Clip", 12): lifting_clip.close_float16,
     ("Constant", 12): constant.value_as_tensor,
@@ -21,6 +22,7 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("GroupNormalization", 21): refused.refuse,
     ("Hardmax", 13): softmax.last_axis,
     ("LogSoftmax", 13): softmax.last_axis,
+    ("Mod", 28): wider_meaning.remainder_of_its_kind,
     ("Pad", 11): inputs.pads_to_attributes,
     ("Pad", 19): wider_meaning.older_mode,
     ("QuantizeLinear", 13): wider_meaning.single_scale,

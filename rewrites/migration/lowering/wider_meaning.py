@@ -4,6 +4,8 @@ Max, Min, Mean, Sum   operands of different shapes (8); they have to be known to
 Pad                   the mode "wrap" (19)
 Resize                the coordinates "half_pixel_symmetric" (19)
 ScatterElements, -ND  the reductions "min" and "max" (18)
+BitShift              as many bits as the type has, or more (28); the number has to be known to be less
+Mod                   floor division of floats (28)
 Quantize-, DequantizeLinear   one scale for each element of an axis (13); the scale has to be known to be a single one
 """
 
@@ -13,7 +15,15 @@ from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
 from rewrites.values import static_dims
 
-__all__ = ["equal_shapes", "older_coordinates", "older_mode", "older_reduction", "single_scale"]
+__all__ = [
+    "equal_shapes",
+    "older_coordinates",
+    "older_mode",
+    "older_reduction",
+    "remainder_of_its_kind",
+    "shift_within_width",
+    "single_scale",
+]
 
 
 def equal_shapes(step: Step) -> None:
@@ -46,3 +56,18 @@ def single_scale(step: Step) -> None:
     dims = static_dims(step.required(1))
     if dims is None or math.prod(dims) != 1:
         raise Unconvertible("it has one scale for the whole tensor before opset 13")
+
+
+def shift_within_width(step: Step) -> None:
+    """BitShift: 28 -> 27."""
+    by = step.constant(1, "numbers of bits")
+    if by is not None and by.size and int(by.max()) >= 8 * by.dtype.itemsize:
+        raise Unconvertible("it shifts by as many bits as its type has, or more, which has no meaning before opset 28")
+
+
+def remainder_of_its_kind(step: Step) -> None:
+    """Mod: 28 -> 27."""
+    if step.int_("fmod", 0):
+        return
+    if step.dtype().is_floating_point():
+        raise Unconvertible("it takes the remainder of floor division of floats, which no opset before 28 does")

@@ -18,6 +18,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
+from ortscan.opsets import newest_ir_version, newest_opset
 from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.in_words import in_words
 from ortscan.session.known_outputs import hollow_of, known_outputs
@@ -161,12 +162,8 @@ def test_where_strict_is_set_an_error_of_ours_comes_as_it_is_and_an_unreadable_m
         ortscan.InferenceSession(parsed(MAP).SerializeToString()[:-20], options(strict="1"))
 
 
-def with_ir_version(model: onnx.ModelProto) -> None:
-    model.opset_import[0].version, model.ir_version = 26, 14
-
-
 def with_opset(model: onnx.ModelProto) -> None:
-    model.opset_import[0].version, model.ir_version = 27, 13
+    model.opset_import[0].version, model.ir_version = newest_opset() + 1, newest_ir_version()
 
 
 def with_unnamed_state(model: onnx.ModelProto) -> None:
@@ -177,8 +174,7 @@ def with_unnamed_state(model: onnx.ModelProto) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (with_ir_version, "its IR version is 14, and onnxruntime reads up to 13"),
-        (with_opset, r"its opset of ai\.onnx is 27, and onnxruntime takes up to 26"),
+        (with_opset, rf"its opset of ai\.onnx is {newest_opset() + 1}, and onnxruntime takes up to {newest_opset()}"),
         (with_unnamed_state, "onnxruntime needs a name for each last value of a state of Scan or Loop, and one has none"),
     ],
 )
@@ -195,6 +191,8 @@ def test_other_words_of_onnxruntime_are_kept_without_places_in_its_code():
     said = "[ONNXRuntimeError] : 1 : FAIL : /onnxruntime_src/onnxruntime/core/graph/model.cc:256 onnxruntime::Model::Model(int) It is odd."
     assert in_words(Fail(said)) == "onnxruntime says: It is odd."
     assert in_words(ValueError()) == "ValueError"
+    said = "[ONNXRuntimeError] : 1 : FAIL : Unsupported model IR version: 19, max supported IR version: 18"
+    assert in_words(Fail(said)) == "its IR version is 19, and onnxruntime reads up to 18"
 
 
 def test_names_types_shapes_and_metadata_are_those_of_the_original():

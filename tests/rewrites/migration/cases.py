@@ -1,4 +1,4 @@
-"""One or more cases for each operator that changed its spelling or meaning between opset 8 and 26 and that onnxruntime runs."""
+"""One or more cases for each operator that changed its spelling or meaning between opset 8 and the newest and that onnxruntime runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ortscan.opsets import newest_opset
 from tests.rewrites.migration.holders import Case
 
 __all__ = ["CASES"]
@@ -21,6 +22,9 @@ B, F, D, H, I32, I64, U8, I8 = (
     TensorProto.INT8,
 )
 Arrays = Mapping[str, np.ndarray]
+
+BEFORE_28 = min(27, newest_opset())
+"""The newest opset for operators of which onnxruntime has no kernel in 28."""
 
 
 def _x(*shape: int, dtype: Any = np.float32, seed: int = 0, positive: bool = False) -> np.ndarray:
@@ -42,7 +46,7 @@ def _many(
     x: np.ndarray,
     constants: Arrays | None = None,
     y: int = F,
-    newest: int = 26,
+    newest: int = newest_opset(),
     scannable: bool = True,
     **more: int,
 ) -> Iterator[Case]:
@@ -194,16 +198,23 @@ def _quantization() -> Iterator[Case]:
     )
     bytes_ = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     for opset in (10, 13, 19):
-        yield from _many(opset, ["y = QuantizeLinear (x, s, z)", "y = QuantizeLinear (x, s)"], _x(2, 3, 4), per_tensor, y=U8)
-        yield from _many(opset, ["y = DequantizeLinear (x, s, z)"], bytes_, per_tensor)
+        yield from _many(
+            opset, ["y = QuantizeLinear (x, s, z)", "y = QuantizeLinear (x, s)"], _x(2, 3, 4), per_tensor, y=U8, newest=BEFORE_28
+        )
+        yield from _many(opset, ["y = DequantizeLinear (x, s, z)"], bytes_, per_tensor, newest=BEFORE_28)
     for opset in (13, 21):
         yield from _many(
-            opset, ["y = QuantizeLinear (x, s, z)", "y = QuantizeLinear <axis = -2> (x, s, z)"], _x(2, 3, 4), per_axis, y=U8
+            opset,
+            ["y = QuantizeLinear (x, s, z)", "y = QuantizeLinear <axis = -2> (x, s, z)"],
+            _x(2, 3, 4),
+            per_axis,
+            y=U8,
+            newest=BEFORE_28,
         )
-        yield from _many(opset, ["y = DequantizeLinear (x, s, z)"], bytes_, per_axis)
+        yield from _many(opset, ["y = DequantizeLinear (x, s, z)"], bytes_, per_axis, newest=BEFORE_28)
     blocks = {"s": _x(2, 3, 2, positive=True), "z": np.ones((2, 3, 2), np.uint8)}
-    yield from _many(21, ["y = DequantizeLinear <axis = 2, block_size = 2> (x, s, z)"], bytes_, blocks)
-    yield from _many(21, ["y = QuantizeLinear <axis = 2, block_size = 2> (x, s, z)"], _x(2, 3, 4), blocks, y=U8)
+    yield from _many(21, ["y = DequantizeLinear <axis = 2, block_size = 2> (x, s, z)"], bytes_, blocks, newest=BEFORE_28)
+    yield from _many(21, ["y = QuantizeLinear <axis = 2, block_size = 2> (x, s, z)"], _x(2, 3, 4), blocks, y=U8, newest=BEFORE_28)
 
 
 def _recurrent() -> Iterator[Case]:
@@ -275,6 +286,7 @@ def _sampling() -> Iterator[Case]:
     yield from _many(16, nodes[:1], _x(1, 2, 6, 6), rois, newest=21)
     yield from _many(8, ["y = DepthToSpace <blocksize = 2> (x)"], _x(1, 8, 2, 3))
     yield from _many(11, ['y = DepthToSpace <blocksize = 2, mode = "CRD"> (x)'], _x(1, 8, 2, 3))
+    yield from _many(13, ["y = SpaceToDepth <blocksize = 2> (x)"], _x(1, 2, 4, 6))
 
 
 def _resizing() -> Iterator[Case]:
@@ -345,9 +357,14 @@ def _others() -> Iterator[Case]:
     for opset in (9, 10):
         inside = Case("y = OneHot <axis = 0> (i, d, v)", opset, {"i": _ints(0, 2, 5)}, {"d": np.array(4), "v": _floats(0, 1)})
         yield inside
-    yield Case("o = Optional (x)\ny = OptionalHasElement (o)", 15, {"x": _x(2)}, {}, {"y": B})
-    yield Case("o = Optional (x)\ny = OptionalGetElement (o)", 15, {"x": _x(2)})
+    yield Case("o = Optional (x)\ny = OptionalHasElement (o)", 15, {"x": _x(2)}, {}, {"y": B}, newest=BEFORE_28)
+    yield Case("o = Optional (x)\ny = OptionalGetElement (o)", 15, {"x": _x(2)}, newest=BEFORE_28)
     yield from _many(9, ["y = EyeLike <k = 1> (x)"], _x(3, 4))
+    yield from _many(
+        11, ["y = Range (x, to, by)"], np.array(-1.5, np.float32), {"to": np.float32(3), "by": np.float32(0.7)}, scannable=False
+    )
+    yield from _many(11, ['y = BitShift <direction = "LEFT"> (x, n)'], _ints(1, 5, 9, dtype=np.uint8), {"n": np.uint8(3)}, y=U8)
+    yield from _many(10, ["y = Mod (x, two)"], _ints(3, -4, -5), {"two": _ints(2)}, y=I64)
     yield from _many(10, ["y = Mod <fmod = 1> (x, x2)"], _x(5), {"x2": _x(5, seed=1)})
     yield from _many(9, ["y = Compress <axis = 1> (x, c)"], _x(2, 3), {"c": np.array([True, False, True])}, scannable=False)
     yield from _many(

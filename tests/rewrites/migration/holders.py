@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, helper
 
+from ortscan.opsets import newest_opset
 from rewrites.inference import infer_model
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.operators import convert_operators
@@ -28,7 +29,7 @@ class Case:
     feeds: Mapping[str, np.ndarray]
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     outputs: Mapping[str, int] = field(default_factory=lambda: {"y": TensorProto.FLOAT})
-    newest: int = 26
+    newest: int = newest_opset()
     scannable: bool = True
 
     def __str__(self) -> str:

@@ -69,6 +69,10 @@ def test_what_was_lifted_can_be_lowered_again(case: Case):
         ("y = Reshape <allowzero = 1> (x, low)", 14, 13, "its dimensions are not constant"),
         ("y = BatchNormalization <training_mode = 1> (x, x, x, x, x)", 14, 13, "it is in training mode"),
         ("y = GroupNormalization <num_groups = 1> (x, x, x)", 21, 20, "means something else"),
+        ("y = Mod (x, low)", 28, 26, "floor division of floats"),
+        ('y = BitShift <direction = "LEFT"> (bits, wide)', 28, 26, "as many bits as its type has"),
+        ('y = BitShift <direction = "LEFT"> (bits, bits)', 28, 26, "its numbers of bits are not constant"),
+        ('y = SpaceToDepth <blocksize = 2, mode = "CRD"> (x)', 28, 26, "no attribute 'mode'"),
         ('y = Pad <mode = "edge"> (x, pads, , axes)', 18, 17, "takes 3 inputs, and it has 4"),
     ],
 )
@@ -83,8 +87,8 @@ def test_what_an_older_opset_cannot_say_is_refused_by_name(node: str, opset: int
         "scales": [1.0, 2.0],
         "double": 2.0,
     }
-    weights = {name: np.array(items) for name, items in constants.items()} | {"training": np.array(True)}
-    case = Case(node, opset, {**X, "low": np.float32(0)}, weights)
+    weights = {name: np.array(items) for name, items in constants.items()} | {"training": np.array(True), "wide": np.uint8(8)}
+    case = Case(node, opset, {**X, "low": np.float32(0), "bits": np.zeros(2, np.uint8)}, weights)
     model, _ = in_main(case)
     with pytest.raises(MigrationError, match=reason) as error:
         convert(model, target)

@@ -210,10 +210,17 @@ def test_a_batched_scan_is_left_standing_and_its_body_converted():
     assert len(scan.attributes["body"].as_graph()[0].inputs) == 2
 
 
-@pytest.mark.parametrize("target", [0, 27, -1])
+@pytest.mark.parametrize("target", [0, 29, -1])
 def test_an_opset_nobody_knows_is_refused(target: int):
-    with pytest.raises(MigrationError, match=f"opset {target} is not one of 1 to 26"):
+    with pytest.raises(MigrationError, match=f"opset {target} is not one of 1 to 28"):
         convert(model_from_text("main (float[2] x) => (float[2] y) { y = Neg (x) }", 13), target)
+
+
+def test_types_that_an_operator_lost_are_not_taken_where_it_lost_them():
+    model = model_from_text("main (int32[3] x) => (int32[1] y) { y = ReduceLogSum (x) }", 18)
+    assert convert(model, 26)
+    with pytest.raises(MigrationError, match=r"version 28 of it does not take 'data' of type tensor\(int32\)"):
+        convert(model, 28)
 
 
 def test_the_ir_version_is_raised_to_what_the_opset_demands_and_never_lowered():
