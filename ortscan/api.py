@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx_ir as ir
 
+from ortscan.border import one_sentence
 from ortscan.evaluate import evaluate
 from ortscan.fixed_shapes import FixedShapes, fixed_sizes, merged_shapes
 from ortscan.kernels import has_kernel
@@ -62,6 +63,7 @@ __all__ = ["explain", "optimize", "rewritten", "verify"]
 Shapes = Mapping[str, Sequence[int | None]]
 
 
+@one_sentence
 @quietly
 def optimize(
     model: ModelLike,
@@ -129,6 +131,7 @@ def optimize(
     return hand_back(loaded, output)
 
 
+@one_sentence
 def explain(model: ModelLike, **options: Any) -> Report:
     """Say what ``optimize`` would do to each loop of ``model``, and why it leaves what it leaves.
 
@@ -139,6 +142,7 @@ def explain(model: ModelLike, **options: Any) -> Report:
     return rewritten(model, **options)[1]
 
 
+@one_sentence
 @quietly
 def verify(
     before: ModelLike,
@@ -160,6 +164,7 @@ def verify(
     return compare(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes)
 
 
+@one_sentence
 @quietly
 def rewritten(
     model: ModelLike,

@@ -5,6 +5,7 @@ import os
 import onnx
 import onnx_ir as ir
 
+from ortscan.border import one_sentence
 from ortscan.evaluate import evaluate
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
 from ortscan.opsets import newest_opset, opset_number
@@ -22,6 +23,7 @@ __all__ = ["migrate", "migrate_loaded", "migrated"]
 _ANYWHERE = Abilities()
 
 
+@one_sentence
 @quietly
 def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str] | None = None) -> onnx.ModelProto | ir.Model:
     """Give ``model`` in another opset, computing the same.
@@ -42,6 +44,7 @@ def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str
     return hand_back(loaded, output)
 
 
+@one_sentence
 @quietly
 def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) -> tuple[LoadedModel, Migration]:
     """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it.

@@ -13,7 +13,7 @@ from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source, open_source
 from rewrites.raised_by import is_raised_by
 
-__all__ = ["new_fault"]
+__all__ = ["checker_fault", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
 
@@ -22,14 +22,19 @@ def new_fault(before: ModelLike, after: LoadedModel) -> str | None:
     """Say what is wrong with ``after`` and was not with ``before``, in one line, or None."""
     with ExitStack() as stack:
         result = _without_weights(open_source(after, stack).proto)
-        for find in (_checker_fault, _load_fault):
+        for find in (_checker_says, _load_fault):
             fault = find(result)
             if fault is not None and find(_without_weights(open_source(before, stack).proto)) is None:
                 return fault
     return None
 
 
-def _checker_fault(proto: onnx.ModelProto) -> str | None:
+def checker_fault(proto: onnx.ModelProto) -> str | None:
+    """Say what onnx's checker has against a model, weights aside, in one line, or None."""
+    return _checker_says(_without_weights(proto))
+
+
+def _checker_says(proto: onnx.ModelProto) -> str | None:
     try:
         onnx.checker.check_model(proto, full_check=True)
     except Exception as error:

@@ -1,8 +1,10 @@
 """Everything ortscan raises on purpose.
 
 One base class, so a caller can tell "ortscan refuses, for this reason" from a defect. Messages are one sentence that names
-the node and the field.
+the node and the field; whatever they quote, they stay on one line, printable and short.
 """
+
+from rewrites.plain_text import sentence
 
 __all__ = [
     "InvariantBroken",
@@ -18,6 +20,9 @@ __all__ = [
 
 class OrtscanError(Exception):
     """Base of all errors ortscan raises on purpose."""
+
+    def __init__(self, text: object = "") -> None:
+        super().__init__(sentence(text))
 
 
 class ModelFileError(OrtscanError):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import leaving_stdout_clean
-from ortscan.report.plain import one_line
 from rewrites.errors import OptionError, OrtscanError, VerificationFailed
+from rewrites.plain_text import one_line
 
 __all__ = ["guarded"]
 

@@ -14,8 +14,8 @@ from ortscan.custom_ops.need import needed_version
 from ortscan.custom_ops.operator import declare, library_path
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.fork_safe import ForkSafeLock
-from ortscan.report.plain import one_line
 from ortscan.session.settings import entry_of
+from rewrites.plain_text import one_line
 from rewrites.python_ops.names import DOMAIN, OPERATOR, VERSION
 from rewrites.python_ops.wire import SLOTS
 from rewrites.raised_by import is_raised_by

@@ -5,8 +5,8 @@ from html import escape
 
 from ortscan.report.codes import lookup
 from ortscan.report.counts import operator_changes, totals
-from ortscan.report.plain import plain
 from ortscan.report.words import headline, loop_line
+from rewrites.plain_text import plain
 from rewrites.report import LoopReport, NodeReport, Reason, Report
 
 __all__ = ["page"]

@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ortscan.report.plain import plain
+from rewrites.plain_text import plain
 
 __all__ = ["rows", "safe", "table"]
 

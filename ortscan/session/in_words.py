@@ -2,7 +2,7 @@
 
 import re
 
-from ortscan.report.plain import one_line
+from rewrites.plain_text import one_line
 
 __all__ = ["in_words"]
 

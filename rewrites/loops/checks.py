@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.errors import MalformedLoop
+from rewrites.plain_text import quoted
 from rewrites.values import same_type
 
 __all__ = ["body_of", "check_body_values", "check_element_types", "int_list", "label", "malformed"]
@@ -13,9 +14,9 @@ __all__ = ["body_of", "check_body_values", "check_element_types", "int_list", "l
 def label(node: ir.Node) -> str:
     """Name a node for a person: its name, or that of its first output."""
     if node.name:
-        return f"'{node.name}'"
+        return quoted(node.name)
     named = next((value.name for value in node.outputs if value.name), None)
-    return f"producing '{named}'" if named else "without a name"
+    return f"producing {quoted(named)}" if named else "without a name"
 
 
 def malformed(node: ir.Node, field: str, problem: str) -> MalformedLoop:
