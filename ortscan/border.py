@@ -1,7 +1,8 @@
 """The border of the public functions: nothing but an ``OrtscanError`` leaves them over a model or an option.
 
-What is not ortscan's own goes through as it came: an interrupt, the end of memory, and whatever the caller's code raised (a signal's
-handler, a callback). All else is either of the model, which onnx's checker then refuses too, or a defect of ortscan; it says which.
+What is not ortscan's own goes through as it came: an interrupt, the end of memory, and whatever the caller's code raised (a
+handler of signals, a callback). All else is either of the model, which onnx's checker then refuses too, or a defect of ortscan;
+it says which.
 """
 
 import functools
@@ -22,7 +23,7 @@ _R = TypeVar("_R")
 
 
 def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make whatever ``work`` raises over its first argument, a model, an OrtscanError of one sentence; the cause is kept with it."""
+    """Make whatever ``work`` raises over its first argument, a model, an OrtscanError of one sentence that keeps its cause."""
 
     @functools.wraps(work)
     def bordered(*args: _P.args, **kwargs: _P.kwargs) -> _R:

@@ -31,6 +31,6 @@ def quoted(name: object) -> str:
 
 
 def sentence(text: object) -> str:
-    """Return ``text`` as a message shows it: escapes for line ends and all else unprintable, long words and texts without a middle."""
+    """Return ``text`` as a message shows it: line ends and all unprintable escaped, what is too long without a middle."""
     short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), cut(str(text), _LONGEST_SENTENCE * 10))
     return cut(plain(cut(short, _LONGEST_SENTENCE)), _LONGEST_SENTENCE)

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
+from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
 from ortscan.modelio.external import OutOfReach, check_references, folders_of, within_reach
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
@@ -67,6 +68,7 @@ def _path(path: str | os.PathLike[str] | None) -> Path | None:
 
 def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | None) -> LoadedModel:
     refuse_what_would_be_lost(proto, name)
+    refuse_defects_of_data(proto, name)
     check_references(proto, name)
     try:
         model = ir.from_proto(hide_map_types(proto, name))
@@ -95,6 +97,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
 
 def _from_ir(original: ir.Model) -> LoadedModel:
     name = "the given onnx_ir.Model"
+    refuse_depth(original, name)
     _refuse_undefined_values(original, name)
     model = _copied(original, name)
     _sort(model, name)
@@ -146,6 +149,7 @@ def _loaded(
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)
     listed = unlist_weights(model)
+    refuse_defects(model, name)
     return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
 
 

@@ -5,6 +5,7 @@ inputs, scan outputs, captures) and change a loop by ``rebuild``.
 """
 
 from rewrites.loops.captures import captured_values, graphs_within
+from rewrites.loops.contradictions import refuse_contradictions
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan, rebuild, stand_in_for
@@ -25,6 +26,7 @@ __all__ = [
     "loops_inside_out",
     "make_scan",
     "rebuild",
+    "refuse_contradictions",
     "stand_in_for",
     "view",
 ]

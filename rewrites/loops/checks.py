@@ -71,6 +71,9 @@ def int_list(
     """
     attribute = node.attributes.get(name)
     if attribute is None:
+        for rank in ranks or ():
+            if rank == 0:
+                raise malformed(node, "inputs", "include a scalar, which has no axis to scan")
         return [0] * count
     values = list(attribute.as_ints()) if attribute.type == ir.AttributeType.INTS else None
     if values is None:
