@@ -15,6 +15,7 @@ from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.cost import turns_slowly
 from rewrites.recurrences.empty_sequence import write_guarded
+from rewrites.recurrences.features import Features
 from rewrites.recurrences.found_cells import Found
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.masked_steps import has_run, write_masked
@@ -22,7 +23,7 @@ from rewrites.recurrences.masks import Mask
 from rewrites.recurrences.native import NativeResults, join_rows, part_rows, write_between_reversals, write_native
 from rewrites.recurrences.no_input import with_input
 from rewrites.recurrences.remainder import Remainder
-from rewrites.spelling import unsqueeze, where
+from rewrites.spelling import reshape, unsqueeze, where
 from rewrites.values import rank_of
 
 __all__ = ["FLIPS_SINCE", "Given", "write_given"]
@@ -43,6 +44,11 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
     """Write the native node, and say what it gives; the reason where a mask cannot be had for all steps at once."""
     cell, reading, mask = found.cell, found.reading, found.mask
     b, backwards, lead = stacks.build, stacks.backwards, reading.dims[source_of(cell.hidden)]
+    for value in (*rest.after, *rest.elsewhere):
+        if not _can_be_shaped(value, _features(reading, value), lead):
+            return NotApplicable(
+                "CELL-ROWS", f"the sizes of '{value.name}', which holds the rows of the {cell.op_type}, are not known"
+            )
     runs = None if mask is None else _stacked(stacks, mask, len(lead))
     if isinstance(runs, NotApplicable):
         return runs
@@ -65,16 +71,12 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
     if cell.cell is not None and native.cell is not None:
         results.append((cell.cell.final, native.cell))
     for value in rest.after:
-        features = reading.features(value)
-        assert features is not None
-        stacks.place(value, _with_lead(stacks, native.sequence, lead, features.dims, cell.size))
+        stacks.place(value, _shaped(b, native.sequence, lead, _features(reading, value)))
     for value, numbers in rest.elsewhere.items():
         assert runs is not None
         assert cell.hidden.inner.dtype is not None
         constant = b.const(numbers.astype(cell.hidden.inner.dtype.numpy()))
-        features = reading.features(value)
-        assert features is not None
-        stacks.place(value, _with_lead(stacks, where(b, runs, native.sequence, constant), lead, features.dims, cell.size))
+        stacks.place(value, _shaped(b, where(b, runs, native.sequence, constant), lead, _features(reading, value)))
         places.append(value)
     for state in rest.followers:
         assert runs is not None
@@ -117,6 +119,32 @@ def _with_lead(
     if list(own) == list(lead):
         return value
     return part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
+
+
+def _features(reading: Interpretation, value: ir.Value) -> Features:
+    features = reading.features(value)
+    assert features is not None
+    return features
+
+
+def _can_be_shaped(value: ir.Value, features: Features, lead: Sequence[int | str | None]) -> bool:
+    """Whether a stack of ``lead`` rows can get the axes that ``value`` has, which are those of ``features``."""
+    axes = [*features.dims, *features.shape]
+    rank = rank_of(value)
+    unknown = sum(not isinstance(dim, int) for dim in features.dims)
+    return (rank is None or rank == len(axes)) and (unknown <= 1 or list(features.dims) == list(lead))
+
+
+def _shaped(b: Builder, stack: ir.Value, lead: Sequence[int | str | None], features: Features) -> ir.Value:
+    """Give [steps, *lead, width] with the axes that ``features`` have behind the steps.
+
+    A value of the body may hold the rows with more axes of size 1, before, between or behind them.
+    """
+    same = list(features.dims) == list(lead)
+    if same and features.shape == (features.width,):
+        return stack
+    sizes = [0] * len(lead) if same else [dim if isinstance(dim, int) else -1 for dim in features.dims]
+    return reshape(b, stack, [0, *sizes, *features.shape])
 
 
 def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:

@@ -152,10 +152,12 @@ class Interpretation:
             return Polynomial.constant(flat[:1])
         return Polynomial.constant(flat) if meaning.ndim == 1 else None
 
-    def are_same(self, one: ir.Value, other: ir.Value) -> bool:
-        """Whether two values hold the same numbers row by row, though perhaps with other axes of one around the rows."""
+    def are_same(self, one: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
+        """Whether two values hold the same numbers row by row, though perhaps, without ``axes``, with other axes of one around."""
         first, second = self.features(one), self.features(other)
         if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
+            return False
+        if axes and (first.dims, first.shape) != (second.dims, second.shape):
             return False
         left, right = first.whole(), second.whole()
         return left is not None and right is not None and left.key == right.key

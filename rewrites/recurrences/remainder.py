@@ -87,7 +87,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
         assert isinstance(outcome, np.ndarray)
         place = 1 if outcome.item() else 2
         value = node.inputs[place]
-        if value is not None and mask.taken.are_same(value, cell.hidden.next):
+        if value is not None and mask.taken.are_same(value, cell.hidden.next, axes=True):
             found.append((node, place))
     return found
 
