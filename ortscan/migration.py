@@ -14,7 +14,7 @@ from ortscan.soundness import new_fault
 from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
-from rewrites.migration import Migration, is_left_standing, needs_inlining
+from rewrites.migration import NEWEST, Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.prepare import name_free_dims, prepare, tidy
 
@@ -32,8 +32,8 @@ def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str
 
     ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
     as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
-    ``opset``: a number; ``latest``, the newest that the installed onnxruntime runs; or ``auto``, the newest to which all operators
-    of the model can be taken.
+    ``opset``: a number; ``latest``, the newest that is known here and the installed onnxruntime runs; or ``auto``, the newest to
+    which all operators of the model can be taken.
     ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
     for a path then refers to the external data beside the output instead of holding it.
 
@@ -52,10 +52,10 @@ def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) 
     ``target``: what the place where the model will run can do.
     """
     if opset != "auto":
-        return _to(model, newest_opset() if opset == "latest" else opset_number(opset), target)
+        return _to(model, min(newest_opset(), NEWEST) if opset == "latest" else opset_number(opset), target)
     source = load(model).model.opset_imports.get("", 1)
     obstacles: list[str] = []
-    for newer in range(newest_opset(), source, -1):
+    for newer in range(min(newest_opset(), NEWEST), source, -1):
         try:
             loaded, report = _to(model, newer, target)
         except MigrationError as error:

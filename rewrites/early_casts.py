@@ -16,7 +16,7 @@ from rewrites.context import Context
 from rewrites.moving import remove_nodes
 from rewrites.values import const_array, rank_of
 
-__all__ = ["BETWEEN", "cast_early"]
+__all__ = ["BETWEEN", "cast_early", "moves_axes"]
 
 _MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
@@ -75,6 +75,20 @@ def cast_early(ctx: Context) -> None:
                 _look_above(_Link(node, place), moved, ctx)
 
 
+def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
+    """Whether ``value`` is, but for what onnxruntime may drop or fuse, the result of a Transpose of ``graph``."""
+    link = _link_above(value)
+    while link is not None and link.node.graph is graph:
+        if _transposes(link):
+            return True
+        link = _link_above(link.source)
+    return False
+
+
+def _transposes(link: _Link) -> bool:
+    return link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2
+
+
 def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
     ranks = [None if value is None else rank_of(value) for value in (left, right)]
     return None in ranks or ranks[0] != ranks[1]
@@ -88,7 +102,7 @@ def _look_above(reader: _Link, moved: dict[ir.Value, ir.Value], ctx: Context) ->
             reader = below
         if chain or link.is_cast:
             chain.append(link)
-            if link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2:
+            if _transposes(link):
                 transposes = len(chain)
         below, link = link, _link_above(link.source)
     if not transposes:

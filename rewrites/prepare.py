@@ -5,6 +5,7 @@ import onnx_ir as ir
 from rewrites.abilities import Abilities
 from rewrites.context import Context
 from rewrites.early_casts import cast_early
+from rewrites.half_products import level_half_products
 from rewrites.inference import infer_model, learn_shapes
 from rewrites.loops import graphs_within, is_loop
 from rewrites.lowering.recurrent_node import is_recurrent
@@ -59,13 +60,14 @@ def prepare(ctx: Context) -> None:
     """
     graph = ctx.model.graph
     graph.sort()
-    _unshadow(graph, set(), ctx)
+    _name_apart(graph, set(), ctx)
     for one in [graph, *graph.subgraphs()]:
         for value in one.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
     _lift_weights(ctx, _INFERRED_BYTES)
     _forget_names_in_bodies(graph)
+    _declare_steps_and_conditions(graph)
     write_out_onesided(graph)
     drop_absent_at_the_end(graph, ctx.opset)
     infer_model(ctx.model)
@@ -113,33 +115,50 @@ def _forget_names_in_bodies(graph: ir.Graph) -> None:
             value.shape = without_names(value.shape)
 
 
-def _unshadow(graph: ir.Graph, around: set[str], ctx: Context) -> None:
-    """Rename body values that have the name of something in a graph around them.
+def _declare_steps_and_conditions(graph: ir.Graph) -> None:
+    """Say of the first two inputs of Loop bodies what they are, where nothing is said: onnxruntime asks for their ranks."""
+    for node in graph.all_nodes():
+        if node.op_type != "Loop" or node.domain != "":
+            continue
+        given = node.inputs[1] if len(node.inputs) > 1 else None
+        shape = ir.Shape([]) if given is None else given.shape
+        for body in node_graphs(node):
+            for value, kind, rank in zip(
+                body.inputs[:2], (ir.DataType.INT64, ir.DataType.BOOL), (ir.Shape([]), shape), strict=False
+            ):
+                value.type = value.type or ir.TensorType(kind)
+                value.shape = rank if value.shape is None else value.shape
 
-    The names of a body's inputs and outputs are its own affair; those of the main graph are never changed.
+
+def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
+    """Rename values in bodies and branches that have the name of something else, in graphs around them or beside them.
+
+    onnxruntime refuses some names that a graph around has too, and onnx's inference takes what a vector of one body holds for what
+    a vector of that name holds in another. What a body calls its values is its own affair; the main graph's names never change.
     """
     own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
     own += [value for node in graph for value in node.outputs if value.name]
     for value in own:
-        if value.name in around:
+        if value.name in taken:
             name = ctx.names.fresh(value.name or "value")
             if value.is_initializer():
                 graph.initializers.pop(value.name or "")
                 value.name = name
                 graph.register_initializer(value)
             value.name = name
-    visible = around | {value.name or "" for value in own}
+        taken.add(value.name or "")
     for node in graph:
         for inner in node_graphs(node):
-            _unshadow(inner, visible, ctx)
+            _name_apart(inner, taken, ctx)
 
 
 def tidy(ctx: Context) -> None:
     """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs.
 
-    Casts are moved out of the way of a fault of onnxruntime's.
+    Casts, and products of halves, are moved out of the way of a fault of onnxruntime's.
     """
     graph = ctx.model.graph
+    level_half_products(ctx)
     cast_early(ctx)
     drop_unread(graph)
     for name, value in list(graph.initializers.items()):

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
+from ortscan.modelio.declared_twice import declare_as_first_said
 from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
 from ortscan.modelio.external import OutOfReach, check_references, folders_of, within_reach
 from ortscan.modelio.interface import Interface
@@ -71,7 +72,9 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
     refuse_defects_of_data(proto, name)
     check_references(proto, name)
     try:
-        model = ir.from_proto(hide_map_types(proto, name))
+        plain = hide_map_types(proto, name)
+        model = ir.from_proto(plain)
+        declare_as_first_said(model, plain)
     except ir.serde.SerdeError as error:
         raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
     tied = tie_outputs(model)

@@ -49,7 +49,8 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
     That is so where an operator is not known to survive them, and where one is known not to and its operands may be empty all the
     same: cut from something shorter, or of a size nobody knows.
     """
-    if any(_casts_a_transpose(graph) for graph in all_graphs(proto)):
+    halves = _holds_halves(proto)
+    if any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)):
         return True
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
@@ -70,11 +71,23 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
     )
 
 
-def _casts_a_transpose(graph: onnx.GraphProto) -> bool:
+def _holds_halves(proto: onnx.ModelProto) -> bool:
+    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.half_products``."""
+    half = onnx.TensorProto.FLOAT16
+    infos = (info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info))
+    if any(info.type.tensor_type.elem_type == half for info in infos):
+        return True
+    if any(tensor.data_type == half for graph in all_graphs(proto) for tensor in graph.initializer):
+        return True
+    attributes = (attribute for node, _ in all_nodes(proto) for attribute in node.attribute)
+    return any(attribute.t.data_type == half or (attribute.name == "to" and attribute.i == half) for attribute in attributes)
+
+
+def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:
     """Whether a product may read a Transpose by way of a Cast: see ``rewrites.early_casts``."""
     makers = {name: node for node in graph.node for name in node.output if node.op_type in BETWEEN}
     products = (name for node in graph.node if node.op_type == "MatMul" for name in node.input)
-    waiting, seen = [(name, False) for name in products], set[tuple[str, bool]]()
+    waiting, seen = [(name, halves) for name in products], set[tuple[str, bool]]()
     while waiting:
         name, cast = waiting.pop()
         maker = makers.get(name)

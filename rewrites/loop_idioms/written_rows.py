@@ -4,8 +4,8 @@
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
 Conditions: each step writes the row after, or before, that of the step before; all rows are there; the state is read by nothing but
-its writes, by operators that ask for its size, and at the place that the step then writes, where it still is what it was; every
-other state keeps its shape. Rows that are not written stay what they were.
+its writes, by operators that ask for its size, and at the place that the step then writes, where it still is what it was; what is
+written is read by nothing; every other state keeps its shape. Rows that are not written stay what they were.
 """
 
 from dataclasses import dataclass
@@ -91,7 +91,19 @@ def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) ->
         if user.graph is not loop.body or index != 0 or not _reads_initial(user, write, integers):
             return None
         reads.append(user)
+    if not _only_returned(write.node.outputs[0], loop):
+        return None
     return _Written(state, write, tuple(reads))
+
+
+def _only_returned(written: ir.Value, loop: LoopView) -> bool:
+    """Whether the body does nothing with ``written`` but returning it once."""
+    returned = sum(value is written for value in loop.body.outputs)
+    for user, _ in written.uses():
+        if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
+            return False
+        returned += 1 if _only_returned(user.outputs[0], loop) else 2
+    return returned <= 1
 
 
 def _is_there(write: RowWrite, state: State, integers: Integers, steps: Affine) -> bool:
