@@ -1,0 +1,220 @@
+"""What became of a drawn model, in the process that runs it: stages are announced, since onnxruntime may end the process."""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import ModelProto
+
+import ortscan
+from ortscan import OrtscanError
+from tests.fuzz.case import Case, Feeds
+from tests.fuzz.comparing import difference
+from tests.fuzz.edits import graphs_of
+from tests.fuzz.unaliased import unaliased
+from tests.support.runtime import run_session
+
+__all__ = ["BAD", "Judgement", "judge"]
+
+BAD = ("wrong", "invalid", "dead", "foreign", "slow", "unstable")
+"""Verdicts that a campaign must not bring."""
+
+Announce = Callable[[str], None]
+
+
+@dataclass
+class Judgement:
+    """``verdict`` is one of BAD, ``ok``, ``refused`` (by ortscan) or ``unfit`` (onnxruntime cannot run the original)."""
+
+    verdict: str
+    detail: str = ""
+    result: bytes = b""
+    changed: bool = False
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[int] = (), twice: bool = False) -> Judgement:
+    """``dead``: feeds that ended a process with the original already. ``twice``: also ask for the same bytes again."""
+    seconds: dict[str, float] = {}
+    clock = time.process_time()
+    announce("original load")
+    source = case.model.SerializeToString()
+    try:
+        onnx.checker.check_model(case.model)
+        session = _session(source)
+        repaired = unaliased(case.model)
+        oracle = session if repaired is None else _session(repaired.SerializeToString())
+    except Exception as error:
+        return Judgement("unfit", f"load: {_said(error)}")
+    whole = _complaint(case.model, strict=False) is None
+    strict = whole and _complaint(case.model, strict=True) is None
+    expected: list[list[Any] | None] = []
+    for k, feeds in enumerate(case.feeds):
+        announce(f"original run {k}")
+        try:
+            expected.append(None if k in dead else run_session(oracle, feeds))
+        except Exception as error:
+            if k == 0:
+                return Judgement("unfit", f"run: {_said(error)}")
+            expected.append(None)
+    seconds["original"] = time.process_time() - clock
+    announce("rewrite")
+    clock = time.process_time()
+    try:
+        result = _rewritten(case)
+        data = result.SerializeToString()
+    except OrtscanError as error:
+        return Judgement("refused", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
+    except Exception as error:
+        return Judgement("foreign", _said(error))
+    seconds["rewrite"] = time.process_time() - clock
+    judgement = Judgement("ok", result=data, changed=data != source, seconds=seconds)
+    if twice and _rewritten(case).SerializeToString() != data:
+        return _as(judgement, "unstable", "the second call gives other bytes")
+    if case.model.SerializeToString() != source:
+        return _as(judgement, "invalid", "the caller's model was changed")
+    clock = time.process_time()
+    said = _interface(case, result) or (_complaint(result, strict=False) if whole else _plain(result))
+    said = said or (_complaint(result, strict=True) if strict else None)
+    if said:
+        return _as(judgement, "invalid", said)
+    bare = _bare(case, result)
+    announce("result load")
+    try:
+        after = _session(data, case.options.get("custom_ops", False))
+    except Exception as error:
+        return _as(judgement, "invalid", f"load: {_said(error)}")
+    for k, feeds in enumerate(case.feeds):
+        if k in dead or not _fits(case, feeds) or (bare and _empty(feeds)):
+            continue
+        announce(f"result run {k}")
+        try:
+            actual = run_session(after, feeds)
+        except Exception as error:
+            if expected[k] is None or _garbage(case, feeds):
+                continue
+            return _as(judgement, "wrong", f"feed {k}: run: {_said(error)}")
+        before = expected[k]
+        if before is None or _garbage(case, feeds):
+            continue
+        said = difference(before, actual)
+        if said and not _shaky(case, oracle, feeds, before, actual):
+            return _as(judgement, "wrong", f"feed {k}: {said}")
+    seconds["checks"] = time.process_time() - clock
+    return judgement
+
+
+def _as(judgement: Judgement, verdict: str, detail: str) -> Judgement:
+    judgement.verdict, judgement.detail = verdict, detail
+    return judgement
+
+
+def _rewritten(case: Case) -> ModelProto:
+    if case.kind == "migrate":
+        made = ortscan.migrate(case.model, **case.options)
+    else:
+        made = ortscan.optimize(case.model, verify=False, **case.options)
+    assert isinstance(made, ModelProto)
+    return made
+
+
+def _session(data: bytes, registered: bool = False, plain: bool = False) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if plain:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if registered:
+        ortscan.register(options)
+    return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def _plain(model: ModelProto) -> str | None:
+    try:
+        onnx.checker.check_model(model)
+    except Exception as error:
+        return f"checker: {_said(error)}"
+    return None
+
+
+def _complaint(model: ModelProto, strict: bool) -> str | None:
+    """What the full check, or strict inference, says against the model."""
+    try:
+        if strict:
+            onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        else:
+            onnx.checker.check_model(model, full_check=True)
+    except Exception as error:
+        return f"{'inference' if strict else 'checker'}: {_said(error)}"
+    return None
+
+
+def _interface(case: Case, result: ModelProto) -> str | None:
+    """What differs in the interface; where shapes are fixed, all but the sizes."""
+    fixed = "fix_shapes" in case.options
+    for before, after in ((case.model.graph.input, result.graph.input), (case.model.graph.output, result.graph.output)):
+        old, new = _public(case.model, before), _public(result, after)
+        if not fixed and [info.SerializeToString(deterministic=True) for info in old] != [
+            info.SerializeToString(deterministic=True) for info in new
+        ]:
+            changed = [f"{a} became {b}" for a, b in zip(old, new, strict=False) if a != b] or ["number"]
+            return f"interface: {' '.join(changed[0].split())}"
+        if [info.name for info in old] != [info.name for info in new]:
+            return "interface: names differ"
+    return None
+
+
+def _public(model: ModelProto, infos: Iterable[onnx.ValueInfoProto]) -> list[onnx.ValueInfoProto]:
+    """All but the initializers that had to be listed as inputs up to IR 3, and could not be fed."""
+    listed = {tensor.name for tensor in model.graph.initializer} if model.ir_version < 4 else set()
+    return [info for info in infos if info.name not in listed]
+
+
+def _fits(case: Case, feeds: Feeds) -> bool:
+    fixed = case.options.get("fix_shapes", {})
+    if not fixed:
+        return True
+    return all(feeds[name].shape == case.feeds[0][name].shape for name in feeds)
+
+
+def _garbage(case: Case, feeds: Feeds) -> bool:
+    """Whether onnxruntime's own results are uninitialised memory: a Scan of opset 8 without steps."""
+    opset = next((o.version for o in case.model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    return opset == 8 and _empty(feeds)
+
+
+def _empty(feeds: Feeds) -> bool:
+    return any(array.size == 0 or (array.ndim == 0 and array.dtype == np.int64 and array == 0) for array in feeds.values())
+
+
+def _bare(case: Case, result: ModelProto) -> bool:
+    """Whether the result holds recurrent nodes for another place than the CPU: empty ones end a process that runs them there."""
+    nodes = (node for graph in graphs_of(result) for node in graph.node)
+    return case.options.get("target", "cpu") != "cpu" and any(node.op_type in ("RNN", "GRU", "LSTM") for node in nodes)
+
+
+def _shaky(case: Case, oracle: ort.InferenceSession, feeds: Feeds, before: list[Any], actual: list[Any]) -> bool:
+    """Whether the original's numbers move as far for an imperceptible change of what it is fed, or without its optimiser."""
+    if any(np.shape(a) != np.shape(b) for a, b in zip(before, actual, strict=True)):
+        return False
+    model = unaliased(case.model) or case.model
+    plain = run_session(_session(model.SerializeToString(), plain=True), feeds)
+    if difference(plain, actual) is None:
+        return True
+    rng = np.random.default_rng(0)
+    for scale in (3e-7, 3e-6):
+        nudged = {
+            name: (array * (1 + scale * rng.choice([-1, 1], array.shape))).astype(array.dtype) if array.dtype.kind == "f" else array
+            for name, array in feeds.items()
+        }
+        if difference(before, run_session(oracle, nudged)) is not None:
+            return True
+    return False
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"

@@ -1,0 +1,1 @@
+"""How a recurrence is written down as Scan or Loop: one way a file."""
