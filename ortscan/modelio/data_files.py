@@ -7,7 +7,6 @@ read. A model with very many data files does not hold them; such a file is opene
 import errno
 import mmap
 import os
-import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +15,13 @@ from typing import BinaryIO
 
 import onnx_ir as ir
 
+from ortscan.external_location import open_regular, quoted
 from rewrites.errors import ModelFileError
 
 __all__ = ["DataFile", "DataFiles"]
 
 _HELD = 64
 _CHUNK = 1 << 22
-_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
 
 
@@ -35,7 +34,7 @@ class DataFile:
         """Tensors of the caller's own model that read this file by its path."""
         self._map: mmap.mmap | None = None
         self._held: int | None = None
-        file = os.open(path, _READING)
+        file = open_regular(path)
         try:
             self._identity = _identity(file)
         except OSError:
@@ -80,12 +79,12 @@ class DataFile:
             yield self._held
             return
         try:
-            file = os.open(self.path, _READING)
+            file = open_regular(self.path)
         except OSError as error:
-            raise ModelFileError(f"External data {self.path} cannot be read any more: {error.strerror}.") from None
+            raise ModelFileError(f"External data {quoted(self.path)} cannot be read any more: {error.strerror}.") from None
         try:
             if _identity(file) != self._identity:
-                raise ModelFileError(f"External data {self.path} was changed after the model was loaded.")
+                raise ModelFileError(f"External data {quoted(self.path)} was changed after the model was loaded.")
             yield file
         finally:
             os.close(file)
@@ -95,7 +94,7 @@ class DataFile:
         while offset < end:
             chunk = _read_at(file, min(_CHUNK, end - offset), offset)
             if not chunk:
-                raise ModelFileError(f"External data {self.path} became shorter after the model was loaded.")
+                raise ModelFileError(f"External data {quoted(self.path)} became shorter after the model was loaded.")
             yield chunk
             offset += len(chunk)
 
@@ -107,11 +106,10 @@ class DataFiles:
         self._files: dict[str, DataFile] = {}
 
     def get(self, path: str) -> DataFile:
-        """Give the file at ``path``; raises OSError where it cannot be opened."""
-        real = os.path.realpath(path)
-        if real not in self._files:
-            self._files[real] = DataFile(real, hold=len(self._files) < _HELD)
-        return self._files[real]
+        """Give the file at ``path``, which has no links in it; raises OSError where it cannot be opened."""
+        if path not in self._files:
+            self._files[path] = DataFile(path, hold=len(self._files) < _HELD)
+        return self._files[path]
 
     def __iter__(self) -> Iterator[DataFile]:
         return iter(self._files.values())
@@ -119,8 +117,6 @@ class DataFiles:
 
 def _identity(file: int) -> tuple[int, int, int, int]:
     status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

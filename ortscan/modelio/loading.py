@@ -8,10 +8,11 @@ from typing import Literal
 import onnx
 import onnx_ir as ir
 
+from ortscan.external_location import OutOfReach, folders_of
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.declared_twice import declare_as_first_said
 from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
-from ortscan.modelio.external import OutOfReach, check_references, folders_of, within_reach
+from ortscan.modelio.external import check_references, within_reach
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
@@ -117,7 +118,7 @@ def _from_ir(original: ir.Model) -> LoadedModel:
         if isinstance(tensor, AbsentTensor):
             slot.put(AbsentTensor(tensor, tensor.why))
             continue
-        folders = folders_of(os.path.join(tensor.base_dir, "model")) if tensor.base_dir else []
+        folders = folders_of(os.path.join(os.fspath(tensor.base_dir), "model"))
         try:
             mine = within_reach(tensor, folders, files)
             mine.data.readers.append(tensor)

@@ -1,5 +1,6 @@
 """From a file or bytes to a ``ModelProto``; whatever is not a model is one clear error that names where it came from."""
 
+import itertools
 import mmap
 import os
 import stat
@@ -16,6 +17,7 @@ __all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "require_model"]
 
 PROTOBUF_LIMIT = (1 << 31) - 1
 _OLDEST_IR = 3
+_PART = 1 << 20
 _FOREIGN = {
     b"version https://git-lfs": "a Git LFS pointer, not the model itself (fetch it with `git lfs pull`)",
     b"PK\x03\x04": "a zip archive, not an ONNX model",
@@ -37,10 +39,14 @@ def read(path: Path) -> onnx.ModelProto:
     """
     name = str(path)
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             status = os.fstat(file.fileno())
+            if stat.S_ISFIFO(status.st_mode):
+                os.set_blocking(file.fileno(), True)
+                parts = iter(lambda: file.read(_PART), b"")
+                return parse(b"".join(itertools.islice(parts, PROTOBUF_LIMIT // _PART + 2)), name)
             if not stat.S_ISREG(status.st_mode):
-                return parse(file.read(), name)
+                raise ModelFileError(f"{name} is neither a regular file nor a pipe.")
             if status.st_size == 0:
                 raise ModelFileError(f"{name} is empty.")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -51,6 +57,11 @@ def read(path: Path) -> onnx.ModelProto:
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read: {error.strerror}.") from None
     return parse(memoryview(mapped), name, format_of(path))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, also a pipe that nobody writes to, which is found empty."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onnx.ModelProto:

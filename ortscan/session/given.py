@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-from ortscan.session.temporary import TemporaryFolder
+from ortscan.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     import onnx

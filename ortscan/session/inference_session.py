@@ -135,7 +135,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     def _ortscan_open(self, prepared: Prepared, arguments: tuple[Any, ...]) -> None:
         given = self._model_path, self._model_bytes, self._sess_options
         is_ours = self._sess_options is None
-        if is_ours and prepared.data_folder is not None:
+        if is_ours and prepared.data_of is not None:
             self._sess_options = ort.SessionOptions()
         elif is_ours and prepared.python_ops:
             self._sess_options = _shared_options()

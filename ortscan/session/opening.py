@@ -4,18 +4,25 @@ onnxruntime looks for external data below the folder of the model file, or for a
 says. That entry cannot be taken back, and would send every later model of the same SessionOptions there. So it is set only on
 SessionOptions of our own; for a caller's, the optimised model stands beside the data while it is opened: in a folder with second
 names (hard links) of the data files, or for a moment in the model's own folder, or beside copies.
+
+A location names a file below the model's own folder, or the model is refused; so it names one below a folder of ours too.
 """
 
 import contextlib
+import errno
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ortscan.external_location import is_below
 from ortscan.session.preparing import Prepared
 from ortscan.session.settings import entry_of
+from ortscan.session.source import Source
+from ortscan.temporary import TemporaryFolder
+from rewrites.errors import ModelFileError
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -27,47 +34,100 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Give the path or the bytes that a session opens; files made for that last as long as the block."""
-    if prepared.data_folder is None:
+    """Give the path or the bytes that a session opens; files made for that last as long as the block.
+
+    Raises ModelFileError where external data is outside the model's folder, or no regular file.
+    """
+    if prepared.data_of is None:
         yield prepared.path, prepared.content
         return
     content = prepared.content if prepared.content is not None else Path(prepared.path or "").read_bytes()
     if entry_of(options, FOLDER_ENTRY):
         yield None, content
-    elif is_ours:
-        assert options is not None
-        options.add_session_config_entry(FOLDER_ENTRY, prepared.data_folder)
-        yield None, content
-    else:
-        with contextlib.ExitStack() as stack:
+        return
+    model = _Model(content, prepared.data_of, prepared.locations)
+    folder = next((each for each in map(os.path.realpath, prepared.data_of.data_folders) if model.is_of(each)), None)
+    with contextlib.ExitStack() as stack:
+        if is_ours and folder is not None:
+            assert options is not None
+            options.add_session_config_entry(FOLDER_ENTRY, folder)
+            yield None, model.below(folder)
+        else:
             stack.callback(prepared.after_links)
-            yield _beside_its_data(content, prepared.data_folder, stack), None
+            yield _beside_its_data(model, folder, stack), None
 
 
-def _beside_its_data(content: bytes, folder: str, stack: contextlib.ExitStack) -> str:
+class _Model:
+    """A model that refers to external data; ``files``: the real path of each location that has a file on disk.
+
+    What the SessionOptions hold in memory has names that need not be paths at all. Raises ModelFileError where a location is needed
+    and not what it may be.
+    """
+
+    def __init__(self, content: bytes, source: Source, locations: Sequence[str]) -> None:
+        self.content = content
+        self._in_memory = source.is_in_memory
+        self.files = {}
+        for location in locations:
+            with contextlib.suppress(*[ModelFileError] * self._in_memory):
+                self.files[location] = source.data_file(location)
+        if self._in_memory:
+            self.files = {location: path for location, path in self.files.items() if os.path.exists(path)}
+
+    def is_of(self, folder: str) -> bool:
+        """Whether all files are below ``folder``."""
+        return all(is_below(path, folder) for path in self.files.values())
+
+    def below(self, folder: str) -> bytes:
+        """Give the model as it is in ``folder``: its data by paths without links, at which onnxruntime would stop."""
+        names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
+        if self._in_memory or all(location == name for location, name in names.items()):
+            return self.content
+        from ortscan.modelio.protos import tensors_in
+        from ortscan.modelio.reading import parse
+
+        proto = parse(self.content, "the optimised model")
+        for tensor in tensors_in(proto):
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = names[entry.value]
+        return bytes(proto.SerializeToString())
+
+
+def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitStack) -> str:
+    name = f".ortscan-{secrets.token_hex(6)}.onnx"
+    place = _gathered(model.files, os.link, stack)
+    if place is None and folder is not None:
+        path = os.path.join(folder, name)
+        stack.callback(_unlink, path)
+        with contextlib.suppress(OSError):
+            _write(path, model.below(folder))
+            return path
+    place = place or _gathered(model.files, shutil.copyfile, stack)
+    if place is None:
+        raise OSError(errno.EIO, "the external data can neither be linked to nor copied to where onnxruntime finds it")
+    path = os.path.join(place, name)
+    _write(path, model.content)
+    return path
+
+
+def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
+    """Give a new folder to which ``bring`` has brought the files, or None where it cannot. No location leads out of it."""
+    place = stack.enter_context(TemporaryFolder())
     try:
-        return _gathered(content, folder, stack, os.link)
+        for location, path in files.items():
+            os.makedirs(os.path.dirname(os.path.join(place, location)), 0o700, exist_ok=True)
+            bring(path, os.path.join(place, location))
     except OSError:
-        pass
-    try:
-        handle, path = tempfile.mkstemp(dir=folder, prefix=".ortscan-", suffix=".onnx")
-    except OSError:
-        return _gathered(content, folder, stack, shutil.copy)
-    stack.callback(os.unlink, path)
-    with open(handle, "wb") as file:
+        return None
+    return str(place)
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb") as file:
         file.write(content)
-    return path
 
 
-def _gathered(content: bytes, folder: str, stack: contextlib.ExitStack, bring: Callable[[str, str], object]) -> str:
-    """Write the model into a new folder to which ``bring`` brings its data files. Raises OSError."""
-    from ortscan.modelio.protos import locations_in
-    from ortscan.modelio.reading import parse
-
-    place = stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-", ignore_cleanup_errors=True))
-    for location in locations_in(parse(content, "the optimised model")):
-        os.makedirs(os.path.dirname(os.path.join(place, location)), exist_ok=True)
-        bring(os.path.realpath(os.path.join(folder, location)), os.path.join(place, location))
-    path = os.path.join(place, "model.onnx")
-    Path(path).write_bytes(content)
-    return path
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -16,8 +16,8 @@ from ortscan.session.applied import Applied
 from ortscan.session.place import Found, Place, found_by_bytes, found_by_digest, keep
 from ortscan.session.settings import Settings
 from ortscan.session.source import Source
-from ortscan.session.temporary import TemporaryFolder
 from ortscan.session.verdict import Verdict
+from ortscan.temporary import TemporaryFolder
 from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ ATTEMPTS: tuple[LookUp, ...] = ("all", "digest", "")
 class Prepared:
     """The model to open: ``path`` or ``content``, None for the one that was given.
 
-    ``data_folder``: where its external data is, None where it has none. ``python_ops``: whether it holds Python custom ops.
+    ``data_of``: what knows where its external data is, None where it has none; ``locations``: the names of that.
+    ``python_ops``: whether it holds Python custom ops.
     ``verdict``: says whether what was taken from the cache is what it seems; it may be another model's if it ``is_guess``.
     ``after_links``: to be called when second names of the data were made and are gone. ``holder``: keeps temporary files alive.
     """
@@ -49,10 +50,11 @@ class Prepared:
     applied: Applied
     path: str | None = None
     content: bytes | None = None
-    data_folder: str | None = None
+    data_of: Source | None = None
     python_ops: bool = False
     verdict: Verdict | None = field(default=None, repr=False)
     is_guess: bool = False
+    locations: Sequence[str] = ()
     after_links: Callable[[], None] = field(default=lambda: None, repr=False)
     holder: Any = field(default=None, repr=False)
 
@@ -140,7 +142,7 @@ def _cached(source: Source, store: Store, found: Found) -> Prepared:
 
 
 def _beside_data(prepared: Prepared, source: Source, store: Store | None, places: Sequence[str]) -> Prepared:
-    prepared.data_folder = source.data_folder
+    prepared.data_of, prepared.locations = source, places
     if store is not None:
         prepared.after_links = functools.partial(settle, source.data_files(places), store.notes)
     return prepared

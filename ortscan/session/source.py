@@ -9,6 +9,8 @@ from pathlib import Path
 from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_file
 from ortscan.cache.given import sample_of
 from ortscan.cache.notes import Notes
+from ortscan.external_location import OutOfReach, folders_of, real_path
+from rewrites.errors import ModelFileError
 
 __all__ = ["Source"]
 
@@ -53,13 +55,21 @@ class Source:
     @property
     def data_folder(self) -> str:
         """The folder that external data is relative to."""
+        return self.data_folders[0]
+
+    @property
+    def data_folders(self) -> list[str]:
+        """The folders that external data may be in."""
         if self.folder:
-            return os.path.abspath(self.folder)
-        return os.path.dirname(os.path.abspath(self.path)) if self.path is not None else os.getcwd()
+            return [os.path.abspath(self.folder)]
+        return folders_of(self.path) if self.path is not None else [os.getcwd()]
 
     def data_file(self, place: str) -> str:
-        """Give the path of external data."""
-        return os.path.join(self.data_folder, place)
+        """Give the path of external data. Raises ModelFileError where it is outside the model's folder, or no regular file."""
+        try:
+            return real_path(place, self.data_folders)
+        except OutOfReach as error:
+            raise ModelFileError(f"{self.path or 'the given model'}: external data {error}.") from None
 
     @cached_property
     def is_in_memory(self) -> bool:
@@ -67,14 +77,20 @@ class Source:
         return self.ask_memory is not None and self.ask_memory()
 
     def data_files(self, places: Collection[str]) -> list[str]:
-        """Give the paths of the external data that is on disk, and counts."""
-        return [] if not places or self.is_in_memory else [path for path in map(self.data_file, places) if os.path.exists(path)]
+        """Give the paths of the external data that is on disk, and counts. Raises as ``data_file`` does."""
+        return list(self._on_disk(places).values())
 
     def data_digests(self, places: Collection[str], notes: Notes) -> dict[str, str]:
-        """Give the digests of external data, an empty one of what is not there. Raises OSError."""
-        paths = self.data_files(places)
-        known = dict(zip(paths, digests_of_files(paths, notes), strict=True))
-        return {place: known.get(self.data_file(place), "") for place in places}
+        """Give the digests of external data, an empty one of what is not there. Raises OSError, and as ``data_file`` does."""
+        found = self._on_disk(places)
+        known = dict(zip(found, digests_of_files(list(found.values()), notes), strict=True))
+        return {place: known.get(place, "") for place in places}
+
+    def _on_disk(self, places: Collection[str]) -> dict[str, str]:
+        if not places or self.is_in_memory:
+            return {}
+        paths = {place: self.data_file(place) for place in places}
+        return {place: path for place, path in paths.items() if os.path.exists(path)}
 
     @property
     def in_ort_format(self) -> bool:

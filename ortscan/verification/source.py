@@ -5,7 +5,6 @@ or has weights in several folders, goes through a temporary folder.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, reading, save, to_proto
 from ortscan.modelio.slots import tensor_slots
+from ortscan.temporary import TemporaryFolder
 from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import OptionError
 
@@ -108,7 +108,7 @@ def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
 
 
 def _temporary_path(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ortscan-", ignore_cleanup_errors=True)), "model.onnx")
+    return stack.enter_context(TemporaryFolder()) / "model.onnx"
 
 
 def _folders(model: ir.Model) -> set[str]:

@@ -118,7 +118,7 @@ def test_references_in_a_proto_pass_through_unread(source: Path, tmp_path: Path,
         weight = loaded.model.graph.initializers["w"].const_value
         assert isinstance(weight, ir.ExternalTensor)
         assert not weight.valid()
-        with pytest.raises(UnsupportedModel, match=r"data of 'w' is needed but it is in .*m\.onnx\.data, which does not exist"):
+        with pytest.raises(UnsupportedModel, match=r"data of 'w' is needed but it is in .*m\.onnx\.data', which does not exist"):
             weight.numpy()
         with pytest.raises(ModelFileError, match=r"external data of 'w' cannot be read"):
             save(loaded, tmp_path / "out.onnx")
@@ -152,10 +152,10 @@ def test_missing_references_in_an_ir_model_come_back_as_they_were(tmp_path: Path
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda folder, _: (folder / "m.onnx.data").unlink(), r"'w' is in .*m\.onnx\.data, which does not exist"),
+        (lambda folder, _: (folder / "m.onnx.data").unlink(), r"'w' is in .*m\.onnx\.data', which does not exist"),
         (
             lambda folder, _: os.truncate(folder / "m.onnx.data", 100),
-            r"'w' ends at byte 4096 of .*m\.onnx\.data, which has 100 bytes",
+            r"'w' ends at byte 4096 of .*m\.onnx\.data', which has 100 bytes",
         ),
         (lambda _, tensor: setattr(tensor.external_data[0], "value", "../m.onnx"), "which leaves the model's folder"),
         (lambda _, tensor: setattr(tensor.external_data[0], "value", "/etc/hosts"), "which is not a relative path"),
@@ -466,7 +466,7 @@ def test_a_model_with_very_many_data_files_is_read_file_by_file(
     save(loaded, tmp_path / "n.onnx")
     np.testing.assert_array_equal(ort_run(str(tmp_path / "n.onnx"), {"x": X})[0], expected)
     (tmp_path / "two.bin").write_bytes(bytes(SIDE * SIDE * 4 + 1))
-    with pytest.raises(ModelFileError, match=r"two\.bin was changed after the model was loaded"):
+    with pytest.raises(ModelFileError, match=r"two\.bin' was changed after the model was loaded"):
         give_back(loaded)
 
 

@@ -19,6 +19,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.opsets import newest_ir_version, newest_opset
+from ortscan.session import opening
 from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.in_words import in_words
 from ortscan.session.known_outputs import hollow_of, known_outputs
@@ -276,11 +277,29 @@ def test_external_data_is_found_where_no_second_name_can_be_made(tmp_path: Path,
     session = ortscan.InferenceSession(path, options())
     assert session.ortscan.source == "optimized"
     np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
-    monkeypatch.setattr("ortscan.session.opening.tempfile.mkstemp", no_link)
+    real = opening._write
+    monkeypatch.setattr(
+        opening, "_write", lambda file, content: (no_link if Path(file).parent == path.parent else real)(file, content)
+    )
     session = ortscan.InferenceSession(path, options())
     assert session.ortscan.source == "cached"
     np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
     assert sorted(file.name for file in path.parent.iterdir()) == ["m.onnx", "w.bin"]
+
+
+def test_a_downloaded_model_whose_files_are_links_into_a_folder_of_blobs_is_optimised(tmp_path: Path):
+    _, weights = external(tmp_path / "blobs")
+    view = tmp_path / "snapshots" / "1"
+    view.mkdir(parents=True)
+    (view / "m.onnx").symlink_to("../../blobs/m.onnx")
+    (tmp_path / "blobs" / "w.bin").rename(tmp_path / "blobs" / "0815")
+    (view / "w.bin").symlink_to("../../blobs/0815")
+    x = np.ones((3, 64), np.float32)
+    for given in (None, options(), None, options()):
+        session = ortscan.InferenceSession(view / "m.onnx", given)
+        assert session.ortscan.source in ("optimized", "cached")
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+    assert sorted(file.name for file in (tmp_path / "blobs").iterdir()) == ["0815", "m.onnx"]
 
 
 def no_link(*_: object, **__: object) -> None:

@@ -1,0 +1,43 @@
+"""Folders for temporary files: this user's alone, whatever the umask, and gone when what they are for is over or interrupted."""
+
+import os
+import secrets
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["TemporaryFolder"]
+
+
+class TemporaryFolder:
+    """A new folder, removed with this object, at the end of a ``with`` or of the process, without a word about it.
+
+    It is known how to remove it before it is made: an interrupt may come right after. Raises OSError.
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.gettempdir(), f"ortscan-{secrets.token_hex(8)}")
+        self._remove = weakref.finalize(self, _remove, self.path, os.getpid())
+        try:
+            self.path.mkdir(0o700)
+        except FileExistsError:
+            self._remove.detach()
+            raise
+        self.path.chmod(0o700)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._remove()
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child that ends
+        return
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    finally:  # an interrupt may have come half-way
+        shutil.rmtree(path, ignore_errors=True)
