@@ -10,9 +10,10 @@ import os
 import stat
 from collections.abc import Sequence
 
-__all__ = ["OutOfReach", "folders_of", "is_below", "open_regular", "quoted", "real_path"]
+from rewrites.plain_text import quoted
 
-_LONGEST = 400
+__all__ = ["OutOfReach", "folders_of", "is_below", "open_regular", "real_path"]
+
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -48,12 +49,6 @@ def real_path(location: str, folders: Sequence[str]) -> str:
     if not stat.S_ISREG(mode):
         raise OutOfReach(f"is in {quoted(path)}, which cannot be read: not a regular file")
     return real
-
-
-def quoted(path: str | bytes) -> str:
-    """Return a path for an error: in quotes, on one line and not longer than a line may be, whatever is in it."""
-    text = repr(path)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
 def open_regular(real: str) -> int:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import onnx
 import onnx_ir as ir
 
-from ortscan.external_location import OutOfReach, quoted, real_path
+from ortscan.external_location import OutOfReach, real_path
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.tensors import FileTensor, bytes_needed
 from rewrites.errors import ModelFileError
+from rewrites.plain_text import quoted
 
 __all__ = ["check_references", "within_reach"]
 
