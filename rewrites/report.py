@@ -147,6 +147,7 @@ class Report:
         lists = {
             "loops": [LoopReport(**{**loop, **_inner(loop)}) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],
+            "pairs": [NodeReport(**{**pair, **_inner(pair)}) for pair in plain["pairs"]],
             "patches": _all(Fired, plain["patches"]),
             "kernel_gaps": _all(KernelGap, plain["kernel_gaps"]),
         }

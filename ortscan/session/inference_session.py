@@ -1,7 +1,4 @@
-"""``InferenceSession``: onnxruntime's own, with a model that was optimised first.
-
-This is the one module that needs onnxruntime to be imported; ``import ortscan`` does not import it.
-"""
+"""``InferenceSession``: onnxruntime's own, with a model that was optimised first. ``import ortscan`` does not import this."""
 
 import contextlib
 import functools
@@ -97,14 +94,27 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
         """Open what ortscan makes of the model; give what went wrong, or None. Raises what the original itself raises."""
         options = self._sess_options
-        ask_memory = None if options is None else functools.partial(hold_weights, options)
-        source = Source(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask_memory)
-        chosen = options is not None and options.has_providers()
+        ask = None if options is None else functools.partial(hold_weights, options)
+        source = Source(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask)
+        target = target_of(arguments[0], ort.get_available_providers(), options is not None and options.has_providers())
+        problem = self._ortscan_open_for(target, source, settings, arguments)
+        try:
+            if problem is None and arguments[0] and "target" not in settings.options and self.ortscan.source != "original":
+                there = target_of(self.get_providers(), self.get_providers())  # without those that could not be loaded
+                if there != target:
+                    self._sess_options = options
+                    problem = self._ortscan_open_for(there, source, settings, arguments)
+            return problem
+        finally:
+            del problem
+
+    def _ortscan_open_for(self, target: str, source: Source, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
+        options = self._sess_options
         problem: Exception | None = None
         try:
             for look_up in ATTEMPTS:
                 try:
-                    prepared = prepare(source, settings, target_of(arguments[0], chosen), look_up)
+                    prepared = prepare(source, settings, target, look_up)
                 except OptionError:
                     raise
                 except Exception as error:  # whatever goes wrong here must not keep the caller's model from running

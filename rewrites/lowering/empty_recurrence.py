@@ -32,7 +32,7 @@ _SINCE = 9
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the node has become one that onnxruntime runs on a CPU, except for sizes of 0."""
-    return under_if(view, ctx) if LOWERED in view.node.meta and not ctx.options.native_always else NOTHING_HERE
+    return under_if(view, ctx) if LOWERED in view.node.meta else NOTHING_HERE
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:

@@ -63,7 +63,7 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
             return write_native(part, cell, inputs, backwards, lead)
         return write_masked(part, cell, inputs, backwards, lead, runs)
 
-    may_be_empty = not ctx.options.native_always and _may_be_empty(stacks.loop, cell, lead, runs is not None)
+    may_be_empty = _may_be_empty(stacks.loop, cell, lead, runs is not None)
     native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
     _name_sizes(native, lead, cell.size)
     places = list(rest.after)

@@ -1,10 +1,15 @@
+from typing import Any
+
+import numpy as np
 import onnxruntime as ort
 import pytest
 
+import ortscan
 from ortscan.errors import OptionError
 from ortscan.session.provider_target import target_of
 from ortscan.session.settings import OPTIONS, Settings, read_settings, spelled
 from ortscan.targets import TARGETS
+from tests.support.small_models import MAP, X, expected_of_map, parsed
 
 
 def read(**entries: str) -> Settings:
@@ -71,21 +76,49 @@ def test_all_options_of_optimize_can_be_given_but_for_where_to_write():
     assert set(inspect.signature(optimize).parameters) - {"model", "output"} <= OPTIONS.keys()
 
 
+CPU, CUDA, AZURE = ("CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider")
+THERE = (CUDA, "QNNExecutionProvider", "SomeExecutionProvider", AZURE, CPU)
+
+
 @pytest.mark.parametrize(
-    ("providers", "target"),
+    ("providers", "available", "target"),
     [
-        (None, "cpu"),
-        ([], "cpu"),
-        (["CPUExecutionProvider"], "cpu"),
-        (["CUDAExecutionProvider", "CPUExecutionProvider"], "cuda"),
-        ([("QNNExecutionProvider", {"backend": "htp"})], "qnn"),
-        (["SomeExecutionProvider"], "onnx"),
+        (None, THERE, "cpu"),
+        ([], THERE, "cpu"),
+        ([CPU, CUDA], THERE, "cpu"),
+        ([CUDA, CPU], THERE, "cuda"),
+        ([CUDA, CPU], [CPU], "cpu"),
+        ([CUDA], [CPU], "cpu"),
+        (["TensorrtExecutionProvider", (CUDA, {"device_id": 1}), CPU], THERE, "cuda"),
+        ([("QNNExecutionProvider", {"backend": "htp"})], THERE, "qnn"),
+        (["SomeExecutionProvider"], THERE, "onnx"),
+        (["SomeExecutionProvider"], [CPU], "cpu"),
+        ([AZURE, CPU], THERE, "cpu"),
+        ("CUDAExecutionProvider", THERE, "cpu"),
+        (5, THERE, "cpu"),
+        ([None, ["a"], (), ([],), CUDA], THERE, "cuda"),
     ],
 )
-def test_the_first_provider_decides_the_target(providers: list[object] | None, target: str):
-    assert target_of(providers) == target
+def test_the_first_provider_that_is_there_decides_the_target(providers: Any, available: list[str], target: str):
+    assert target_of(providers, available) == target
     assert target in TARGETS
 
 
 def test_devices_chosen_on_the_session_options_get_standard_operators():
-    assert target_of(None, chosen_elsewhere=True) == "onnx"
+    assert target_of(None, THERE, chosen_elsewhere=True) == "onnx"
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_a_provider_that_is_there_and_cannot_be_loaded_is_not_optimised_for(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def noted(providers: Any, *given: Any) -> str:
+        asked.append(list(providers))
+        return target_of(providers, *given)
+
+    monkeypatch.setattr(ort, "get_available_providers", lambda: [CUDA, CPU])
+    monkeypatch.setattr("ortscan.session.inference_session.target_of", noted)
+    session = ortscan.InferenceSession(parsed(MAP), providers=[CUDA, CPU])
+    assert asked == [[CUDA, CPU], [CPU]]
+    assert (session.ortscan.source, session.ortscan.target) == ("optimized", "cpu")
+    np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
