@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.loop_shapes import find_open_shapes
+from rewrites.onnx_inference import infer_by_onnx
 from rewrites.shape_relations import forget_variations
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
@@ -29,16 +30,14 @@ def infer_model(model: ir.Model) -> None:
 
     onnx's engine is used because it alone is right on Scan-8 and Scan-9+ bodies, untyped bodies and captures.
     """
-    from onnx_ir.passes.common import ShapeInferencePass
-
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    onnx_pass = ShapeInferencePass(check_type=False, strict_mode=False, data_prop=not _is_long(model))
+    data_prop = not _is_long(model)
     opset = model.opset_imports.get("", 1)
 
     def infer(proven: bool) -> Set[ir.Value]:
         forget_variations(model.graph)
-        onnx_pass(model)
+        infer_by_onnx(model, data_prop=data_prop)
         _forget_types_of_sequences(model.graph, set(untyped))
         one = functools.partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
         return find_open_shapes(model.graph, opset, one, proven=proven)
