@@ -74,7 +74,8 @@ def _not_crossing(
     for node in nodes:
         entering = [value for value in node.inputs if value is not None and value in crossing]
         new = {value: Operand(crossing[value], True, value) for value in entering if value not in held}
-        refusals = [*map(_without_rank, entering), *map(sizes.refusal, [*node.outputs, *entering]), alive.refusal(new)]
+        refusals = [*map(_without_rank, entering), *map(sizes.refusal, node.outputs), *map(sizes.not_a_stack, entering)]
+        refusals.append(alive.refusal(new))
         refusal = next((refusal for refusal in refusals if refusal is not None), None)
         if refusal is not None:
             found[node] = refusal

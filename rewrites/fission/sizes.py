@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import onnx_ir as ir
 
-from rewrites.context import Options
+from rewrites.context import Context, Options
 from rewrites.loops import ScanView
 from rewrites.not_applicable import NotApplicable
+from rewrites.step_shapes import unsteady_values
 from rewrites.values import bytes_per_element, size_estimate, through_identity
 
 __all__ = ["StepSizes"]
@@ -30,10 +32,13 @@ class StepSizes:
     own: int
     stacked: frozenset[ir.Value | None]
     known: Mapping[str, int]
+    loop: ScanView
+    ctx: Context
 
     @classmethod
-    def of(cls, loop: ScanView, options: Options) -> "StepSizes":
+    def of(cls, loop: ScanView, ctx: Context) -> "StepSizes":
         """Measure ``loop``."""
+        options = ctx.options
         steps = loop.steps
         known = options.sizes.get(steps) if isinstance(steps, str) else steps
         values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
@@ -41,7 +46,7 @@ class StepSizes:
         stacked = {one for output in loop.scan_outputs for one in (output.inner, through_identity(output.inner))}
         count = known or options.assumed_dim
         names = {**options.sizes, steps: count} if isinstance(steps, str) else options.sizes
-        return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names)
+        return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names, loop, ctx)
 
     def step(self, value: ir.Value) -> int:
         """Give the bytes of ``value`` in one step."""
@@ -88,6 +93,16 @@ class StepSizes:
             detail = f"'{value.name}' takes about {one} bytes a step, the loop's own inputs and outputs {self.own}"
             return NotApplicable("MEMORY-BUDGET", f"{detail}, for a number of steps that is not known")
         return None
+
+    def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
+        """Say so where no stack can hold ``value`` of all steps, or only one that breaks the memory budget."""
+        if value in self._unsteady:
+            return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
+        return self.refusal(value)
+
+    @cached_property
+    def _unsteady(self) -> frozenset[ir.Value]:
+        return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
         """Give the factors of ``node``, a product, that come from outside the body."""

@@ -37,7 +37,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     refusal = not_plain(loop, ctx)
     if refusal is not None:
         return refusal
-    sizes = StepSizes.of(loop, ctx.options)
+    sizes = StepSizes.of(loop, ctx)
     before = find_before(loop, ctx, sizes)
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
         return _without_loop(loop, before, ctx, sizes)

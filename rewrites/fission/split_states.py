@@ -62,7 +62,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if count > _MOST_COMPONENTS:
         return NotApplicable("COST-SEPARATE", f"{count} groups of states do not need each other, which is too many to try")
-    sizes = StepSizes.of(loop, ctx.options)
+    sizes = StepSizes.of(loop, ctx)
     refusal: NotApplicable | None = None
     for number, late in _orders(components):
         cut = find_cut(loop, components, late, sizes)
@@ -110,7 +110,7 @@ def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: St
     if all(node.op_type == "Identity" for node in cut.nodes):
         return False
     with rehearsal(loop, cut, cut.states, ctx) as (alone, recorded):
-        before = find_before(alone, recorded, StepSizes.of(alone, ctx.options))
+        before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         return len(before.nodes) == len(alone.body) and len(before.states) == len(alone.states)
 
 
@@ -130,7 +130,7 @@ def _split_off(
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
     """Give what is saved in each step by the work that leaves between the two parts of ``cut``, in ns."""
     with rehearsal(loop, cut, cut.states, ctx) as (alone, recorded):
-        before = find_before(alone, recorded, StepSizes.of(alone, ctx.options))
+        before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         leaving = {value.name for node in before.nodes for value in node.outputs}
     here = set(cut.nodes)
     work = [

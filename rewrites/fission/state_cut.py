@@ -181,7 +181,7 @@ def _carried(
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
     """Give what it costs to carry ``value``, and of two that cost the same the smaller less; what no stack can hold never is."""
-    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.refusal(value) is not None:
+    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
 
@@ -194,7 +194,7 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
             detail = f"the rank of '{value.name}' is not known, which a result of the loop needs"
             return NotApplicable("RANK-UNKNOWN", detail, silent=True), alive
         stack = {value: Operand(value, True, value)}
-        refusal = sizes.refusal(value) or alive.refusal(stack)
+        refusal = sizes.not_a_stack(value) or alive.refusal(stack)
         if refusal is not None:
             return refusal, alive
         alive.hold(stack)

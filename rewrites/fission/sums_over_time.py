@@ -48,7 +48,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find large stacks that are only summed up."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
-    sizes = StepSizes.of(loop, ctx.options)
+    sizes = StepSizes.of(loop, ctx)
     found = [each for output in loop.scan_outputs if (each := _summed(output, sizes, ctx)) is not None]
     if not found:
         return NOTHING_HERE
