@@ -57,6 +57,7 @@ from rewrites.unrolling.cleanup import clean_up
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
+    from ortscan.verification.budget import Level
 
 __all__ = ["explain", "optimize", "rewritten", "verify"]
 
@@ -153,15 +154,21 @@ def verify(
     rtol: float | None = None,
     atol: float | None = None,
     shapes: Shapes | None = None,
+    level: "Level" = "full",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
 ) -> "Verification":
     """Run both models on onnxruntime at several sizes of each free dimension and compare all outputs.
 
     ``inputs``: a dict of arrays, a list of such dicts, or the path of an .npz file, instead of random inputs. ``rtol``, ``atol``:
-    tolerances instead of those that fit the types. ``shapes``: fixes the shapes of inputs. See ``Verification`` for the result.
+    tolerances instead of those that fit the types. ``shapes``: fixes the shapes of inputs. ``level``: ``quick`` tries few, small
+    cases, and of a large model each loop by itself. ``time_limit``, ``memory_limit``: seconds and bytes instead of those of the
+    level. See ``Verification`` for the result.
     """
     from ortscan.verification import verify as compare
 
-    return compare(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes)
+    limits: dict[str, Any] = {"level": level, "time_limit": time_limit, "memory_limit": memory_limit}
+    return compare(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes, **limits)
 
 
 @one_sentence

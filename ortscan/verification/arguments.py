@@ -8,7 +8,7 @@ from typing import Any
 
 from rewrites.errors import OptionError
 
-__all__ = ["check_comparison", "given_shapes"]
+__all__ = ["check_comparison", "check_limits", "given_shapes"]
 
 
 def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, Sequence[int | None]]:
@@ -45,3 +45,15 @@ def check_comparison(seed: Any, rtol: Any, atol: Any, providers: Any) -> None:
             raise OptionError(f"{name} must be a number of 0 or more, not {value!r}.")
     if isinstance(providers, str):
         raise OptionError("providers is a list of names, not one string.")
+
+
+def check_limits(level: Any, time_limit: Any, memory_limit: Any) -> None:
+    """Raise OptionError for a level that there is not, or a limit that is no positive number."""
+    if level not in ("full", "quick"):
+        raise OptionError(f"level must be 'full' or 'quick', not {level!r}.")
+    for name, value, kind in (("time_limit", time_limit, numbers.Real), ("memory_limit", memory_limit, numbers.Integral)):
+        if value is None:
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < math.inf:
+            what = "a number of seconds above 0" if name == "time_limit" else "a whole number of bytes above 0"
+            raise OptionError(f"{name} must be {what}, not {value!r}.")

@@ -3,21 +3,22 @@
 None of the first is ever run. What might kill it, or is not known not to, is run in a process of its own (``own_process``).
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 import onnx
 import onnx_ir as ir
 
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.guarded_nodes import guarded_nodes
-from ortscan.verification.sturdy_operators import STURDY
+from ortscan.verification.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
 from rewrites.early_casts import BETWEEN
 from rewrites.values import rank_of
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "rank_conflicts"]
 
-_FRAGILE = frozenset(["RNN", "LSTM", "GRU", "Einsum", "Attention"])
+_RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
+_FRAGILE = _RECURRENT | {"Einsum", "Attention"}
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
 _HARMLESS = STURDY | _CONVOLUTIONS | {"Scan", "Unique"}
 
@@ -59,7 +60,7 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
     for node, version in nodes:
         if _fragile(node, version, constants) is not None:
             fragile.add(node.op_type)
-        elif node.domain not in ("", "ai.onnx") or node.op_type not in _HARMLESS:
+        elif not _is_harmless(node):
             return True
     if not fragile:
         return False
@@ -67,7 +68,7 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
         _may_be_empty(value, analysis)
         for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
         if node.op_type in fragile
-        for value in (*node.inputs, *(node.outputs if node.op_type == "Scan" else ()))
+        for value in _deadly_if_empty(node)
     )
 
 
@@ -81,6 +82,12 @@ def _holds_halves(proto: onnx.ModelProto) -> bool:
         return True
     attributes = (attribute for node, _ in all_nodes(proto) for attribute in node.attribute)
     return any(attribute.t.data_type == half or (attribute.name == "to" and attribute.i == half) for attribute in attributes)
+
+
+def _is_harmless(node: onnx.NodeProto) -> bool:
+    if node.domain in ("", "ai.onnx"):
+        return node.op_type in _HARMLESS
+    return (node.domain, node.op_type) in STURDY_ELSEWHERE
 
 
 def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:
@@ -140,6 +147,13 @@ def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> s
 
 def _filter_position(node: onnx.NodeProto) -> int:
     return 3 if node.op_type == "QLinearConv" else 1
+
+
+def _deadly_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
+    """Return the values whose sizes may do harm; states of a recurrent node have the rows of its sequence, or are refused."""
+    if node.op_type in _RECURRENT:
+        return node.inputs[:1]
+    return (*node.inputs, *(node.outputs if node.op_type == "Scan" else ()))
 
 
 def _may_be_empty(value: ir.Value | None, analysis: Analysis) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ortscan.verification.budget import RUN_SECONDS, Budget
 from ortscan.verification.compare import Gap, Tolerances, compare_values
 from ortscan.verification.result import Case, CaseStatus, OutputError
 from ortscan.verification.runner import Runs
@@ -37,7 +38,8 @@ class Judge:
         before: the oracle.
         after: what is judged.
         tolerances: what floats may differ by.
-        limits: seconds after which a run of either model is stopped, None for no limit.
+        budget: what time there is for all runs.
+        patience: seconds after which a run of the oracle is stopped, None for no limit but the budget.
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
         unstable: outputs that differ between two runs of the oracle.
@@ -47,7 +49,8 @@ class Judge:
     before: Runs
     after: Runs
     tolerances: Tolerances
-    limits: tuple[float | None, float | None]
+    budget: Budget
+    patience: float | None
     shapes_vary: bool
     draws: bool = False
     unstable: set[str] = field(default_factory=set)
@@ -62,7 +65,7 @@ class Judge:
         first_error, timed_out = None, False
         for attempt in sorted(trial.attempts, key=lambda a: a != self._attempt):
             feed = inputs.feed(trial.point, attempt)
-            outcome = self.before.run(feed, self._patience())
+            outcome = self.before.run(feed, self._limit())
             if outcome.values is not None:
                 self._attempt, self._slowest = attempt, max(self._slowest, outcome.seconds)
                 return self._judge_run(trial, attempt, feed, outcome.values, outcome.seconds)
@@ -71,15 +74,17 @@ class Judge:
             if timed_out or outcome.died:
                 break
         reason = f"the original fails: {first_error}"
-        if not timed_out and self.after.run(feed, self.limits[1]).values is not None:
+        if not timed_out and self.after.run(feed, self._limit()).values is not None:
             reason = f"only the original fails: {first_error}"
         case = Case(trial.point.sizes, _varied(trial, ""), "skipped", reason)
         return Judged(trial, case, timed_out=timed_out)
 
     def _judge_run(self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float) -> Judged:
         varied = _varied(trial, attempt)
-        limit = None if self.limits[1] is None else max(self.limits[1], 10 * seconds)
-        outcome = self.after.run(feed, limit)
+        outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, self.budget.left()), max(RUN_SECONDS, 10 * seconds)))
+        if outcome.timed_out and self.budget.is_spent():
+            reason = f"no time was left for the result, {outcome.error}"
+            return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason), timed_out=True)
         if outcome.values is None:
             return Judged(trial, Case(trial.point.sizes, varied, "fails only after", outcome.error))
         gaps = self._compare(expected, outcome.values)
@@ -98,10 +103,14 @@ class Judge:
         self._witnessed = True
         return Judged(trial, case, gaps, (feed, outcome.values))
 
-    def _patience(self) -> float | None:
-        """How long the oracle may run: much longer than it ever took, at most its limit."""
-        limit = self.limits[0]
-        return limit if limit is None or not self._slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self._slowest))
+    def _limit(self) -> float:
+        """How long a run may take: much longer than the oracle ever took, at most what patience and budget allow.
+
+        As long as nothing ran there is some time, whatever the budget: else a busy machine would leave nothing compared.
+        """
+        left = self.budget.left() if self._slowest else max(_SHORTEST_LIMIT, self.budget.left())
+        limit = left if self.patience is None else min(left, self.patience)
+        return limit if not self._slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self._slowest))
 
     def _compare(self, expected: Sequence[Any], actual: Sequence[Any]) -> dict[str, Gap]:
         gaps = {}
@@ -118,7 +127,7 @@ class Judge:
 
     def _find_unstable(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> None:
         for _ in range(_REPEATS):
-            again = self.before.run(feed, self.limits[0]).values
+            again = self.before.run(feed, self._limit()).values
             if again is not None:
                 gaps = self._compare(expected, again)
                 self.unstable.update(name for name, gap in gaps.items() if gap.reason)

@@ -5,12 +5,14 @@ process imports little beside onnxruntime, so it starts fast.
 """
 
 import contextlib
+import functools
 import multiprocessing.spawn
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardedRunner", "serve"]
 
+_GRACE = 2.0
+_LONGEST_START = 600.0
 _CHILD = "from ortscan.verification.own_process import serve; serve()"
 
 
@@ -35,19 +39,31 @@ class GuardedRunner:
         self.outputs = list(outputs)
         self._recipe = (Bare(source.target, source.folder), self.outputs, list(providers), None, optimise)
         self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
         self._here = Runner(*self._recipe) if getattr(sys, "frozen", False) else None
-        self.error = self._here.error if self._here is not None else self._start()
+        if self._here is None:
+            self._spawn()
+
+    @functools.cached_property
+    def error(self) -> str | None:
+        """Return why there can be no session, or None. The process starts without being waited for until then."""
+        return self._here.error if self._here is not None else self._make_session()
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
         """Run once, as `Runner.run` does."""
         if self._here is not None:
             return self._here.run(feed, seconds)
-        started = time.perf_counter()
-        error = self._start() if self._process is None else None
-        reply = None if error is not None else self._ask((feed, seconds))
+        started, error = time.perf_counter(), self.error
+        if self._process is None:
+            self._spawn()
+            error = self._make_session()
+        reply = None if error is not None else self._ask((feed, seconds), seconds)
         if isinstance(reply, Outcome):
             return reply
-        return Outcome(None, error or self._cause_of_death(), time.perf_counter() - started, died=True)
+        cause, taken = error or self._cause_of_death(), time.perf_counter() - started
+        if self._killed:
+            return Outcome(None, f"still running after {taken:.2g} s", taken, timed_out=True)
+        return Outcome(None, cause, taken, died=True)
 
     def close(self) -> None:
         """End the process."""
@@ -55,8 +71,7 @@ class GuardedRunner:
             self._process.kill()
             self._cause_of_death()
 
-    def _start(self) -> str | None:
-        """Start the process and make the session there; give the reason where there can be none."""
+    def _spawn(self) -> None:
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
         executable = os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable)
         self._process = subprocess.Popen(
@@ -66,17 +81,33 @@ class GuardedRunner:
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
         )
-        reply = self._ask(self._recipe)
+
+    def _make_session(self) -> str | None:
+        """Make the session in the process; return the reason where there can be none."""
+        reply = self._ask(self._recipe, _LONGEST_START)
         return self._cause_of_death() if reply is _NOTHING else reply
 
-    def _ask(self, request: object) -> Any:
+    def _ask(self, request: object, seconds: float | None) -> Any:
+        """Return the reply; what does not stop by itself after ``seconds`` is killed."""
+        self._killed = False
         requests, replies = _pipes(self._process)
+        timer = None if seconds is None else threading.Timer(seconds + _GRACE, self._kill)
         try:
+            if timer is not None:
+                timer.start()
             pickle.dump(request, requests)
             requests.flush()
             return pickle.load(replies)
         except (EOFError, OSError, pickle.UnpicklingError):
             return _NOTHING
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _kill(self) -> None:
+        self._killed = True
+        if self._process is not None:
+            self._process.kill()
 
     def _cause_of_death(self) -> str:
         process, self._process = self._process, None

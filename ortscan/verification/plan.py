@@ -1,5 +1,7 @@
 """Choosing the cases: which sizes and trip counts to try together, and which kind of values.
 
+A quick comparison takes few: each free dimension takes 1, 2 and 3 and one size unlike the others, each trip count 0, 1, 2 and 3.
+
 Every free dimension and trip count takes 1, 2, 3, a prime and a large value, each at least once; the first case has all of
 them different, one has all of them least. The number of cases is bounded, so this is no full product: in case ``i`` the k-th
 dimension takes its ``(i + k)``-th value.
@@ -9,11 +11,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Axis", "Point", "dimension_values", "plan_cases", "plan_nothing_cases", "plan_uniform_cases", "TRIP_VALUES"]
+from ortscan.verification.budget import Level
 
-TRIP_VALUES = (3, 1, 2, 0, 7)
+__all__ = ["Axis", "Point", "dimension_values", "plan_cases", "plan_nothing_cases", "plan_uniform_cases", "trip_values"]
 
 _MOST_SIZE_CASES = 12
+_MOST_QUICK_CASES = 5
 _LARGE = (33, 61, 17, 29)
 _USUAL = (3, 2, 7, 5, 4, 6, 8)
 _UNIFORM = (2, 4, 8, 16, 32, 64, 128, 224, 256)
@@ -51,13 +54,22 @@ class Point:
     override: bool = False
 
 
-def dimension_values(position: int) -> tuple[int, ...]:
+def trip_values(level: Level) -> tuple[int, ...]:
+    """The trip counts that are tried, the usual one first."""
+    return (3, 1, 2, 0) if level == "quick" else (3, 1, 2, 0, 7)
+
+
+def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
     """The sizes the ``position``-th free dimension is tried with, the usual one first."""
+    if level == "quick":
+        return tuple(dict.fromkeys((_USUAL[position % len(_USUAL)], 1, 2, 3)))
     return tuple(dict.fromkeys((_USUAL[position % len(_USUAL)], 1, 2, 3, 7, _LARGE[position % len(_LARGE)])))
 
 
-def plan_cases(axes: Sequence[Axis], *, override: bool = False) -> list[Point]:
+def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "full") -> list[Point]:
     """The cases for ``axes``; ``override`` adds one that replaces defaults."""
+    if level == "quick":
+        return _quick_points(axes, override)
     rows = list(dict.fromkeys(_rows(axes)))[:_MOST_SIZE_CASES] if axes else [()]
     usual = rows[0]
     points = [_point(axes, row, draw) for draw, row in enumerate(rows)]
@@ -85,12 +97,22 @@ def plan_nothing_cases(axes: Sequence[Axis]) -> list[Point]:
     return [_point(axes, row, 600 + draw) for draw, row in enumerate(rows[:4])]
 
 
-def _rows(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
+def _quick_points(axes: Sequence[Axis], override: bool) -> list[Point]:
+    rows = list(dict.fromkeys(_rows(axes, extremes=False)))[:_MOST_QUICK_CASES] if axes else [()]
+    points = [_point(axes, row, draw, "mixed" if draw == 2 else "normal") for draw, row in enumerate(rows)]
+    if len(rows) == 1:
+        points.append(_point(axes, rows[0], 100, "mixed"))
+    if override:
+        points.append(_point(axes, rows[0], 400, override=True))
+    return points
+
+
+def _rows(axes: Sequence[Axis], extremes: bool = True) -> Iterator[tuple[int, ...]]:
     yield tuple(axis.values[0] for axis in axes)
     yield tuple(min(axis.values) for axis in axes)
     for shift in range(max(len(axis.values) for axis in axes)):
         yield tuple(axis.values[(shift + position) % len(axis.values)] for position, axis in enumerate(axes))
-    for extreme in axes:
+    for extreme in axes if extremes else ():
         for pick in (max, min):
             yield tuple(pick(axis.values) if axis is extreme else axis.values[0] for axis in axes)
 

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from ortscan.verification.analysis import Analysis, analyse
+from ortscan.verification.budget import Budget, Level
 from ortscan.verification.crash_risks import dies_of_nothing, may_die, rank_conflicts
 from ortscan.verification.feeds import unmakeable
 from ortscan.verification.given import with_arrays
@@ -35,6 +36,7 @@ class Prepared:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     perilous: bool
+    not_tried: tuple[str, ...] = ()
 
 
 def prepare(
@@ -44,6 +46,8 @@ def prepare(
     sizes: Mapping[str, int],
     given: Mapping[str, Any],
     seed: int,
+    level: Level,
+    budget: Budget,
 ) -> Prepared:
     """Get ready to run both models on ``given`` and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
     specs, bound = with_arrays(specs, given)
@@ -63,6 +67,8 @@ def prepare(
         roles={} if analysis is None else find_roles(analysis),
         avoid_nothing=fragile is not None,
         seed=seed,
+        level=level,
+        budget=budget,
     )
     if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Case", "CaseStatus", "FirstDifference", "OutputError", "OutputResult", "Verification"]
+__all__ = ["Case", "CaseStatus", "FirstDifference", "Outcome", "OutputError", "OutputResult", "Verification"]
 
 _LONGEST_REASON = 120
 
+Outcome = Literal["equal", "different", "inconclusive"]
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
 
 
@@ -80,8 +81,9 @@ class Verification:
     """The outcome of `verify`. True in a condition exactly when ``ok``.
 
     ``problems`` says why it is not ok apart from differing numbers (interface, loading, nothing compared); ``notes`` holds what
-    a reader should know either way. ``inconclusive``: nothing speaks against the second model, but the first could not be run on
-    anything there was, so nothing was compared.
+    a reader should know either way. ``inconclusive``: nothing speaks against the second model, but nothing was learned either: the
+    first could not be run on anything there was, or gave nothing to compare. ``not_tried`` says what might differ unseen,
+    ``limits_hit`` which limits of time and memory ended the comparison early.
     """
 
     ok: bool
@@ -91,12 +93,20 @@ class Verification:
     problems: Sequence[str] = ()
     notes: Sequence[str] = ()
     inconclusive: bool = False
+    level: str = "full"
+    not_tried: Sequence[str] = ()
+    limits_hit: Sequence[str] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return what was found in one word."""
+        return "equal" if self.ok else "inconclusive" if self.inconclusive else "different"
 
     def __bool__(self) -> bool:
         return self.ok
 
     def summary(self) -> str:
-        """One or two lines: what was compared, and the outcome."""
+        """One to three lines: what was compared, and the outcome; remarks; what was not tried."""
         ran = [case for case in self.cases if case.status in ("equal", "different")]
         lines = [self._headline(ran)]
         skipped = [case for case in self.cases if case.status == "skipped"]
@@ -105,6 +115,9 @@ class Verification:
             remarks.insert(0, f"{_count(len(skipped), 'case')} skipped ({_clipped(skipped[0].reason or '')})")
         if remarks:
             lines.append("; ".join(remarks))
+        untried = [*self.not_tried, *(f"more, for {limit} was reached" for limit in self.limits_hit)]
+        if untried:
+            lines.append(f"not tried: {'; '.join(untried)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

@@ -53,7 +53,10 @@ class Runs(Protocol):
     """What can run a model: a `Runner`, or one in a process of its own."""
 
     outputs: list[str]
-    error: str | None
+
+    @property
+    def error(self) -> str | None:
+        """Return why there can be no session, or None."""
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
         """Run once."""
@@ -122,7 +125,7 @@ class Runner:
         except Exception as error:
             if not is_raised_by(error, "onnxruntime", "numpy", "ortscan"):
                 raise
-            message = f"still running after {seconds:g} s" if stop.is_set() else one_line(error)
+            message = f"still running after {seconds:.2g} s" if stop.is_set() else one_line(error)
             return Outcome(None, message, time.perf_counter() - started, stop.is_set())
         finally:
             if timer is not None:

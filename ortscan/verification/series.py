@@ -9,12 +9,13 @@ from ortscan.verification.trials import Inputs, Trial
 __all__ = ["run_series", "untried_sizes"]
 
 _PATIENCE = 3
+_LEAST = 3
 
 
 def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judged]:
     """Run the planned cases; if they leave a size at 1 or less, others; last, where something ran, sizes of zero.
 
-    After three runs of the original that had to be stopped nothing more is tried.
+    After three runs of the original that had to be stopped, or where the budget is spent after three cases, nothing more is tried.
     """
     judged: list[Judged] = []
     _run(judge, inputs, inputs.trials(learned), judged)
@@ -35,7 +36,7 @@ def untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
 
 def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:
     for trial in trials:
-        if sum(one.timed_out for one in judged) >= _PATIENCE:
+        if (len(judged) >= _LEAST and judge.budget.is_spent()) or sum(one.timed_out for one in judged) >= _PATIENCE:
             return
         if all(one.trial != trial for one in judged):
             judged.append(judge.judge(trial, inputs))

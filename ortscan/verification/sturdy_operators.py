@@ -1,9 +1,9 @@
 """Operators that onnxruntime runs, or refuses, at size zero without harm: each was run with every axis empty, alone and together.
 
-Everything else is run in a process of its own (``own_process``). Names count in the standard domain only.
+Everything else is run in a process of its own (``own_process``). Names count in the standard domain unless they come with theirs.
 """
 
-__all__ = ["STURDY"]
+__all__ = ["STURDY", "STURDY_ELSEWHERE"]
 
 _ELEMENTWISE = """
 Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Cos
@@ -32,3 +32,4 @@ SequenceInsert SequenceLength SplitToSequence StringNormalizer
 """
 
 STURDY = frozenset(" ".join((_ELEMENTWISE, _REDUCING, _MOVING, _LINEAR, _IMAGES, _POOLING, _RANDOM, _HOLDING)).split())
+STURDY_ELSEWHERE = frozenset([("ai.onnx.ml", "ArrayFeatureExtractor")])

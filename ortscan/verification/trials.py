@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ortscan.verification.budget import Budget, Level
 from ortscan.verification.derived_dims import derived_dims, derived_size
+from ortscan.verification.element_types import numpy_type
 from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.plan import (
-    TRIP_VALUES,
     Axis,
     Point,
     dimension_values,
     plan_cases,
     plan_nothing_cases,
     plan_uniform_cases,
+    trip_values,
 )
 from ortscan.verification.roles import Role
 from ortscan.verification.sizes import Sizes
@@ -25,7 +27,7 @@ from ortscan.verification.specs import Spec
 
 __all__ = ["Inputs", "Trial"]
 
-_MOST_ELEMENTS = 1 << 26
+_SMALL_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Inputs:
         roles: what inputs are used for.
         avoid_nothing: whether nothing of size zero may reach the model.
         seed: what values are drawn with.
+        level: how much is tried.
+        budget: what the inputs of a case may take, and of all cases together.
     """
 
     specs: Sequence[Spec]
@@ -57,6 +61,8 @@ class Inputs:
     roles: Mapping[str, Role]
     avoid_nothing: bool
     seed: int
+    level: Level
+    budget: Budget
 
     @property
     def missing(self) -> list[Spec]:
@@ -72,7 +78,7 @@ class Inputs:
         """The cases to try, but for those with very large inputs, with the advice in ``learned`` where there is any."""
         if not self.missing:
             return [Trial(self._completed(Point()), ATTEMPTS[:1])]
-        return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults)))
+        return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults), level=self.level))
 
     def uniform_trials(self) -> list[Trial]:
         """Cases with all free dimensions equal."""
@@ -96,11 +102,21 @@ class Inputs:
         completed = [self._completed(point) for point in points if not (risky and point.kind == "zeros")]
         if self.avoid_nothing:
             completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
-        most = max(_MOST_ELEMENTS, min(map(self._elements, completed), default=0))
-        return [Trial(point, attempts) for point in completed if self._elements(point) <= most]
+        return [Trial(point, attempts) for point in self._affordable(completed)]
 
-    def _elements(self, point: Point) -> int:
-        return sum(math.prod(shape_of(spec, point.sizes)) for spec in self.missing)
+    def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
+        """Those of ``points`` whose inputs fit the budget, few of those with large ones; one at least where sizes are given."""
+        taken, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
+        for point in points:
+            size = self.bytes_at(point)
+            fits = self.budget.allows(size) and (size <= _SMALL_BYTES or taken + size <= self.budget.bytes)
+            if fits or point is first:
+                taken += size
+                yield point
+
+    def bytes_at(self, point: Point) -> int:
+        """Return the bytes that the made-up inputs take."""
+        return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def _completed(self, point: Point) -> Point:
         sizes = {**self.sizes, **point.sizes}
@@ -122,7 +138,7 @@ class Inputs:
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)
         axes = [axis for position, group in enumerate(groups) for axis in self._axis(group, position, learned)]
         trips = [spec for spec in self.missing if self.roles.get(spec.name, Role()).trips]
-        values = tuple(count for count in TRIP_VALUES if count or not self.avoid_nothing)
+        values = tuple(count for count in trip_values(self.level) if count > 0 or not self.avoid_nothing)
         return axes + [Axis(((spec.name,),), values, trips=True) for spec in trips]
 
     def _axis(self, group: Sequence[Sequence[str]], position: int, learned: Sizes | None) -> Iterator[Axis]:
@@ -136,7 +152,8 @@ class Inputs:
                 known.append(size)
                 yield Axis((tuple(part),), (size,))
         if rest:
-            yield Axis(tuple(rest), _values(rest, max(known, default=1), position, learned))
+            beside = max(known, default=1)
+            yield Axis(tuple(rest), _values(rest, beside, position, learned, self.level))
 
     def _shaken_defaults(self) -> dict[str, np.ndarray]:
         random = np.random.default_rng([self.seed, len(self.defaults)])
@@ -146,7 +163,7 @@ class Inputs:
         }
 
 
-def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None) -> tuple[int, ...]:
+def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None, level: Level) -> tuple[int, ...]:
     """The sizes to try for dimensions that are equal to ``beside`` or broadcast with it, where that is more than 1."""
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
@@ -154,4 +171,4 @@ def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned:
             return (number,)
         likely = learned.likely_number(parts[0][0])
         beside = beside if likely is None else likely
-    return dimension_values(position) if beside == 1 else (beside, 1)
+    return dimension_values(position, level) if beside == 1 else (beside, 1)

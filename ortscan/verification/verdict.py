@@ -17,7 +17,7 @@ def refuse(
     return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
 
 
-def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str]) -> Verification:
+def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str], not_tried: Sequence[str]) -> Verification:
     """Sum up the cases: ok only where something was compared and nothing was different."""
     cases = [one.case for one in judged]
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
@@ -28,6 +28,7 @@ def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str]) -> Ve
         problems += _vacuous(judged)
     different = any(output.status == "different" for output in outputs)
     remarks = [*notes, *judge.notes, *_remarks(judged, outputs, judge)]
+    failed = any(case.status == "fails only after" for case in cases)
     return Verification(
         ok=not problems and not different,
         cases=cases,
@@ -35,7 +36,8 @@ def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str]) -> Ve
         first_difference=_first_difference(judged),
         problems=tuple(problems),
         notes=tuple(remarks),
-        inconclusive=all(case.status == "skipped" for case in cases),
+        inconclusive=bool(problems) and not different and not failed,
+        not_tried=tuple(not_tried),
     )
 
 
@@ -68,7 +70,9 @@ def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: 
         return "the model has no outputs"
     if len(judge.unstable) == len(outputs):
         return "every output of the original differs from run to run"
-    return f"the original ran in none of {len(cases)} cases: {cases[0].reason}" if cases else "there was no case to run"
+    if not cases:
+        return f"there was no case to run{''.join(f' within {limit}' for limit in judge.budget.hits)}"
+    return f"the original ran in none of {len(cases)} cases: {cases[0].reason}"
 
 
 def _vacuous(judged: Sequence[Judged]) -> list[str]:

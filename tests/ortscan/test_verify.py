@@ -349,10 +349,11 @@ def test_a_loop_only_data_can_stop_is_stopped():
           }>
         }"""
     )
-    outcome = verify(halving, halving, time_limit=0.05)
+    outcome = verify(halving, halving, time_limit=0.2)
     assert not outcome.ok
-    assert "still running after 0.05 s" in outcome.summary()
-    assert len(outcome.cases) == 3
+    assert outcome.outcome == "inconclusive"
+    assert "still running after 1 s" in outcome.summary()
+    assert "not tried: more, for the time limit of 0.2 s was reached" in outcome.summary()
 
 
 def test_a_difference_of_onnxruntimes_own_making_is_called_so():

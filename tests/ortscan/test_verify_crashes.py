@@ -101,8 +101,8 @@ def test_what_a_session_says_and_computes_is_the_same_in_a_process_of_its_own():
         there.close()
     broken = Bare(b"", None)
     unmade = own_process.GuardedRunner(broken, ["y"], ["CPUExecutionProvider"])
-    unmade.close()
     assert unmade.error == Runner(broken, ["y"], ["CPUExecutionProvider"]).error
+    unmade.close()
 
 
 def test_the_process_ends_with_the_verification(monkeypatch):

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ortscan.verification import trials, verify
+from ortscan.verification import verify
 from rewrites.errors import ModelFileError, OptionError
 from tests.support.text import model_from_text
 
@@ -252,11 +252,21 @@ def test_a_size_the_original_only_takes_as_one_is_said_to_be_untried():
     assert "the original did not run with 'A' above 1" in outcome.summary()
 
 
-def test_inputs_too_large_to_make_up_are_left_out(monkeypatch):
-    monkeypatch.setattr(trials, "_MOST_ELEMENTS", 1000)
+def test_inputs_beyond_the_memory_limit_are_left_out():
     text = "g (float[N, 100] x) => (float[N, 100] y) { y = Relu(x) }"
-    assert {case.dims["N"] for case in ok(text)} == {0, 1, 2, 3, 7}
-    assert ok(text.replace("100", "2000"))
+    outcome = verify(model(text), model(text), memory_limit=4000)
+    assert outcome.ok
+    assert {case.dims["N"] for case in outcome.cases} == {0, 1, 2, 3, 7}
+    assert outcome.limits_hit
+    none = verify(model(text.replace("100", "2000")), model(text.replace("100", "2000")), memory_limit=4000)
+    assert (none.outcome, none.problems) == ("inconclusive", ("there was no case to run within the memory limit of 4000 bytes",))
+
+
+def test_large_inputs_are_fed_few_times():
+    text = "g (float[16, 65536] x) => (float[16] y) <int64[1] a = {1}> { y = ReduceSum <keepdims = 0> (x, a) }"
+    outcome = verify(model(text), model(text), memory_limit=10 << 20)
+    assert outcome.ok
+    assert len(outcome.cases) == 2
 
 
 @pytest.mark.parametrize("size", [2**63 - 1, 2**70, 10**12])

@@ -1,0 +1,144 @@
+"""Comparing two models that are open: make sessions, run all cases, draw the conclusion."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from ortscan.verification.budget import RUN_SECONDS, Budget, Level
+from ortscan.verification.compare import Tolerances, compare_values
+from ortscan.verification.crash_risks import crash_risks
+from ortscan.verification.element_types import numpy_type
+from ortscan.verification.interface import interface_differences
+from ortscan.verification.judge import Judge, Judged
+from ortscan.verification.own_process import GuardedRunner
+from ortscan.verification.precision import coarsest_float
+from ortscan.verification.preparing import Prepared, prepare
+from ortscan.verification.reference_oracle import reference_oracle
+from ortscan.verification.result import Verification
+from ortscan.verification.runnable_oracle import runnable_oracle
+from ortscan.verification.runner import Runner, Runs
+from ortscan.verification.series import run_series, untried_sizes
+from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
+from ortscan.verification.source import Source, changed_source
+from ortscan.verification.specs import Spec, output_specs
+from ortscan.verification.subgraphs import all_nodes
+from ortscan.verification.verdict import conclude, refuse
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["Settings", "compare_models", "problems_at_sight"]
+
+_RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_CPU = ("CPUExecutionProvider",)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to compare. ``configure``, where given, is called with the SessionOptions of each session."""
+
+    seed: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    providers: Sequence[Any] = _CPU
+    configure: "Callable[[ort.SessionOptions], object] | None" = None
+    level: Level = "full"
+
+
+def problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
+    """Return why the two need not, or must not, be run."""
+    problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
+    problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
+    problems += [f"the result is computed wrongly by onnxruntime: {scan}" for scan in unsound_scans(after)]
+    return interface_differences(before, after) + problems
+
+
+def compare_models(
+    old: Source,
+    new: Source,
+    specs: Sequence[Spec],
+    sizes: Mapping[str, int],
+    sets: Sequence[Mapping[str, Any]],
+    settings: Settings,
+    budget: Budget,
+    stack: ExitStack,
+) -> Verification:
+    """Run both on ``sets`` of given inputs and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
+    names = [spec.name for spec in output_specs(old.proto.graph)]
+    notes = []
+    if unsound_scans(old.proto):
+        notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
+        old = changed_source(old, sound_oracle(old.proto), stack)
+    coarsest = coarsest_float(old.proto)
+    old, changes = runnable_oracle(old, new, stack)
+    notes += changes
+    plans = [prepare(old.proto, new.proto, specs, sizes, given, settings.seed, settings.level, budget) for given in sets]
+    perilous = settings.configure is None and any(plan.perilous for plan in plans)
+
+    def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
+        if not perilous:
+            return Runner(source, names, providers, settings.configure, optimise)
+        guarded = GuardedRunner(source, names, providers, optimise)
+        stack.callback(guarded.close)
+        return guarded
+
+    oracle, runner = runs(old, _CPU), runs(new, settings.providers)
+    stand_in = None if oracle.error is None or runner.error is not None else reference_oracle(old, oracle.error, stack)
+    if stand_in is not None:
+        oracle = runs(stand_in[0], _CPU)
+        notes += stand_in[1]
+    for label, side in (("original", oracle), ("result", runner)):
+        if side.error is not None:
+            return refuse(names, [f"the {label} does not load: {side.error}"], notes, inconclusive=side is oracle)
+    notes += dict.fromkeys(note for plan in plans for note in plan.notes)
+    problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
+    if problems:
+        return refuse(names, problems, notes, inconclusive=True)
+    looped = any(node.op_type == "Loop" for node, _ in all_nodes(old.proto))
+    judge = Judge(
+        before=oracle,
+        after=runner,
+        tolerances=Tolerances(settings.rtol, settings.atol, None if coarsest is None else numpy_type(coarsest)),
+        budget=budget,
+        patience=RUN_SECONDS if looped and not any(sets) else None,
+        shapes_vary=looped,
+        draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
+    )
+    judged = _run(judge, plans, notes)
+    notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
+    return conclude(judge, judged, notes, list(dict.fromkeys(what for plan in plans for what in plan.not_tried)))
+
+
+def _is_random(node: onnx.NodeProto) -> bool:
+    return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
+
+
+def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str]) -> list[Judged]:
+    judged = []
+    for position, plan in enumerate(plans):
+        series = run_series(judge, plan.inputs, plan.learned)
+        if any(one.case.status != "skipped" for one in series):
+            notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
+        for one in series:
+            varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
+            judged.append(replace(one, case=replace(one.case, varied=varied)))
+    return judged
+
+
+def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runs]) -> list[str]:
+    """Whether the first difference is of onnxruntime's own making."""
+    first = next((one for one in judged if one.witness is not None), None)
+    if first is None or first.witness is None:
+        return []
+    feed, after = first.witness
+    runner = plain()
+    outcome = None if runner.error is not None else runner.run(feed, RUN_SECONDS)
+    if outcome is None or outcome.values is None:
+        return []
+    pairs = zip(judge.before.outputs, outcome.values, after, strict=True)
+    if any(compare_values(old, new, judge.tolerances).reason for name, old, new in pairs if name in first.gaps):
+        return []
+    return ["with onnxruntime's graph optimisation off the original computes what the result computes"]
