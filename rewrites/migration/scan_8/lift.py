@@ -15,6 +15,7 @@ from rewrites.errors import MigrationError
 from rewrites.loops import ScanOutput, ScanView
 from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
 from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
+from rewrites.migration.scan_8.one_step_apart import may_change, one_step_apart
 from rewrites.migration.scan_8.row import make_row
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
@@ -44,12 +45,21 @@ class LiftedScan:
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Lift ``node``, an opset-8 Scan whose body is already written in the opset of ``ctx``, 9 or later.
 
+    Where a state may change its shape one step is run apart; the answer is about several steps.
+
     Raises MalformedLoop, with nothing changed, for a Scan that violates its definition or fails whatever it is fed, and
     MigrationError for one that cannot be lifted.
     """
     loop = ScanView.of(node, _SINCE)
     if loop.sequence_lens is not None:
         _refuse_what_lengths_change(loop)
+    if ctx.options.target.loops and may_change(loop):
+        node = one_step_apart(loop, ctx)
+    return _lift(node, ctx)
+
+
+def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
+    loop = ScanView.of(node, _SINCE)
     head = ctx.builder()
     sizes = Sizes.of(loop, head)
     lengths = lengths_of(loop, sizes, head, all_steps=not ctx.options.target.loops)

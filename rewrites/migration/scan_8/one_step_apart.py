@@ -1,0 +1,103 @@
+"""Runs an opset-8 Scan apart where it has but one step, if a state may change its shape in that.
+
+    Scan-8(lens, h0, xs) body    ->    If there is one step, of all rows: Scan(h0, the first slices of xs) body    over the rows
+                                       else:                              Scan-8(lens, h0, xs) body
+
+onnxruntime runs an opset-8 Scan whose state changes its shape for one step, and refuses more; later Scans it refuses at once. The
+masks of rows with lengths also choose between a state before and after a step, which must have one shape for that.
+"""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.branches import write_if
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
+from rewrites.migration.scan_8.lengths import Lengths, Sizes, filled
+from rewrites.moving import remove_nodes
+from rewrites.normal_form.own_outputs import give_own_nodes
+from rewrites.replace import take_over
+from rewrites.shape_relations import same
+from rewrites.spelling import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
+from rewrites.values import const_array, dim_of
+
+__all__ = ["may_change", "one_step_apart"]
+
+
+def may_change(loop: ScanView) -> bool:
+    """Whether a state may have another shape after a step than before, where there may be but one step."""
+    lengths = const_array(loop.sequence_lens)
+    steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
+    if (lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)):
+        return False
+    return any(not same(state.inner, state.next) for state in loop.states)
+
+
+def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
+    """Write the If in the place of ``loop``; gives the opset-8 Scan for more steps, which is in its second branch."""
+    node = loop.node
+    head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
+    for state in loop.states:
+        if state.final is not None:
+            state.final.shape = None
+    body = node.attributes["body"].as_graph()
+    results = _one_step(loop, _renamed(body, ctx), then, ctx)
+    del node.attributes["body"]
+    always = _again(node, body, otherwise)
+    made = write_if(head, _has_one_step(loop, head), (then, results), (otherwise, list(always.outputs)), node.name or "Scan")
+    head.insert_before(node)
+    for old, new in zip(node.outputs, made, strict=True):
+        new.type, new.shape = old.type, None
+        take_over(old, new, ctx.names)
+    remove_nodes([node])
+    return always
+
+
+def _one_step(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[ir.Value]:
+    """Run the step of each row, one row after the other."""
+    outer = [state.initial for state in loop.states]
+    outer += [squeeze(b, slice_axis(b, scan.outer, 1, 0, 1), [1]) for scan in loop.scan_inputs]
+    outputs = list(body.outputs)
+    scans = [ScanInput(value, inner) for value, inner in zip(outer, body.inputs, strict=True)]
+    node = make_scan(ctx.names, body, [], scans, [ScanOutput(value, None) for value in outputs], loop.node.name or "Scan")
+    give_own_nodes(body, ctx.names)
+    b.nodes.append(node)
+    time = count_up(b, Sizes.of(loop, b).steps)
+    live = unsqueeze(b, b.op("Less", time, b.const(1)), [0])
+    padding = Lengths(live, live, time, b.const([1]))
+    results = list(node.outputs[: len(loop.states)])
+    for value, output in zip(node.outputs[len(loop.states) :], loop.scan_outputs, strict=True):
+        stack = unsqueeze(b, value, [1])
+        kind = output.inner.dtype or (None if output.outer is None else output.outer.dtype)
+        results.append(stack if loop.sequence_lens is None or kind is None else filled(b, stack, padding, output.inner, kind))
+    return results
+
+
+def _again(node: ir.Node, body: ir.Graph, b: Builder) -> ir.Node:
+    attributes: Sequence[ir.Attr] = [*node.attributes.values(), ir.AttrGraph("body", body)]
+    outputs = [ir.Value(name=b.names.fresh(value.name or "scan"), type=value.type) for value in node.outputs]
+    made = ir.Node("", node.op_type, list(node.inputs), attributes, outputs=outputs, name=node.name)
+    made.doc_string = node.doc_string
+    made.metadata_props.update(node.metadata_props)
+    b.nodes.append(made)
+    return made
+
+
+def _renamed(body: ir.Graph, ctx: Context) -> ir.Graph:
+    copy = body.clone(allow_outer_scope_values=True)
+    for graph in (copy, *copy.subgraphs()):
+        for value in [*graph.inputs, *(value for node in graph for value in node.outputs)]:
+            value.name = ctx.names.fresh(value.name or "value")
+        for node in graph:
+            node.name = ctx.names.fresh(node.name or f"node_{node.op_type}")
+    return copy
+
+
+def _has_one_step(loop: ScanView, b: Builder) -> ir.Value:
+    if loop.sequence_lens is None:
+        return b.op("Equal", Sizes.of(loop, b).steps, b.const([1]))
+    lengths = reshape(b, loop.sequence_lens, [-1])
+    longest, shortest = (reduce(b, kind, lengths, [0], keepdims=True) for kind in ("ReduceMax", "ReduceMin"))
+    return b.op("And", b.op("Less", longest, b.const([2])), b.op("Less", b.const([0]), shortest))
