@@ -85,6 +85,7 @@ def _place(trace: TracebackType | None) -> str:
     import onnx_ir as ir
 
     found = ""
+    trace = trace and trace.tb_next  # looked at, the variables of ``bordered`` would hold the error for ever
     while trace is not None:
         local = trace.tb_frame.f_locals
         node = next((one for key in ("node", "loop", "call") if isinstance(one := _node(local.get(key)), ir.Node)), None)

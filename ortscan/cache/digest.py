@@ -6,16 +6,31 @@ writes through a memory map moves a file's times only with its first write to a 
 disk before they are read; a large one, where that may take long, is read again while it is likely that not all of it is there.
 """
 
-import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from ortscan.cache.memory_files import lives_in_memory
 from ortscan.cache.notes import Notes
 
-__all__ = ["TIME_STEP_NS", "digest_of_bytes", "digests_of_files", "identity_of_file", "settle"]
+__all__ = [
+    "TIME_STEP_NS",
+    "Identity",
+    "Noted",
+    "digest_of_bytes",
+    "digests_of_files",
+    "identity_of_file",
+    "note_digests",
+    "noted_digests",
+    "shows_changes",
+]
+
+Identity = list[int | str]
+Noted = tuple[Identity, str]
+"""What a file was, and the digest of what was in it then."""
+
 
 _CHUNK = 4 << 20
 _THREADS = 4
@@ -55,7 +70,7 @@ def _digest_of_file(path: str) -> str:
     return _digest(os.path.getsize(path), chunk)
 
 
-def identity_of_file(path: str) -> list[int | str]:
+def identity_of_file(path: str) -> Identity:
     """Give what tells whether the file at ``path`` is still the same without reading it. Raises OSError.
 
     The time of its last change of any kind comes last: one written anew may be given its old time of modification.
@@ -66,28 +81,40 @@ def identity_of_file(path: str) -> list[int | str]:
 
 def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
     """Give the digest of each of the files. Raises OSError."""
-    name = _name(paths)
-    known = notes.read(name)
-    digests, changed = [], False
+    noted = noted_digests(paths, notes)
+    digests, fresh = [], dict[str, Noted]()
     for path in paths:
         identity = identity_of_file(path)
-        note = known.get(str(identity[0]))
-        if isinstance(note, list) and len(note) == 2 and note[0] == identity:
-            digests.append(str(note[1]))
+        if path in noted and noted[path][0] == identity:
+            digests.append(noted[path][1])
             continue
-        can_be_told = _is_on_disk(path, identity)
+        can_be_told = shows_changes(path, identity)
+        noted.pop(path, None)
         digest = _digest_of_file(path)
         digests.append(digest)
         if can_be_told and identity_of_file(path) == identity:
-            known[str(identity[0])] = [identity, digest]
-            changed = True
-    if changed:
-        notes.write(name, known)
+            fresh[path] = (identity, digest)
+    if fresh:
+        note_digests(paths, notes, noted | fresh)
     return digests
 
 
-def _is_on_disk(path: str, identity: list[int | str]) -> bool:
-    """Whether every later change of the file moves its times."""
+def noted_digests(paths: Sequence[str], notes: Notes) -> dict[str, Noted]:
+    """Give what is noted of those of the files that anything is noted of, true or not any more."""
+    known = notes.read(_name(paths))
+    found = {path: known.get(os.path.realpath(path)) for path in paths}
+    return {
+        path: (note[0], note[1]) for path, note in found.items() if isinstance(note, list) and list(map(type, note)) == [list, str]
+    }
+
+
+def note_digests(paths: Sequence[str], notes: Notes, found: Mapping[str, Noted]) -> None:
+    """Note the digests of those of the files that are ``found``, where that is possible."""
+    notes.write(_name(paths), {str(identity[0]): [identity, digest] for identity, digest in found.values()})
+
+
+def shows_changes(path: str, identity: Identity) -> bool:
+    """Return whether every change of the file from now on moves its times; the file goes to disk to that end."""
     age = time.time_ns() - _last_change(identity)
     if age <= TIME_STEP_NS or (age <= _WRITTEN_BACK_NS and int(identity[1]) > _SMALL):
         return False
@@ -98,29 +125,13 @@ def _is_on_disk(path: str, identity: list[int | str]) -> bool:
             os.fsync(file.fileno())
     except OSError:
         return False
-    return True
-
-
-def settle(paths: Sequence[str], notes: Notes) -> None:
-    """Note that nothing in files was changed by second names made and taken away since their digests were asked for."""
-    name = _name(paths)
-    known = notes.read(name)
-    changed = False
-    for path in paths:
-        with contextlib.suppress(OSError):
-            identity = identity_of_file(path)
-            note = known.get(str(identity[0]))
-            if isinstance(note, list) and len(note) == 2 and note[0] != identity and note[0][:-1] == identity[:-1]:
-                known[str(identity[0])] = [identity, note[1]]
-                changed = True
-    if changed:
-        notes.write(name, known)
+    return not lives_in_memory(int(identity[4]))
 
 
 def _name(paths: Sequence[str]) -> str:
     return "\0".join(map(os.path.realpath, paths))
 
 
-def _last_change(identity: list[int | str]) -> int:
+def _last_change(identity: Identity) -> int:
     """Give the time of a file's last change; of its last modification where the system keeps no other."""
     return int(identity[2] if os.name == "nt" else identity[-1])

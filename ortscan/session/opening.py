@@ -53,8 +53,15 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
             options.add_session_config_entry(FOLDER_ENTRY, folder)
             yield None, model.below(folder)
         else:
-            stack.callback(prepared.after_links)
-            yield _beside_its_data(model, folder, stack), None
+            renewal = prepared.renewal
+            if renewal is not None:
+                renewal.begin()
+                stack.callback(renewal.end)
+            path = _beside_its_data(model, folder, stack)
+            if renewal is not None:
+                renewal.linked()
+                stack.callback(renewal.unlinking)
+            yield path, None
 
 
 class _Model:

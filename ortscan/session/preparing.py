@@ -1,15 +1,14 @@
 """From a model and the options of a session to the model the session runs, by way of the cache."""
 
 import contextlib
-import functools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ortscan.cache.digest import settle
 from ortscan.cache.location import cache_folder
+from ortscan.cache.renewal import Renewal
 from ortscan.cache.store import Entry, Store
 from ortscan.fork_safe import ForkSafeLock
 from ortscan.session.applied import Applied
@@ -44,7 +43,7 @@ class Prepared:
     ``data_of``: what knows where its external data is, None where it has none; ``locations``: the names of that.
     ``python_ops``: whether it holds Python custom ops.
     ``verdict``: says whether what was taken from the cache is what it seems; it may be another model's if it ``is_guess``.
-    ``after_links``: to be called when second names of the data were made and are gone. ``holder``: keeps temporary files alive.
+    ``renewal``: of the notes of the data, where it gets second names for a while. ``holder``: keeps temporary files alive.
     """
 
     applied: Applied
@@ -55,7 +54,7 @@ class Prepared:
     verdict: Verdict | None = field(default=None, repr=False)
     is_guess: bool = False
     locations: Sequence[str] = ()
-    after_links: Callable[[], None] = field(default=lambda: None, repr=False)
+    renewal: Renewal | None = field(default=None, repr=False)
     holder: Any = field(default=None, repr=False)
 
     @property
@@ -144,7 +143,7 @@ def _cached(source: Source, store: Store, found: Found) -> Prepared:
 def _beside_data(prepared: Prepared, source: Source, store: Store | None, places: Sequence[str]) -> Prepared:
     prepared.data_of, prepared.locations = source, places
     if store is not None:
-        prepared.after_links = functools.partial(settle, source.data_files(places), store.notes)
+        prepared.renewal = Renewal(source.data_files(places), store.notes)
     return prepared
 
 
