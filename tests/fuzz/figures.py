@@ -31,7 +31,7 @@ class Figures:
     @property
     def judged(self) -> int:
         """Models that onnxruntime runs."""
-        return self.models - self.verdicts["unfit"]
+        return self.models - self.verdicts["unfit"] - self.verdicts["undrawn"]
 
     def add(self, task: Task, judgement: Judgement) -> None:
         self.verdicts[judgement.verdict] += 1
@@ -39,7 +39,7 @@ class Figures:
         reason = _stem(judgement.detail)
         if judgement.verdict == "refused":
             self.refusals[reason] += 1
-        elif judgement.verdict == "unfit":
+        elif judgement.verdict in ("unfit", "undrawn"):
             self.unfit[reason] += 1
         elif judgement.verdict in BAD:
             self.bad.append({"number": task.number, "verdict": judgement.verdict, "detail": judgement.detail})
@@ -49,7 +49,7 @@ class Figures:
         speed = self.models / self.seconds if self.seconds else 0.0
         return (
             f"{self.kind} of seed {self.seed} up to {self.first + self.models}: {self.judged} judged, {self.changed} changed, "
-            f"{self.verdicts['refused']} refused, {self.verdicts['unfit']} unfit, {bad}; {speed:.1f} a second"
+            f"{self.verdicts['refused']} refused, {self.models - self.judged} unfit, {bad}; {speed:.1f} a second"
         )
 
     def as_json(self) -> dict[str, Any]:

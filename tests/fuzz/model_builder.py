@@ -69,6 +69,6 @@ def _model(world: World, main: Scope, outputs: list[Val]) -> ModelProto:
     infos = [typed_info(value.name, value, None if value.dims is None else world.written(value.shape, exact)) for value in outputs]
     graph = helper.make_graph(main.nodes, "main", inputs, infos, main.initializers)
     imports = [helper.make_opsetid("", world.opset)]
-    if any(node.domain == "com.microsoft" for node in main.nodes):
+    if "com.microsoft operator" in world.features:
         imports.append(helper.make_opsetid("com.microsoft", 1))
     return helper.make_model(graph, ir_version=world.ir_version, opset_imports=imports)

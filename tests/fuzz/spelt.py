@@ -19,6 +19,7 @@ __all__ = [
     "gather",
     "linear",
     "matmul",
+    "one_element",
     "reduce",
     "reshape",
     "slice_",
@@ -208,12 +209,12 @@ def filled(s: Scope, dtype: str, dims: Sequence[Dim], number: float = 0.0) -> Va
         and s.runs("ConstantOfShape", "int64")
         and dtype in ("float32", "float64", "float16", "int32", "int64", "bool")
     ):
-        tensor = _element(number, dtype)
+        tensor = one_element(number, dtype)
         return s.op("ConstantOfShape", [dims_vector(s, dims)], dims, dtype, value=tensor)
     return expand(s, s.const(np.full([1] * len(dims), number), dtype), dims)
 
 
-def _element(number: float, dtype: str) -> Any:
+def one_element(number: float, dtype: str) -> Any:
     from onnx import numpy_helper
 
     from tests.fuzz.values import numpy_type

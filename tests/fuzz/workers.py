@@ -4,6 +4,7 @@ import multiprocessing
 import resource
 import signal
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -150,7 +151,12 @@ def _work(pipe: Connection) -> None:
             task: Task = pipe.recv()
         except EOFError:
             return
-        judgement = judge(task.drawn(), pipe.send, task.dead, task.twice)
+        try:
+            case = task.drawn()
+        except Exception:
+            pipe.send(Judgement("undrawn", traceback.format_exc(limit=-3)))
+            continue
+        judgement = judge(case, pipe.send, task.dead, task.twice)
         if judgement.seconds.get("rewrite", 0) > SLOW and judgement.verdict == "ok":
             judgement.verdict, judgement.detail = "slow", f"rewriting took {judgement.seconds['rewrite']:.1f} s"
         pipe.send(judgement)

@@ -28,7 +28,8 @@ def drawn_writer(outer: Scope, value: Val, time: Dim) -> Writer | None:
         return None
     kinds = ["concat"]
     if world.opset >= 11:
-        kinds += ["scatter nd", "torch", "grid", "elements", "sequence", "sequence"]
+        kinds += ["scatter nd", "torch", "grid", "elements"]
+        kinds += ["sequence", "sequence"] if world.opset >= 13 else []
         kinds += ["where"] if outer.runs("Where", value.dtype) and outer.runs("Equal", "int64") else []
     kind = world.choose(kinds)
     if value.dtype not in ("float32", "float64", *INTS) or any(dim in world.derived for dim in value.shape):
