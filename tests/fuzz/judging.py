@@ -177,7 +177,7 @@ def _fits(case: Case, feeds: Feeds) -> bool:
     fixed = case.options.get("fix_shapes", {})
     if not fixed:
         return True
-    return all(feeds[name].shape == case.feeds[0][name].shape for name in feeds)
+    return all(array.shape == case.feeds[0].get(name, array).shape for name, array in feeds.items())
 
 
 def _garbage(case: Case, feeds: Feeds) -> bool:

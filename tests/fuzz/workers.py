@@ -152,11 +152,10 @@ def _work(pipe: Connection) -> None:
         except EOFError:
             return
         try:
-            case = task.drawn()
+            judgement = judge(task.drawn(), pipe.send, task.dead, task.twice)
         except Exception:
             pipe.send(Judgement("undrawn", traceback.format_exc(limit=-3)))
             continue
-        judgement = judge(case, pipe.send, task.dead, task.twice)
         if judgement.seconds.get("rewrite", 0) > SLOW and judgement.verdict == "ok":
             judgement.verdict, judgement.detail = "slow", f"rewriting took {judgement.seconds['rewrite']:.1f} s"
         pipe.send(judgement)

@@ -1,6 +1,10 @@
 """What is done to a model once it is drawn: one kind of change a file."""
 
 from tests.fuzz.case import Case
+from tests.fuzz.twists.dead_parts import add_dead_parts
+from tests.fuzz.twists.mutations import mutate
+from tests.fuzz.twists.names import rename
+from tests.fuzz.twists.overridable import make_overridable
 from tests.fuzz.world import World
 
 __all__ = ["twisted"]
@@ -8,3 +12,11 @@ __all__ = ["twisted"]
 
 def twisted(case: Case, world: World) -> None:
     """Change the model in place, in ways that keep it one that runs, or so one hopes."""
+    if world.chance(0.4):
+        mutate(case.model, world)
+    if world.chance(0.2):
+        add_dead_parts(case.model, world)
+    if world.chance(0.15):
+        make_overridable(case, world)
+    if world.chance(0.4):
+        rename(case, world)
