@@ -5,7 +5,7 @@ onnxruntime knows, in a domain of onnx's, is taken as it is.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -21,12 +21,13 @@ _KINDS = {getattr(onnx.defs.OpSchema.AttrType, kind.name): kind for kind in ir.A
 
 @dataclass(frozen=True)
 class _Form:
-    """What a schema asks of a node; ``kinds`` by attribute."""
+    """What a schema asks of a node: ``kinds`` by attribute, and ``given``: which inputs and outputs cannot be left out."""
 
     kinds: Mapping[str, ir.AttributeType]
     required: tuple[str, ...]
     inputs: range
     outputs: range
+    given: tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def defect_of_node(node: ir.Node, opsets: Mapping[str, int], *, in_function: bool) -> str | None:
@@ -39,6 +40,10 @@ def defect_of_node(node: ir.Node, opsets: Mapping[str, int], *, in_function: boo
     for what, have, allowed in (("inputs", len(node.inputs), form.inputs), ("outputs", len(node.outputs), form.outputs)):
         if have not in allowed:
             return f"{node.op_type} {label(node)} has {have} {what}, but takes {_span(allowed)}"
+    if any(place < len(node.inputs) and node.inputs[place] is None for place in form.given[0]):
+        return f"{node.op_type} {label(node)} leaves an input out that it cannot do without"
+    if any(place < len(node.outputs) and not node.outputs[place].name for place in form.given[1]):
+        return f"{node.op_type} {label(node)} leaves an output without a name"
     for name, attribute in node.attributes.items():
         kind = form.kinds.get(name)
         if kind is None:
@@ -76,7 +81,13 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
         required,
         range(schema.min_input, schema.max_input + 1),
         range(schema.min_output, schema.max_output + 1),
+        (_singles(schema.inputs), _singles(schema.outputs)),
     )
+
+
+def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[int, ...]:
+    option = onnx.defs.OpSchema.FormalParameterOption.Single
+    return tuple(place for place, parameter in enumerate(parameters) if parameter.option == option)
 
 
 @functools.cache

@@ -1,0 +1,102 @@
+"""What onnx's checker and onnxruntime say of a damaged model and of what was made of it, in a process that may die of either."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+__all__ = ["compared"]
+
+
+def compared(before: bytes, after: bytes, tell: Callable[[str], object]) -> str | None:
+    """Say what is worse with ``after``, or None; ``tell`` is told which of the two is being worked on."""
+    tell("before")
+    was_valid, original = _checker_says(before) is None, _session(before)
+    first = _run(original, _feed(original)) if not isinstance(original, str) else None
+    again = _run(original, _feed(original)) if isinstance(first, list) and not isinstance(original, str) else None
+    tell("after")
+    fault = _checker_says(after)
+    if fault is not None and (was_valid or isinstance(original, str)):
+        return f"{'a valid' if was_valid else 'an invalid'} model became an invalid one: {fault}"
+    if isinstance(original, str):
+        return None
+    result = _session(after)
+    if isinstance(result, str):
+        return f"onnxruntime loads the original, but not the result: {result}"
+    if not isinstance(first, list) or not isinstance(again, list) or not _same(first, again, 0.0):
+        return None
+    second = _run(result, _feed(original))
+    if not isinstance(second, list):
+        return f"the original runs, the result does not: {second}"
+    return None if _same(first, second, 1e-3) else f"the numbers differ: {_short(first)} and {_short(second)}"
+
+
+def _checker_says(content: bytes) -> str | None:
+    try:
+        onnx.checker.check_model(content, full_check=True)
+    except Exception as error:
+        return " ".join(str(error).split())[:300]
+    return None
+
+
+def _session(content: bytes) -> ort.InferenceSession | str:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        return " ".join(str(error).split())[:300]
+
+
+def _feed(session: ort.InferenceSession) -> dict[str, Any] | None:
+    feed: dict[str, Any] = {}
+    names: dict[str, int] = {}
+    draw = np.random.default_rng(0)
+    for value in session.get_inputs():
+        dims = [dim if isinstance(dim, int) else names.setdefault(dim or "", 2 + len(names) % 3) for dim in value.shape]
+        if not value.type.startswith("tensor(") or any(dim < 0 or dim > 64 for dim in dims) or np.prod(dims, dtype=float) > 1e5:
+            return None
+        kind = value.type[len("tensor(") : -1].replace("float16", "half")
+        dtype = {"float": "f4", "double": "f8", "half": "f2", "bool": "?"}.get(kind, kind)
+        try:
+            feed[value.name] = (draw.uniform(-1, 1, dims) if np.dtype(dtype).kind == "f" else draw.integers(0, 2, dims)).astype(
+                dtype
+            )
+        except TypeError:
+            return None
+    return feed
+
+
+def _run(session: ort.InferenceSession, feed: dict[str, Any] | None) -> list[Any] | str:
+    if feed is None:
+        return "nothing to feed"
+    options = ort.RunOptions()
+    options.log_severity_level = 4
+    try:
+        return list(session.run(None, feed, options))
+    except Exception as error:
+        return " ".join(str(error).split())[:300]
+
+
+def _same(one: list[Any], other: list[Any], tolerance: float) -> bool:
+    return len(one) == len(other) and all(_alike(a, b, tolerance) for a, b in zip(one, other, strict=True))
+
+
+def _alike(one: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return _same(one, other, tolerance)
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return bool(one == other)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.dtype.kind not in "fc":
+        return bool(np.array_equal(one, other))
+    return bool(np.allclose(one, other, tolerance, tolerance, equal_nan=True))
+
+
+def _short(values: list[Any]) -> str:
+    return " ".join(str(getattr(value, "shape", "")) + " ".join(str(value).split())[:80] for value in values)[:200]
