@@ -146,7 +146,7 @@ def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
                 value.name = name
                 graph.register_initializer(value)
             value.name = name
-        taken.add(value.name or "")
+    taken.update(value.name or "" for value in own)
     for node in graph:
         for inner in node_graphs(node):
             _name_apart(inner, taken, ctx)
