@@ -3,35 +3,62 @@
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-__all__ = ["Replacement"]
+__all__ = ["Replacement", "insisting"]
+
+
+def insisting(work: Callable[[], None]) -> None:
+    """Do what may be done twice; where the first time is interrupted, the second is not."""
+    try:
+        work()
+    finally:
+        work()
 
 
 class Replacement:
     """A context in which ``open`` gives files to write; ``commit`` replaces their destinations, in the order they were opened.
 
-    Every file is written in its destination's folder. A replaced file's permissions (and owner, where allowed) are kept.
-    Raises OSError.
+    Every file is written in its destination's folder. A replaced file's permissions (and owner, where allowed) are kept. Each
+    destination is replaced in one step: other names of what was there (hard links) keep it. Where one of several cannot be
+    replaced, those before it that are new are taken away again; so the last should be the only one that replaces something that
+    is in use. Raises OSError.
     """
 
     def __init__(self) -> None:
         self._written: list[tuple[BinaryIO, Path, Path]] = []
         self._strays: set[Path] = set()
+        self._new: set[Path] = set()
+        self._was_done: bool | None = None
 
     def __enter__(self) -> "Replacement":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        insisting(self.clear)
+
+    def clear(self) -> None:
+        """Take away all files that did not come into place."""
+        self._was_done = self.is_done
         for file, _, _ in self._written:
             with suppress(OSError):
                 file.close()
+        if not self._was_done:
+            self._strays.update(final for _, aside, final in self._written if final in self._new and not os.path.lexists(aside))
         for path in self._strays:
             with suppress(OSError):
                 path.unlink()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything is in place; the disk is asked, for an interrupt may come right after the last step."""
+        if self._was_done is not None:
+            return self._was_done
+        return bool(self._written) and not os.path.lexists(self._written[-1][1])
 
     def open(self, final: Path) -> BinaryIO:
         """Give a new empty file that will become ``final``."""
@@ -46,39 +73,18 @@ class Replacement:
         return file
 
     def commit(self) -> None:
-        """Put all files into place; if that fails half-way, the files already replaced are put back."""
+        """Put all files into place; what replaces something is on the disk before."""
+        replaces = any(os.path.lexists(final) for _, _, final in self._written)
         for file, _, _ in self._written:
+            file.flush()
+            if replaces:
+                os.fsync(file.fileno())
             file.close()
-        undo: list[tuple[Path, Path | None]] = []
-        try:
-            for _, aside, final in self._written:
-                undo.append((final, self._second_name(final)))
-                os.replace(aside, final)
-        except BaseException:
-            for final, kept in reversed(undo):
-                self._put_back(final, kept)
-            raise
+        self._new.update(final for _, _, final in self._written if not os.path.lexists(final))
+        for _, aside, final in self._written:
+            os.replace(aside, final)
 
     def _aside(self, final: Path) -> Path:
         path = final.with_name(f".ortscan-{secrets.token_hex(6)}.tmp")
         self._strays.add(path)
         return path
-
-    def _second_name(self, final: Path) -> Path | None:
-        if not os.path.lexists(final):
-            return None
-        kept = self._aside(final)
-        try:
-            os.link(final, kept, follow_symlinks=False)
-        except (OSError, NotImplementedError):
-            os.replace(final, kept)
-        return kept
-
-    def _put_back(self, final: Path, kept: Path | None) -> None:
-        try:
-            if kept is None:
-                final.unlink(missing_ok=True)
-            else:
-                os.replace(kept, final)
-        except OSError:
-            self._strays.discard(kept or final)

@@ -8,19 +8,18 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio import reading
-from ortscan.modelio.data_layout import write_data
-from ortscan.modelio.destination import data_path, destination
+from ortscan.modelio.destination import destination
 from ortscan.modelio.loaded import LoadedModel, restore_interface, settle_new_initializers, to_proto
 from ortscan.modelio.loading import load
+from ortscan.modelio.model_file import write_model
 from ortscan.modelio.replacing import Replacement
 from ortscan.modelio.serialising import external_slots, serialised
-from ortscan.modelio.slots import AttributeSlot, Slot, tensor_slots
-from ortscan.modelio.tensors import AbsentTensor, FileTensor, bytes_needed
+from ortscan.modelio.slots import Slot, tensor_slots
+from ortscan.modelio.tensors import AbsentTensor, bytes_needed
+from ortscan.modelio.with_data import SMALL, write_with_data
 from rewrites.errors import ModelFileError
 
 __all__ = ["give_back", "hand_back", "save"]
-
-_SMALL = 1024
 
 
 def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
@@ -84,17 +83,17 @@ def save(
         if isinstance(tensor, AbsentTensor):
             raise ModelFileError(f"{path} cannot be written: the external data of {tensor.name!r} cannot be read, as {tensor.why}.")
     try:
-        target = destination(path)
+        target = destination(path, loaded.files)
         proto = None if _wants_data_file(slots, as_external_data) else serialised(loaded, external_slots(slots))
         if proto is not None and proto.ByteSize() > reading.PROTOBUF_LIMIT:
             if as_external_data is False:
                 raise ModelFileError(f"{path} cannot be written: it would exceed 2 GB without external data.")
             proto = None
-        with Replacement() as files:
-            if proto is None:
-                _write_with_data(loaded, slots, Path(path), target, came_from, files)
-            else:
-                _write_model(proto, target, files)
+        if proto is None:
+            write_with_data(loaded, slots, Path(path), target, came_from)
+        else:
+            with Replacement() as files:
+                write_model(proto, target, files)
                 files.commit()
     except OSError as error:
         raise ModelFileError(f"{path} cannot be written: {error.strerror or error}.") from None
@@ -104,49 +103,5 @@ def _wants_data_file(slots: Sequence[Slot], as_external_data: bool | None) -> bo
     if as_external_data is not None:
         return as_external_data
     tensors = [slot.get() for slot in slots]
-    is_used = any(isinstance(tensor, ir.ExternalTensor) and bytes_needed(tensor) > _SMALL for tensor in tensors)
+    is_used = any(isinstance(tensor, ir.ExternalTensor) and bytes_needed(tensor) > SMALL for tensor in tensors)
     return is_used or sum(map(bytes_needed, tensors)) > reading.PROTOBUF_LIMIT
-
-
-def _write_with_data(
-    loaded: LoadedModel, slots: Sequence[Slot], given: Path, target: Path, source: Path | None, files: Replacement
-) -> None:
-    outside = [slot for slot in slots if _belongs_outside(slot)]
-    inside = [slot for slot in external_slots(slots) if not _belongs_outside(slot)]
-    if not outside:
-        _write_model(serialised(loaded, inside), target, files)
-        files.commit()
-        return
-    if os.path.realpath(given.parent) != str(target.parent):
-        raise ModelFileError(
-            f"{given} is a symbolic link into another folder, and the model has external data, which only one of them could find; "
-            f"give {target} as the output."
-        )
-    read = [tensor.data for tensor in (slot.get() for slot in slots) if isinstance(tensor, FileTensor)]
-    used = list(dict.fromkeys([*loaded.files, *read]))
-    data = data_path(target, source, used)
-    moved = write_data(outside, files.open(data), data.name)
-    _write_model(serialised(loaded, inside, moved), target, files)
-    overwritten = [file for file in used if file.is_now_at(data)]
-    files.commit()
-    for file in overwritten:
-        for reader in file.readers:
-            reader.invalidate()
-
-
-def _belongs_outside(slot: Slot) -> bool:
-    tensor = slot.get()
-    return bytes_needed(tensor) > _SMALL and (not isinstance(slot, AttributeSlot) or isinstance(tensor, ir.ExternalTensor))
-
-
-def _write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
-    form = reading.format_of(target)
-    if proto.ByteSize() > reading.PROTOBUF_LIMIT:
-        raise ModelFileError(f"{target} cannot be written: it would exceed 2 GB without its initializers.")
-    if form == "onnxtxt":
-        content = onnx.printer.to_text(proto).encode()
-    else:
-        content = onnx.serialization.registry.get(form).serialize_proto(proto)
-    if form != "protobuf" and reading.parse(content, str(target), form) != proto:
-        raise ModelFileError(f"{target} cannot be written: the {form} format does not hold all of this model; write .onnx instead.")
-    files.open(target).write(content)

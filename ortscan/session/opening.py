@@ -2,8 +2,9 @@
 
 onnxruntime looks for external data below the folder of the model file, or for a model in bytes where an entry of the SessionOptions
 says. That entry cannot be taken back, and would send every later model of the same SessionOptions there. So it is set only on
-SessionOptions of our own; for a caller's, the optimised model stands beside the data while it is opened: in a folder with second
-names (hard links) of the data files, or for a moment in the model's own folder, or beside copies.
+SessionOptions of our own; for a caller's, the optimised model stands beside the data while it is opened: for a moment in the
+model's own folder, or where nothing can be written there in a folder with second names (hard links) of the data files, or beside
+copies. Second names come second, for onnx refuses data that has two, and would for ever where the process is killed meanwhile.
 
 A location names a file below the model's own folder, or the model is refused; so it names one below a folder of ours too.
 """
@@ -103,14 +104,13 @@ class _Model:
 
 def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitStack) -> str:
     name = f".ortscan-{secrets.token_hex(6)}.onnx"
-    place = _gathered(model.files, os.link, stack)
-    if place is None and folder is not None:
+    if folder is not None:
         path = os.path.join(folder, name)
         stack.callback(_unlink, path)
         with contextlib.suppress(OSError):
             _write(path, model.below(folder))
             return path
-    place = place or _gathered(model.files, shutil.copyfile, stack)
+    place = _gathered(model.files, os.link, stack) or _gathered(model.files, shutil.copyfile, stack)
     if place is None:
         raise OSError(errno.EIO, "the external data can neither be linked to nor copied to where onnxruntime finds it")
     path = os.path.join(place, name)

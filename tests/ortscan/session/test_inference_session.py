@@ -274,17 +274,17 @@ def test_external_data_is_found_beside_the_original(given: bool, tmp_path: Path)
     assert sorted(file.name for file in path.parent.iterdir()) == ["m.onnx", "w.bin"]
 
 
-def test_external_data_is_found_where_no_second_name_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_external_data_is_found_where_nothing_can_be_written_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, weights = external(tmp_path / "model")
     x = np.ones((3, 64), np.float32)
-    monkeypatch.setattr(os, "link", no_link)
-    session = ortscan.InferenceSession(path, options())
-    assert session.ortscan.source == "optimized"
-    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
     real = opening._write
     monkeypatch.setattr(
         opening, "_write", lambda file, content: (no_link if Path(file).parent == path.parent else real)(file, content)
     )
+    session = ortscan.InferenceSession(path, options())
+    assert session.ortscan.source == "optimized"
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr(os, "link", no_link)
     session = ortscan.InferenceSession(path, options())
     assert session.ortscan.source == "cached"
     np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
