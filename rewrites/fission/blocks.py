@@ -60,6 +60,8 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
         return None
     if not sizes.options.target.loops and isinstance(loop.steps, int) and not over_budget:
         return None  # a Scan over blocks would not run there
+    if _is_over_blocks(loop):
+        return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
     if known:
         if not over_budget and largest * sizes.steps <= _WHOLE_BYTES:
             return None
@@ -74,6 +76,20 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
         return None
     elements = sum(max(1, sizes.elements(value)) for value in sources)
     return Blocks(None, largest, tuple(sources), -(-largest // max(1, elements)))
+
+
+def _is_over_blocks(loop: ScanView) -> bool:
+    """Whether all that is scanned is cut into blocks right before the loop, and all that it gives joined right behind it."""
+    makers = [scan.outer.producer() for scan in loop.scan_inputs]
+    readers = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
+    return all(_changes_rank(node, 1) for node in makers) and all(_changes_rank(node, -1) for node in readers if node.op_type != "Shape")
+
+
+def _changes_rank(node: ir.Node | None, by: int) -> bool:
+    if node is None or node.op_type != "Reshape" or node.domain != "" or node.inputs[0] is None:
+        return False
+    before, after = rank_of(node.inputs[0]), rank_of(node.outputs[0])
+    return before is not None and after == before + by
 
 
 def _open_sources(loop: ScanView, before: Before, sizes: StepSizes) -> list[ir.Value]:
