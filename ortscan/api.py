@@ -45,7 +45,7 @@ from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
 from rewrites.lowering.lower import NODE_RULES, may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
-from rewrites.prepare import has_absent_nodes, has_loops, name_free_dims, prepare, tidy
+from rewrites.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
@@ -233,7 +233,7 @@ def rewritten(
         prepare(ctx)
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)
-        report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress)
+        report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress, learn=learn_again)
         report.flattened, said_of_branches = run_both_branches(ctx)
         messages += said_of_branches
         if custom_ops and stop_after is None:

@@ -31,6 +31,7 @@ __all__ = ["count_operators", "rewrite"]
 
 _PATCHES_PER_LOOP = 200
 _SWEEPS = 100
+_LESSONS = 3
 _REPORT = ENTRY
 
 
@@ -41,17 +42,20 @@ def rewrite(
     stop_after: int | None = None,
     debug: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    learn: Callable[[Context], bool] | None = None,
 ) -> Report:
     """Apply ``rules`` to all loops of the model in place, inner loops first, and report.
 
     ``stop_after``: apply that many patches and no more. ``debug``: check the invariants after each patch.
-    ``progress``: called with the number of loops settled and the number in all. Raises MalformedLoop before anything is changed.
+    ``progress``: called with the number of loops settled and the number in all. ``learn``: called where no rule fires any more,
+    after those that did; where it has found out more, the rules go on. Raises MalformedLoop before anything is changed.
     """
     ctx.rules = rules
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     driver = _Driver(ctx, rules, report, stop_after, debug)
     report.nodes = lower_nodes(ctx, rules, driver.change_node)
     loops = driver.repair(driver.register())
+    learned = lessons = 0
     for sweep in range(_SWEEPS):
         fired = len(report.patches)
         for i, node in enumerate(loops):
@@ -60,7 +64,10 @@ def rewrite(
                 progress(i + 1, len(loops))
         loops = driver.adopt()
         if len(report.patches) == fired and not driver.write_out_nodes():
-            break
+            lessons = lessons + 1 if fired == learned else 1
+            if learn is None or not fired or driver.left == 0 or lessons > _LESSONS or not learn(ctx):
+                break
+            learned = fired
         loops = driver.adopt()
     else:
         raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")

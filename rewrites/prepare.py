@@ -13,12 +13,13 @@ from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
-from rewrites.shape_relations import FREE, is_made_up, without_names
+from rewrites.recurrences.bidirectional.pairs import may_have_pairs
+from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
-from rewrites.unrolling.constant_branches import decide_branches
+from rewrites.unrolling.constant_branches import decide_branches, is_if
 from rewrites.unrolling.recurrent_nodes import lacks
 
-__all__ = ["drop_unread", "has_absent_nodes", "has_loops", "name_free_dims", "prepare", "tidy"]
+__all__ = ["drop_unread", "has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare", "tidy"]
 
 _INFERRED_BYTES = 1 << 12
 
@@ -75,10 +76,51 @@ def prepare(ctx: Context) -> None:
     _lift_weights(ctx, 0)
     _learn_from_captures(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
-    while True:
-        fold_trip_counts(graph, ctx)
-        if not decide_branches(graph, ctx):
-            break
+    _decide(ctx)
+
+
+def learn_again(ctx: Context) -> bool:
+    """Infer again what rewrites have left open, as it would be if the model were read anew, and decide what that tells.
+
+    Nodes are inferred one by one as rules make them, without the sizes that vectors hold elsewhere in the model. Return whether
+    anything is known now that was not. Nothing is looked at where neither a loop nor an If, nor two directions to join, are left.
+    """
+    graph = ctx.model.graph
+    if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in graph.all_nodes()):
+        return False
+    before = {value: value.shape for value in _inner_values(graph)}
+    if not all(map(_is_known, before.values())):
+        _forget_names_in_bodies(graph)
+        infer_model(ctx.model)
+        _learn_from_captures(ctx)
+    decided = _decide(ctx)
+    return decided or any(_says_more(value.shape, shape) for value, shape in before.items())
+
+
+def _inner_values(graph: ir.Graph) -> list[ir.Value]:
+    values = [value for inner in graph.subgraphs() for value in inner.inputs]
+    return values + [value for node in graph.all_nodes() for value in node.outputs]
+
+
+def _is_known(shape: ir.Shape | None) -> bool:
+    return shape is not None and not any(map(is_unknown, shape.dims))
+
+
+def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
+    if now is None or before is None:
+        return before is not now
+    pairs = zip(now.dims, before.dims, strict=False)
+    return any(
+        (isinstance(new, int) and not isinstance(old, int)) or (is_unknown(old) and not is_unknown(new)) for new, old in pairs
+    )
+
+
+def _decide(ctx: Context) -> bool:
+    """Make constants of what tells how often Loops run and which branches Ifs take; return whether there were any."""
+    graph, found = ctx.model.graph, False
+    while fold_trip_counts(graph, ctx) | (decide_branches(graph, ctx) > 0):
+        found = True
+    return found
 
 
 def _lift_weights(ctx: Context, least: int) -> None:

@@ -43,6 +43,14 @@ def test_an_exported_model_comes_out_equal_valid_and_with_its_interface(model):
 
 
 @MODELS
+def test_a_second_call_changes_nothing(model):
+    once = ortscan.optimize(model.load())
+    twice = ortscan.optimize(once)
+    assert [node.op_type for node in nodes_within(twice.graph)] == [node.op_type for node in nodes_within(once.graph)]
+    assert twice == once
+
+
+@MODELS
 def test_every_loop_left_has_a_reason_code_that_explain_knows(model):
     for loop in ortscan.explain(model.load()).loops_left:
         assert loop.reasons, loop.where

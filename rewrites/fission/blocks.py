@@ -82,7 +82,9 @@ def _is_over_blocks(loop: ScanView) -> bool:
     """Whether all that is scanned is cut into blocks right before the loop, and all that it gives joined right behind it."""
     makers = [scan.outer.producer() for scan in loop.scan_inputs]
     readers = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
-    return all(_changes_rank(node, 1) for node in makers) and all(_changes_rank(node, -1) for node in readers if node.op_type != "Shape")
+    return all(_changes_rank(node, 1) for node in makers) and all(
+        _changes_rank(node, -1) for node in readers if node.op_type != "Shape"
+    )
 
 
 def _changes_rank(node: ir.Node | None, by: int) -> bool:

@@ -20,12 +20,16 @@ __all__ = ["computed_constants", "fold_trip_counts"]
 _MOST_NODES = 64
 
 
-def fold_trip_counts(graph: ir.Graph, ctx: Context) -> None:
-    """Give the Loops and Ifs of ``graph`` and what is nested in it their trip counts and conditions as constants, if they are."""
+def fold_trip_counts(graph: ir.Graph, ctx: Context) -> bool:
+    """Give the Loops and Ifs of ``graph`` and what is nested in it their trip counts and conditions as constants, if they are.
+
+    Return whether there were any.
+    """
     operands: list[tuple[ir.Node, int, ir.Value]] = []
+    found = False
     for node in graph:
         for nested in node_graphs(node):
-            fold_trip_counts(nested, ctx)
+            found |= fold_trip_counts(nested, ctx)
         if node.domain == "" and node.op_type in ("Loop", "If"):
             given = enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1])
             operands += [(node, i, value) for i, value in given if value is not None and const_array(value) is None]
@@ -33,6 +37,8 @@ def fold_trip_counts(graph: ir.Graph, ctx: Context) -> None:
     for node, i, value in operands:
         if value in known:
             node.replace_input_with(i, ctx.constants.value(known[value], value.name or "const"))
+            found = True
+    return found
 
 
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:

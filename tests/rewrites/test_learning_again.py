@@ -1,0 +1,70 @@
+"""Where no rule fires any more, the model is inferred again, and the rules go on with what that tells."""
+
+import onnx_ir as ir
+
+import ortscan
+from rewrites.driver import rewrite
+from rewrites.normal_form import dead_code, one_trip
+from rewrites.prepare import learn_again
+from rewrites.report import Report
+from tests.rewrites.apply import prepared, read
+from tests.rewrites.normal_form.harness import scan
+
+ONE = scan("h1 = Add (h, x) y = Neg (h1)", given="float[2] s, float[1,2] xs", results="float[2] z, float[1,2] ys")
+MANY = scan("h1 = Add (h, x) d = Abs (x) y = Neg (h1)")
+
+
+def rewritten(text: str, rules, answers: list[bool], **options) -> tuple[Report, int]:
+    """The report, and how often the driver asked to learn; `answers` are what it was told."""
+    asked = []
+
+    def learn(_) -> bool:
+        asked.append(len(asked))
+        return answers[len(asked) - 1]
+
+    return rewrite(prepared(text), rules, learn=learn, **options), len(asked)
+
+
+def test_a_model_of_which_nothing_changes_is_inferred_once() -> None:
+    assert rewritten(MANY, [one_trip], [])[1] == 0
+
+
+def test_after_patches_the_rules_go_on_until_nothing_more_is_known() -> None:
+    report, asked = rewritten(MANY, [dead_code], [True, True, False])
+    assert (len(report.patches), asked) == (1, 3)
+
+
+def test_what_never_ends_to_be_better_known_ends() -> None:
+    assert rewritten(MANY, [dead_code], [True] * 99)[1] == 3
+
+
+def test_nothing_is_learned_after_the_last_patch_that_is_wanted() -> None:
+    assert rewritten(MANY, [dead_code], [], stop_after=1)[1] == 0
+
+
+def test_a_model_without_loops_and_branches_has_nothing_to_learn() -> None:
+    ctx = prepared(ONE)
+    rewrite(ctx, [one_trip])
+    assert not any(node.op_type == "Scan" for node in ctx.model.graph.all_nodes())
+    assert not learn_again(ctx)
+
+
+def test_a_size_that_only_vectors_elsewhere_tell_is_learned() -> None:
+    text = """g (float[3,2] xs, float[2] s, bool b) => (float[2] z) <int64[1] k = {0}> {
+        n = Shape (xs)  v = Expand (s, n)
+        z = If (b) <then_branch = t () => (float[2] p) { p = ReduceSum <keepdims = 0> (v, k) }, else_branch = e () => (float[2] q) { q = Neg (s) }> }"""
+    ctx = prepared(text)
+    (made,) = [value for node in ctx.model.graph for value in node.outputs if value.name == "v"]
+    made.shape = ir.Shape([None, 2])
+    assert learn_again(ctx)
+    assert made.shape == ir.Shape([3, 2])
+    assert not learn_again(ctx)
+
+
+def test_a_branch_that_new_knowledge_decides_is_taken() -> None:
+    text = """g (float[3,2] xs, float[2] s) => (float[2] z) <int64[1] k = {0}, int64 two = {2}> {
+        n = Shape (xs)  v = Expand (s, n)  c = Shape (v)  c0 = ReduceMax <keepdims = 0> (c)  b = Greater (c0, two)
+        z = If (b) <then_branch = t () => (float[2] p) { p = ReduceSum <keepdims = 0> (v, k) }, else_branch = e () => (float[2] q) { q = Neg (s) }> }"""
+    once = ortscan.optimize(read(text))
+    assert ortscan.optimize(once) == once
+    assert "If" not in [node.op_type for node in once.graph.node]
