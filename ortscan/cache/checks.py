@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ortscan.cache.own_files import open_own
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -60,7 +62,7 @@ def _weights() -> "np.ndarray[Any, Any]":
 def blocks_of(path: Path) -> Iterator[tuple[int, bytearray, int]]:
     """Read a file by blocks: give the number of each, the room it is in, which is used again, and its size. Raises OSError."""
     room, number = bytearray(BLOCK), 0
-    with path.open("rb", buffering=0) as file:
+    with open_own(path) as file:
         while size := _filled(file, room):
             yield number, room, size
             number += 1

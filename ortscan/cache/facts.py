@@ -1,4 +1,4 @@
-"""What is known of an entry of the cache: JSON under its own digest, so that a damaged file of facts is none."""
+"""What is known, as a file: JSON under its own digest, so that a damaged file says nothing."""
 
 import hashlib
 import json
@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_facts", "write_facts"]
+from ortscan.cache.own_files import read_own
+
+__all__ = ["as_bytes", "read_facts"]
 
 
-def write_facts(file: Path, facts: Mapping[str, Any]) -> None:
-    """Write ``facts``. Raises OSError."""
+def as_bytes(facts: Mapping[str, Any]) -> bytes:
+    """Return what a file of ``facts`` holds."""
     text = json.dumps(facts).encode()
-    file.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+    return hashlib.sha256(text).hexdigest().encode() + b"\n" + text
 
 
 def read_facts(file: Path) -> dict[str, Any] | None:
-    """Give the facts that were written to ``file``, or None where they cannot be read or are not what was written."""
+    """Return the facts that were written to ``file``, or None where it cannot be read, or does not hold what was written."""
     try:
-        digest, _, text = file.read_bytes().partition(b"\n")
-    except OSError:
+        digest, _, text = read_own(file).partition(b"\n")
+        if hashlib.sha256(text).hexdigest().encode() != digest:
+            return None
+        facts = json.loads(text)
+    except (OSError, ValueError, RecursionError):
         return None
-    if hashlib.sha256(text).hexdigest().encode() != digest:
-        return None
-    facts: dict[str, Any] = json.loads(text)
-    return facts
+    return facts if isinstance(facts, dict) else None

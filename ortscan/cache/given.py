@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ortscan.cache.checks import BLOCK, CHECK_SIZE, blocks_of, check_of
+from ortscan.cache.own_files import open_own
 
 __all__ = ["Run", "is_made_from", "rest_of", "runs_between", "sample_of"]
 
@@ -89,7 +90,7 @@ def _is_rest(given: memoryview, runs: Sequence[Run], rest: Path) -> bool:
     if rest.stat().st_size != sum(stop - start for start, stop in gaps):
         return False
     room = bytearray(BLOCK)
-    with rest.open("rb", buffering=0) as file:
+    with open_own(rest) as file:
         for start, stop in gaps:
             at = start
             while at < stop:

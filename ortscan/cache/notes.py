@@ -1,13 +1,13 @@
 """Small notes that only save work: where one is lost or damaged, what it said is found out again."""
 
 import hashlib
-import json
 import os
 import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ortscan.cache.facts import as_bytes, read_facts
 from ortscan.cache.writing import is_spare, listed, replace_file
 
 __all__ = ["Notes"]
@@ -24,18 +24,14 @@ class Notes:
 
     def read(self, name: str) -> dict[str, Any]:
         """Give the note of this name; nothing is in it where there is none."""
-        try:
-            found = json.loads(self._file(name).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return read_facts(self._file(name)) or {}
 
     def write(self, name: str, note: dict[str, Any]) -> None:
         """Write a note, where that is possible."""
         file = self._file(name)
-        is_new = not file.exists()
         with suppress(OSError):
-            replace_file(file, json.dumps(note).encode())
+            is_new = not file.exists()
+            replace_file(file, as_bytes(note))
             if is_new:
                 self._trim()
 

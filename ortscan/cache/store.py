@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ortscan.cache.checks import checks_of, is_whole
-from ortscan.cache.facts import read_facts, write_facts
+from ortscan.cache.facts import as_bytes, read_facts
 from ortscan.cache.given import is_made_from, rest_of, runs_between
 from ortscan.cache.location import DEFAULT_SIZE
 from ortscan.cache.notes import Notes
+from ortscan.cache.own_files import write_own
 from ortscan.cache.structure import has_structure, structure_of
+from ortscan.cache.well_formed import is_well_formed
 from ortscan.cache.writing import is_spare, listed, make_folder, spare_name
 
-__all__ = ["Entry", "Store", "Usage"]
+__all__ = ["PARTS", "Entry", "Store", "Usage"]
+
+PARTS = ("models", "files", "locks")
+"""The folders in that of a store."""
 
 _MODEL, _FACTS, _REST = "model.onnx", "entry.json", "given.bin"
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -82,13 +87,15 @@ class Store:
     def __init__(self, folder: Path, limit: int | None = None) -> None:
         self.folder = folder
         self.limit = DEFAULT_SIZE if limit is None else limit
-        self.notes = Notes(folder / "files")
-        self._models = folder / "models"
+        self.notes = Notes(folder / PARTS[1])
+        self._models = folder / PARTS[0]
 
     def find(self, key: str) -> Entry | None:
         """Give the entry of this name, or None; its model has not been looked at. Raises ValueError where ``key`` is no name."""
         facts = read_facts(self._place_of(key) / _FACTS)
-        return None if facts is None else Entry(self._place_of(key), facts)
+        if facts is None or facts.get("key") != key or not is_well_formed(facts):
+            return None
+        return Entry(self._place_of(key), facts)
 
     def get(self, key: str) -> Entry | None:
         """Give the entry of this name, which can be opened, or None; one that cannot is dropped."""
@@ -111,18 +118,18 @@ class Store:
 
         Raises OSError; then there is nothing new.
         """
-        stated = {**facts, "bytes": len(content), "checks": checks_of(content), "structure": structure_of(content)}
+        stated = {**facts, "key": key, "bytes": len(content), "checks": checks_of(content), "structure": structure_of(content)}
         make_folder(self._models)
         aside, final = spare_name(self._models), self._place_of(key)
-        aside.mkdir(mode=0o700)
+        make_folder(aside)
         try:
             if content:
-                (aside / _MODEL).write_bytes(content)
+                write_own(aside / _MODEL, content)
             if given is not None:
                 runs = runs_between(content, given)
-                (aside / _REST).write_bytes(rest_of(given, runs))
+                write_own(aside / _REST, rest_of(given, runs))
                 stated["given"] = {"bytes": len(given), "runs": runs}
-            write_facts(aside / _FACTS, stated)
+            write_own(aside / _FACTS, as_bytes(stated))
             self._place(aside, key)
         finally:
             shutil.rmtree(aside, ignore_errors=True)

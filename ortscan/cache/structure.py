@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ortscan.cache.own_files import open_own
+
 __all__ = ["Structure", "has_structure", "structure_of"]
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
@@ -37,7 +39,7 @@ def structure_of(content: bytes) -> Structure:
 
 def has_structure(path: Path, size: int, structure: Structure) -> bool:
     """Whether the file at ``path`` has this size and structure; no more of it is read."""
-    with suppress(OSError), path.open("rb", buffering=0) as file:
+    with suppress(OSError), open_own(path) as file:
         digest, done = hashlib.sha256(), 0
         for start, stop in (*structure[1], (size, 0)):
             file.seek(done)

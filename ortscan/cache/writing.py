@@ -3,11 +3,15 @@
 Nothing is forced onto the disk: what a loss of power damages is noticed when it is read, and made anew.
 """
 
+import errno
 import os
 import re
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
+
+from ortscan.cache.own_files import is_own, write_own
 
 __all__ = ["is_spare", "listed", "make_folder", "replace_file", "spare_name"]
 
@@ -15,8 +19,18 @@ _SPARE = re.compile(r"tmp-\d+-[0-9a-f]{12}")
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder``, for this user alone. Raises OSError."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make ``folder`` and those above it that are not there, for this user alone whatever the umask.
+
+    Raises OSError, also where what is there is no folder of this user's alone.
+    """
+    if not folder.parent.exists():
+        make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or not is_own(status):
+        raise PermissionError(errno.EPERM, "it is no folder of this user's alone", str(folder))
 
 
 def spare_name(folder: Path) -> Path:
@@ -40,7 +54,7 @@ def replace_file(path: Path, content: bytes) -> None:
     make_folder(path.parent)
     aside = spare_name(path.parent)
     try:
-        aside.write_bytes(content)
+        write_own(aside, content)
         os.replace(aside, path)
     except BaseException:
         with suppress(OSError):

@@ -10,6 +10,7 @@ from ortscan.cache.checked import is_known_whole, is_whole
 from ortscan.cache.checks import checks_of
 from ortscan.cache.digest import digest_of_bytes
 from ortscan.cache.key import key_of
+from ortscan.cache.own_files import open_own
 from ortscan.cache.store import Entry, Store
 from ortscan.session.source import Source
 
@@ -49,8 +50,8 @@ class Place:
         identity = source.identity()
         digest = source.digest(store.notes)
         fits = source.given is not None and len(source.given) <= store.limit // _PART_FOR_GIVEN
-        sample_key = key_of(source.sample, options) if fits and source.sample else None
-        key = key_of(digest, options)
+        sample_key = key_of(store.notes, source.sample, options) if fits and source.sample else None
+        key = key_of(store.notes, digest, options)
         return cls(store, key, key, digest, identity, sample_key)
 
     def is_for(self, source: Source) -> bool:
@@ -69,7 +70,7 @@ class Place:
             self.store.put(self.key, {"external": list(data)})
         except OSError:
             return None
-        return replace(self, key=key_of(self.key, {}, *data.values()))
+        return replace(self, key=key_of(self.store.notes, self.key, {}, *data.values()))
 
 
 def found_by_digest(source: Source, place: Place, renew: bool = False) -> Found | None:
@@ -82,7 +83,7 @@ def found_by_digest(source: Source, place: Place, renew: bool = False) -> Found 
         return None
     if place.sample_key and (renew or "given" not in entry.facts):
         with suppress(OSError):
-            content = entry.model.read_bytes() if entry.model is not None else b""
+            content = _content(entry)
             if checks_of(content) != entry.facts["checks"]:
                 place.store.drop(entry.folder.name)
                 return None
@@ -99,7 +100,7 @@ def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> 
     given = source.given
     if given is None or source.sample is None:
         return None
-    keys = _noted(store, key_of(source.sample, options))
+    keys = _noted(store, key_of(store.notes, source.sample, options))
     for key in keys:
         with suppress(OSError, ValueError):
             entry = _entry(source, store, key, store.find)
@@ -114,13 +115,35 @@ def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> 
 
 def _entry(source: Source, store: Store, key: str, look_up: Callable[[str], Entry | None]) -> Entry | None:
     entry = look_up(key)
-    if entry is None or not entry.facts.get("external"):
-        return entry
-    try:
-        digests = source.data_digests(entry.facts["external"], store.notes)
-    except OSError:
-        return None
-    return look_up(key_of(key, {}, *digests.values()))
+    external = None if entry is None else entry.facts.get("external")
+    if external:
+        if not _are_names(external):
+            return None
+        try:
+            digests = source.data_digests(external, store.notes)
+        except OSError:
+            return None
+        entry = look_up(key_of(store.notes, key, {}, *digests.values()))
+    return entry if entry is not None and _says_how_to_open(entry) else None
+
+
+def _says_how_to_open(entry: Entry) -> bool:
+    """Whether all is known of ``entry`` that was kept with it."""
+    facts = entry.facts
+    if entry.model is not None and not (isinstance(facts.get("refers"), bool) and _are_names(facts.get("data"))):
+        return False
+    return isinstance(facts.get("python_ops"), bool) and isinstance(facts.get("report"), dict | None)
+
+
+def _content(entry: Entry) -> bytes:
+    if entry.model is None:
+        return b""
+    with open_own(entry.model) as file:
+        return file.readall()
+
+
+def _are_names(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(name, str) for name in found)
 
 
 def keep(source: Source, place: Place, facts: Mapping[str, Any], content: bytes = b"") -> Entry:

@@ -1,15 +1,19 @@
 """From a model and the options of a session to the model the session runs, by way of the cache."""
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ortscan.cache.cold_start import one_at_a_time
 from ortscan.cache.location import cache_folder
 from ortscan.cache.renewal import Renewal
-from ortscan.cache.store import Entry, Store
+from ortscan.cache.store import PARTS, Entry, Store
+from ortscan.cache.trust import why_not_trusted
 from ortscan.fork_safe import ForkSafeLock
 from ortscan.session.applied import Applied
 from ortscan.session.place import Found, Place, found_by_bytes, found_by_digest, keep
@@ -108,13 +112,12 @@ def _as_it_is(source: Source, how: str, why: str | None = None) -> Prepared:
 
 
 def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: LookUp) -> Prepared:
-    folder = cache_folder(settings.cache_dir) if settings.cache else None
-    if folder is None:
+    store = _store(settings) if settings.cache else ""
+    if isinstance(store, str):
         prepared = _fresh(source, options, None)
-        if settings.cache and prepared.applied.source == "optimized":
-            prepared.applied.why = _NOWHERE
+        if store and prepared.applied.source == "optimized":
+            prepared.applied.why = store
         return prepared
-    store = Store(folder, settings.cache_size)
     found = found_by_bytes(source, store, options) if look_up == "all" else None
     if found is not None:
         return _cached(source, store, found)
@@ -122,9 +125,26 @@ def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], lo
     found = found_by_digest(source, place, renew=look_up == "digest") if look_up else None
     if found is not None:
         return _cached(source, store, found)
-    with _one_at_a_time:
+    with one_at_a_time(store.folder, place.key) as waited, _one_at_a_time:
         found = found_by_digest(source, place) if look_up else None
-        return _fresh(source, options, place) if found is None else _cached(source, store, found)
+        if found is None and not waited:
+            return _fresh(source, options, place)
+    if found is not None:
+        return _cached(source, store, found)
+    with _one_at_a_time:  # whoever was waited for could not keep it
+        return _fresh(source, options, place)
+
+
+def _store(settings: Settings) -> Store | str:
+    """Give the cache, or in words why there is none."""
+    folder = cache_folder(settings.cache_dir)
+    if folder is None:
+        return _NOWHERE
+    try:
+        why = why_not_trusted(folder, *PARTS)
+    except OSError as error:
+        why = error.strerror or str(error)
+    return f"the model was not kept in {folder}: {why}" if why else Store(Path(os.path.realpath(folder)), settings.cache_size)
 
 
 def _cached(source: Source, store: Store, found: Found) -> Prepared:

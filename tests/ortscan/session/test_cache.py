@@ -66,12 +66,18 @@ def test_another_option_or_content_is_another_model():
     assert source(MAP, cache="0") == "optimized"
 
 
-def test_what_a_key_depends_on_changes_it(monkeypatch: pytest.MonkeyPatch):
-    key = key_of("d", {"target": "cpu"})
-    assert key_of("d", {"target": "cpu"}) == key
-    assert len({key, key_of("e", {"target": "cpu"}), key_of("d", {"target": "cuda"}), key_of("d", {"target": "cpu"}, 1)}) == 4
-    monkeypatch.setattr("ortscan.cache.key._versions", lambda: ("another",))
-    assert key_of("d", {"target": "cpu"}) != key
+def test_what_a_key_depends_on_changes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def key(digest: str = "d", target: str = "cpu", *more: int) -> str:
+        return key_of(Notes(tmp_path), digest, {"target": target}, *more)
+
+    first = key()
+    assert key() == first
+    assert len({first, key("e"), key("d", "cuda"), key("d", "cpu", 1)}) == 4
+    with monkeypatch.context() as patched:
+        patched.setattr("ortscan.cache.key._versions", lambda: ("another",))
+        assert key() != first
+    monkeypatch.setattr("ortscan.cache.key.digest_of_code", lambda _: "another")
+    assert key() != first
 
 
 def test_a_damaged_entry_is_made_anew(cache: Path):

@@ -88,7 +88,7 @@ def test_what_cannot_be_written_is_not_kept_and_runs_all_the_same(error: OSError
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("ortscan.cache.store.write_facts", refuse)
+    monkeypatch.setattr("ortscan.cache.store.write_own", refuse)
     for _ in range(2):
         session = ortscan.InferenceSession(parsed(MAP), strict())
         assert session.ortscan.source == "optimized"
