@@ -15,7 +15,7 @@ from rewrites.shape_relations import forget_variations
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
-__all__ = ["infer_model", "infer_node", "learn_shapes"]
+__all__ = ["has_long_vectors", "infer_model", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
 _LONGEST = 1 << 20
@@ -32,7 +32,7 @@ def infer_model(model: ir.Model) -> None:
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    data_prop = not _is_long(model)
+    data_prop = not has_long_vectors(model)
     opset = model.opset_imports.get("", 1)
 
     def infer(proven: bool) -> Set[ir.Value]:
@@ -48,10 +48,28 @@ def infer_model(model: ir.Model) -> None:
     _put_back_maps(model.graph, *mapped)
 
 
-def _is_long(model: ir.Model) -> bool:
-    """Whether an axis is so long that onnx should not follow what vectors hold, at 200 bytes for each element, known or not."""
+def has_long_vectors(model: ir.Model) -> bool:
+    """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not.
+
+    An axis is that long, or a chain of Concats makes it so: each may double what it joins.
+    """
     values = [*model.graph.inputs, *(value for node in model.graph for value in node.outputs)]
-    return any(isinstance(dim, int) and dim > _LONGEST for value in values if value.shape is not None for dim in value.shape.dims)
+    if any(isinstance(dim, int) and dim > _LONGEST for value in values if value.shape is not None for dim in value.shape.dims):
+        return True
+    lengths: dict[ir.Value | None, int] = {}
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in graph.all_nodes():
+            given = [lengths[value] if value in lengths else _own_length(value) for value in node.inputs]
+            length = sum(given) if node.op_type == "Concat" else max(given, default=1)
+            if length > _LONGEST:
+                return True
+            lengths.update(dict.fromkeys(node.outputs, length))
+    return False
+
+
+def _own_length(value: ir.Value | None) -> int:
+    dims = [] if value is None or value.shape is None else value.shape.dims
+    return max((dim for dim in dims if isinstance(dim, int)), default=1)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:

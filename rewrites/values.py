@@ -37,10 +37,17 @@ def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.n
     value = through_identity(value)
     if value is None or is_overridable(value):
         return None
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = value.const_value or _tensor_of_constant(value) or ir.convenience.get_const_tensor(value)
     if tensor is None or tensor.nbytes > limit:
         return None
     return np.asarray(tensor.numpy())
+
+
+def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
+    """Return the tensor of the Constant that makes ``value``, or None; onnx_ir asks each time whether it is one, which is slow."""
+    node = value.producer()
+    given = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
+    return given.value if given is not None and given.type == ir.AttributeType.TENSOR and not given.is_ref() else None
 
 
 def const_scalar(value: ir.Value | None) -> int | float | bool | None:

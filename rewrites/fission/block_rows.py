@@ -1,9 +1,8 @@
-"""Cuts a stack [T, ...] into blocks [count, size, ...] and joins blocks again."""
+"""Cuts a stack [T, ...] into blocks [count, size, ...] and joins blocks again; the last row is repeated to fill the last block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
@@ -20,13 +19,12 @@ ALLOW_ZERO_SINCE = 14
 class BlockRows:
     """``size``: steps in a block, a one-element int64 tensor; ``known_size`` and ``known_steps`` are None where not known.
 
-    ``count``: the number of blocks, likewise. ``rows``: the row of each step in each block, the last one repeated; None where the
-    blocks come out even.
+    ``count``: the number of blocks, likewise. ``filling``: the numbers of the rows that fill the last block; None where the blocks come out even.
     """
 
     size: ir.Value
     count: ir.Value
-    rows: ir.Value | None
+    filling: ir.Value | None
     known_size: int | None = None
     known_steps: int | None = None
 
@@ -35,8 +33,9 @@ def fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
     """Cut ``steps`` rows into blocks of at most ``most``, as even as can be."""
     count = -(-steps // most)
     size = -(-steps // count)
-    rows = np.minimum(np.arange(count * size), steps - 1).astype(np.int64)
-    return BlockRows(build.const([size]), build.const([count]), build.const(rows) if len(rows) != steps else None, size, steps)
+    missing = count * size - steps
+    filling = build.const([steps - 1] * missing) if missing else None
+    return BlockRows(build.const([size]), build.const([count]), filling, size, steps)
 
 
 def block_rows(
@@ -53,18 +52,18 @@ def block_rows(
             total = build.op("Add", total, more)
         taken = _larger(build, build.op("Mul", total, build.const([unit])), one)
         wanted = _larger(build, build.op("Div", build.const([cache]), taken), one)
-    count = _divide_up(build, steps, _smaller(build, wanted, steps), one)
+    wanted = _larger(build, _smaller(build, wanted, steps), one)
+    count = _larger(build, _divide_up(build, steps, wanted, one), one)
     size = _divide_up(build, steps, count, one)
-    filled = build.op("ConstantOfShape", build.op("Mul", count, size), value=ir.tensor(np.ones(1, np.int64)))
-    numbers = build.op("Reshape", build.op("NonZero", filled), build.const([-1]))
-    return BlockRows(size, count, _smaller(build, numbers, build.op("Sub", steps, one)))
+    missing = build.op("Sub", build.op("Mul", count, size), steps)
+    return BlockRows(size, count, build.op("Expand", build.op("Sub", steps, one), missing))
 
 
 def to_blocks(build: Builder, value: ir.Value, rows: BlockRows) -> ir.Value:
     """Reshape [T, ...] to [count, size, ...]."""
-    if rows.rows is not None:
-        value = gather(build, value, rows.rows, 0)
     rest = [shape_of(build, value, axis) for axis in range(1, rank_of(value) or 1)]
+    if rows.filling is not None:
+        value = concat(build, [value, gather(build, value, rows.filling, 0)], 0)
     return _reshape(build, value, [rows.count, rows.size, *rest])
 
 
@@ -73,7 +72,7 @@ def from_blocks(build: Builder, value: ir.Value, rows: BlockRows, steps: ir.Valu
     rest = [shape_of(build, value, axis) for axis in range(2, rank_of(value) or 2)]
     flat = _reshape(build, value, [build.op("Mul", rows.count, rows.size), *rest])
     if rows.known_steps is not None:
-        return flat if rows.rows is None else slice_axis(build, flat, 0, 0, rows.known_steps)
+        return flat if rows.filling is None else slice_axis(build, flat, 0, 0, rows.known_steps)
     return build.op("Slice", flat, build.const([0]), steps, build.const([0]))
 
 
