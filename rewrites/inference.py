@@ -4,7 +4,7 @@ The whole model is inferred once, before any rule looks at it; nodes built by ru
 """
 
 import functools
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import onnx
 import onnx_ir as ir
@@ -32,7 +32,7 @@ def infer_model(model: ir.Model) -> None:
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    data_prop = not has_long_vectors(model)
+    data_prop = not has_long_vectors(_all_nodes(model))
     opset = model.opset_imports.get("", 1)
 
     def infer(proven: bool) -> Set[ir.Value]:
@@ -48,23 +48,25 @@ def infer_model(model: ir.Model) -> None:
     _put_back_maps(model.graph, *mapped)
 
 
-def has_long_vectors(model: ir.Model) -> bool:
+def has_long_vectors(nodes: Iterable[ir.Node]) -> bool:
     """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not.
 
-    An axis is that long, or a chain of Concats makes it so: each may double what it joins.
+    An axis is that long, or a chain of Concats makes it so: each may double what it joins. ``nodes``: makers before readers.
     """
-    values = [*model.graph.inputs, *(value for node in model.graph for value in node.outputs)]
-    if any(isinstance(dim, int) and dim > _LONGEST for value in values if value.shape is not None for dim in value.shape.dims):
-        return True
     lengths: dict[ir.Value | None, int] = {}
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        for node in graph.all_nodes():
-            given = [lengths[value] if value in lengths else _own_length(value) for value in node.inputs]
-            length = sum(given) if node.op_type == "Concat" else max(given, default=1)
-            if length > _LONGEST:
-                return True
-            lengths.update(dict.fromkeys(node.outputs, length))
+    for node in nodes:
+        given = [lengths[value] if value in lengths else _own_length(value) for value in node.inputs]
+        length = sum(given) if node.op_type == "Concat" else max(given, default=1)
+        lengths.update((value, max(length, _own_length(value))) for value in node.outputs)
+        if any(lengths[value] > _LONGEST for value in (*node.inputs, *node.outputs) if value in lengths):
+            return True
     return False
+
+
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    yield from model.graph.all_nodes()
+    for function in model.functions.values():
+        yield from function.all_nodes()
 
 
 def _own_length(value: ir.Value | None) -> int:

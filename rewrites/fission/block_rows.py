@@ -19,7 +19,8 @@ ALLOW_ZERO_SINCE = 14
 class BlockRows:
     """``size``: steps in a block, a one-element int64 tensor; ``known_size`` and ``known_steps`` are None where not known.
 
-    ``count``: the number of blocks, likewise. ``filling``: the numbers of the rows that fill the last block; None where the blocks come out even.
+    ``count``: the number of blocks, likewise. ``filling``: the numbers of the rows that fill the last block; None where the blocks
+    come out even.
     """
 
     size: ir.Value

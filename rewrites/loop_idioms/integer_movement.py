@@ -1,5 +1,6 @@
 """Reads the operators that make integers of shapes, and move them: what Integers follows them by."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -138,7 +139,7 @@ def expanded(integers: "Integers", node: ir.Node) -> Affine | None:
         full = np.broadcast_shapes(data.shape, tuple(shape.tolist()))
     except ValueError:
         return None
-    return data.moved(lambda array: np.broadcast_to(array, full)) if int(np.prod(full)) <= LARGEST else None
+    return data.moved(lambda array: np.broadcast_to(array, full)) if math.prod(full) <= LARGEST else None
 
 
 def transposed(integers: "Integers", node: ir.Node) -> Affine | None:

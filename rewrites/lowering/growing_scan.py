@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.inference import has_long_vectors
 from rewrites.loops import Loop, ScanInput, ScanView, State, captured_values
 from rewrites.moving import node_graphs
 from rewrites.raised_by import is_raised_by
@@ -84,7 +85,7 @@ def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
     model = onnx.helper.make_model(graph, ir_version=ctx.model.ir_version, opset_imports=imports)
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=not has_long_vectors(loop.body))
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise

@@ -7,6 +7,7 @@ cell that changes by s times what one of theirs does is s times that one, plus w
 changes odd, so that nothing is rounded or taken for another; a last reading with new numbers confirms the result.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -42,7 +43,7 @@ def run_time_weights(loop: ScanView, opset: int) -> list[ir.Value]:
             continue
         if 0 not in dims:
             found.append(value)
-    numbers = sum(int(np.prod(static_dims(value) or ())) for value in found)
+    numbers = sum(math.prod(static_dims(value) or ()) for value in found)
     return found if len(found) <= _MOST_WEIGHTS and numbers <= _MOST_NUMBERS else []
 
 
@@ -96,7 +97,7 @@ def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
     made = {}
     for weight in weights:
         dims = static_dims(weight) or ()
-        places = np.arange(int(np.prod(dims))).reshape(dims)
+        places = np.arange(math.prod(dims)).reshape(dims)
         made[weight] = np.asarray((2 * (places * _SPACING + rng.integers(0, _SPACING, dims)) + 1).astype(np.float64))
     return made
 

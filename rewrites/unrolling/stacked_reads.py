@@ -76,7 +76,7 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
         spec = slice_spec(user, ctx.opset, rank)
         if isinstance(spec, Dynamic) or spec.axes != (axis,):
             return None
-        places = list(range(count))[spec.starts[0] : spec.ends[0] : spec.steps[0]]
+        places = list(range(count)[spec.starts[0] : spec.ends[0] : spec.steps[0]])
         return (places, False) if 0 < len(places) < count else None
     return None
 
