@@ -1,5 +1,6 @@
 """What ``import ortscan`` offers: optimize, explain, verify."""
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
@@ -45,6 +46,7 @@ from rewrites.driver import count_operators, rewrite
 from rewrites.errors import OptionError, VerificationFailed
 from rewrites.lowering.lower import NODE_RULES, may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
+from rewrites.plain_text import shown
 from rewrites.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
@@ -140,6 +142,9 @@ def explain(model: ModelLike, **options: Any) -> Report:
     """
     for name in ("verify", "output"):
         options.pop(name, None)
+    for name in options:
+        if name not in inspect.signature(rewritten).parameters:
+            raise OptionError(f"optimize has no option {shown(name)}.")
     return rewritten(model, **options)[1]
 
 
@@ -196,12 +201,12 @@ def rewritten(
     number of loops done and of all loops.
     """
     chosen = target_named(target)
+    check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
     rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, skip)
     node_rules = [rule for rule in NODE_RULES if rule in rules or rule not in ON_REQUEST]
     budget, typical = memory_bytes(memory_budget), given_shapes(shapes)
     sizes = fixed_sizes(fix_shapes)
     unrolling = unroll_limits(chosen, most_steps(max_unroll))
-    check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
         raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")
 

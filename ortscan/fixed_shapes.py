@@ -8,6 +8,7 @@ import onnx_ir as ir
 from ortscan.verification.arguments import given_shapes
 from rewrites.errors import OptionError
 from rewrites.inference import infer_model
+from rewrites.plain_text import shown
 from rewrites.values import shape_dims
 
 __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes"]
@@ -19,7 +20,9 @@ def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
     for name, dims in shapes.items():
         for axis, size in enumerate(dims):
             if size is not None and (isinstance(size, bool) or not 0 <= size < 2**63):
-                raise OptionError(f"fix_shapes: dimension {axis} of '{name}' must be a number from 0 to 2^63 - 1, not {size!r}.")
+                raise OptionError(
+                    f"fix_shapes: dimension {axis} of '{name}' must be a number from 0 to 2^63 - 1, not {shown(size)}."
+                )
     return shapes
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortscan.evaluate import evaluate
 from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, load
-from ortscan.opsets import opset_number
+from ortscan.opsets import check_opset, opset_number
 from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError, OptionError
@@ -17,6 +17,7 @@ from rewrites.lowering.empty_rows import LOWERED
 from rewrites.lowering.lower import DEFAULT, may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.migration import Migration
+from rewrites.plain_text import shown
 from rewrites.prepare import has_loops
 
 __all__ = ["Lifted", "load_in_opset"]
@@ -46,11 +47,12 @@ def load_in_opset(model: ModelLike, opset: int | str, target: Abilities, rules: 
 
     Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
     """
+    check_opset(opset)
     if opset == "keep":
         return Lifted(load(model))
     if opset != "auto":
         if isinstance(opset, str) and not opset.isdecimal():
-            raise OptionError(f"opset must be 'auto', 'keep' or a number, not {opset!r}.")
+            raise OptionError(f"opset must be 'auto', 'keep' or a number, not {shown(opset)}.")
         loaded, migration = migrated(model, opset_number(opset), target)
         if migration.source < _RECURRENT_SINCE:
             _mark_old_nodes(loaded.model)

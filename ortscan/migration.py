@@ -8,7 +8,7 @@ import onnx_ir as ir
 from ortscan.border import one_sentence
 from ortscan.evaluate import evaluate
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
-from ortscan.opsets import newest_opset, opset_number
+from ortscan.opsets import check_opset, newest_opset, opset_number
 from ortscan.quiet import quietly
 from ortscan.soundness import new_fault
 from rewrites.abilities import Abilities
@@ -51,6 +51,7 @@ def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) 
 
     ``target``: what the place where the model will run can do.
     """
+    check_opset(opset)
     if opset != "auto":
         return _to(model, min(newest_opset(), NEWEST) if opset == "latest" else opset_number(opset), target)
     source = load(model).model.opset_imports.get("", 1)

@@ -7,8 +7,11 @@ import onnx
 
 from rewrites.errors import OptionError
 from rewrites.migration.versions import NEWEST
+from rewrites.plain_text import shown
 
-__all__ = ["newest_ir_version", "newest_opset", "opset_number"]
+__all__ = ["check_opset", "newest_ir_version", "newest_opset", "opset_number"]
+
+_MOST_DIGITS = 20
 
 
 @functools.cache
@@ -46,12 +49,18 @@ def _one() -> onnx.TensorProto:
     return onnx.helper.make_tensor("a", onnx.TensorProto.FLOAT, [1], [1.0])
 
 
+def check_opset(opset: object) -> None:
+    """Raise OptionError for what is neither a word nor a number."""
+    if not isinstance(opset, str | numbers.Integral) or isinstance(opset, bool):
+        raise OptionError(f"opset must be a number or a word such as 'auto', not {shown(opset)}.")
+
+
 def opset_number(opset: int | str) -> int:
     """Read an opset given as a number; raises OptionError for what is none, or is newer than onnxruntime runs."""
-    digits = isinstance(opset, str) and opset.isascii() and opset.isdecimal()
-    if not digits and (not isinstance(opset, numbers.Integral) or isinstance(opset, bool)):
-        raise OptionError(f"opset must be a number, 'auto' or 'latest', not {opset!r}.")
+    check_opset(opset)
+    if isinstance(opset, str) and not (opset.isascii() and opset.isdecimal() and len(opset) < _MOST_DIGITS):
+        raise OptionError(f"opset must be a number, 'auto' or 'latest', not {shown(opset)}.")
     number = int(opset)
     if not 1 <= number <= newest_opset():
-        raise OptionError(f"opset must be in 1..{newest_opset()}, the newest the installed onnxruntime runs, not {number}.")
+        raise OptionError(f"opset must be in 1..{newest_opset()}, the newest the installed onnxruntime runs, not {shown(number)}.")
     return number

@@ -1,14 +1,15 @@
 """Reads the options of ``optimize``: which rules, which sizes."""
 
 import numbers
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import onnx_ir as ir
 
+from ortscan.paths import is_path_like
 from rewrites.errors import OptionError
+from rewrites.plain_text import shown
 from rewrites.rules import ALWAYS, ON_REQUEST, RULES
 
 __all__ = [
@@ -48,19 +49,19 @@ def check_flags(**flags: Any) -> None:
     """Raise OptionError for a flag that is neither True nor False."""
     for name, value in flags.items():
         if type(value).__name__ not in ("bool", "bool_"):
-            raise OptionError(f"{name} must be True or False, not {value!r}.")
+            raise OptionError(f"{name} must be True or False, not {shown(value)}.")
 
 
 def check_path(output: Any) -> None:
     """Raise OptionError where ``output`` is neither None nor a path."""
-    if output is not None and not isinstance(output, str | os.PathLike):
-        raise OptionError(f"output must be a path, not {output!r}.")
+    if output is not None and not is_path_like(output):
+        raise OptionError(f"output must be a path, not {shown(output)}.")
 
 
 def memory_bytes(budget: Any) -> int:
     """Read ``memory_budget``; raises OptionError for what is no number of bytes."""
     if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or budget < 0:
-        raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {budget!r}.")
+        raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {shown(budget)}.")
     return int(budget)
 
 
@@ -69,7 +70,7 @@ def most_steps(max_unroll: Any) -> int | None:
     if max_unroll is None:
         return None
     if not isinstance(max_unroll, numbers.Integral) or isinstance(max_unroll, bool) or max_unroll < 0:
-        raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {max_unroll!r}.")
+        raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {shown(max_unroll)}.")
     return int(max_unroll)
 
 
@@ -86,9 +87,10 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleT
 
 
 def _names(option: str, given: Any) -> set[str]:
-    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"{option} must be a list of names of passes, not {given!r}.")
+    is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes) and getattr(given, "ndim", 1) == 1
+    names = list(given) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"{option} must be a list of names of passes, not {shown(given)}.")
     return set(names)
 
 
@@ -110,7 +112,7 @@ def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> d
             raise OptionError(f"shapes: input '{name}' has {len(value.shape)} dimensions, not {len(dims)}.")
         for axis, (declared, typical) in enumerate(zip(value.shape.dims, dims, strict=True)):
             if not isinstance(typical, int) or typical < 0:
-                raise OptionError(f"shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {typical!r}.")
+                raise OptionError(f"shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {shown(typical)}.")
             if isinstance(declared, int) and declared != typical:
                 raise OptionError(f"shapes: dimension {axis} of '{name}' is {declared}, not {typical}.")
             if not isinstance(declared, int) and declared.value:

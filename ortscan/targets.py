@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from rewrites.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
 from rewrites.context import Bidirectional
 from rewrites.errors import OptionError
+from rewrites.plain_text import shown
 
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
 
@@ -97,7 +98,7 @@ TARGETS: dict[str, Target] = {
 def target_named(name: str) -> Target:
     """Give the target called ``name``; raises OptionError where there is none."""
     if not isinstance(name, str) or name not in TARGETS:
-        raise OptionError(f"target {name!r} is not known; the targets are {', '.join(TARGETS)}.")
+        raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}.")
     return TARGETS[name]
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["cut", "one_line", "plain", "quoted", "sentence"]
+__all__ = ["cut", "one_line", "plain", "quoted", "sentence", "shown"]
 
 _LONGEST_NAME = 120
 _LONGEST_WORD = 500
@@ -28,6 +28,14 @@ def cut(text: str, longest: int) -> str:
 def quoted(name: object) -> str:
     """Return a name in single quotes, printable and of bounded length."""
     return f"'{plain(cut(str(name), _LONGEST_NAME))}'"
+
+
+def shown(value: object) -> str:
+    """Return what a caller gave as Python writes it, printable and short; what cannot be written is named by its type."""
+    try:
+        return plain(cut(repr(value), _LONGEST_NAME))
+    except Exception:  # a repr is anybody's code; of numbers of many digits there is none
+        return f"a {type(value).__name__}"
 
 
 def sentence(text: object) -> str:

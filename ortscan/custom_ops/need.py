@@ -26,5 +26,5 @@ def needed_version(model: "ModelLike") -> int:
     said = load(model).model.metadata_props.get(METADATA)
     try:
         return int(json.loads(said)["version"]) if said else 0
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0

@@ -10,6 +10,7 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from ortscan.border import one_sentence
 from ortscan.custom_ops.need import needed_version
 from ortscan.custom_ops.operator import declare, library_path
 from ortscan.errors import OptionError, UnsupportedModel
@@ -42,6 +43,7 @@ _lock = ForkSafeLock()
 _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
+@one_sentence
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
     """Make the Python custom op of ortscan known to sessions made with ``session_options``, and give these back.
 

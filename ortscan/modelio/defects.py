@@ -32,10 +32,10 @@ def refuse_defects_of_data(proto: onnx.ModelProto, name: str) -> None:
             for tensor in body.initializer:
                 if defect := defect_of_tensor(tensor):
                     raise UnsupportedModel(f"{name}: initializer {quoted(tensor.name)} in {where} {defect}.")
-            told = (info for info in body.value_info if info.type.tensor_type.elem_type)
-            for info in (*body.input, *body.output, *told):
-                if defect := defect_of_type(info.type):
-                    raise UnsupportedModel(f"{name}: {quoted(info.name)} in {where} {defect}.")
+            for infos in (body.input, body.output, body.value_info):
+                for info in infos:
+                    if defect := defect_of_type(info.type):
+                        raise UnsupportedModel(f"{name}: {quoted(info.name)} in {where} {defect}.")
         for node in body.node:
             for attribute in node.attribute:
                 if defect := _defect_of_attribute(attribute):

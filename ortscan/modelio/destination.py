@@ -11,7 +11,9 @@ from pathlib import Path
 from ortscan.modelio import reading
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.protos import locations_in
+from ortscan.paths import is_path, is_path_like
 from rewrites.errors import ModelFileError, OptionError, OrtscanError
+from rewrites.plain_text import shown
 
 __all__ = ["DataPath", "data_path", "destination"]
 
@@ -19,12 +21,14 @@ __all__ = ["DataPath", "data_path", "destination"]
 def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> Path:
     """Give the file to replace or create; a symbolic link is followed. Raises ModelFileError where that cannot be, as where it is
     one of the data files ``used`` by the model to be written, and OptionError for what is no path."""
-    if not isinstance(path, str | os.PathLike):
-        raise OptionError(f"output must be a path, not {path!r}.")
+    if not is_path_like(path):
+        raise OptionError(f"output must be a path, not {shown(path)}.")
     if not os.fspath(path):
         raise ModelFileError("The path to write to is empty.")
     if "\0" in os.fsdecode(path):
-        raise ModelFileError(f"The path to write to, {os.fsdecode(path)!r}, has a null character.")
+        raise ModelFileError(f"The path to write to, {shown(os.fsdecode(path))}, has a null character.")
+    if not is_path(path):
+        raise ModelFileError(f"The path to write to, {shown(path)}, is none that a file system can hold.")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ModelFileError(f"{path} is a folder, not a file to write to.")

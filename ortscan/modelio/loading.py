@@ -25,7 +25,9 @@ from ortscan.modelio.refusals import refuse_what_would_be_lost
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
 from ortscan.opsets import newest_opset
+from ortscan.paths import is_path
 from rewrites.errors import ModelFileError, OptionError, UnsupportedModel
+from rewrites.plain_text import shown
 
 __all__ = ["ModelLike", "load"]
 
@@ -62,10 +64,9 @@ def load(model: ModelLike, *, source: str | os.PathLike[str] | None = None) -> L
 def _path(path: str | os.PathLike[str] | None) -> Path | None:
     if path is None:
         return None
-    text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise ModelFileError(f"{text!r} is not a path.")
-    return Path(text)
+    if not is_path(path):
+        raise ModelFileError(f"{shown(path)} is not a path.")
+    return Path(path)
 
 
 def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | None) -> LoadedModel:
@@ -92,7 +93,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
             slot.put(within_reach(tensor, folders, files))
         except OutOfReach as error:
             if kind == "path":
-                raise ModelFileError(f"{name}: the external data of {tensor.name!r} {error}.") from None
+                raise ModelFileError(f"{name}: the external data of {shown(tensor.name)} {error}.") from None
             slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
     loaded = _loaded(model, name, kind, source, files, proto)
     loaded.tied = tied

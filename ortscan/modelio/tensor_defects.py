@@ -53,13 +53,13 @@ def defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
 
 
 def defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
-    """Say what is wrong with a declared type, in words that follow a name, or None; no type at all is no defect."""
+    """Say what is wrong with a declared type, in words that follow a name, or None; one that is not told is no defect."""
     which = kind.WhichOneof("value")
     if depth > _DEEPEST:
         return f"has a type nested more than {_DEEPEST} deep"
     if which in ("tensor_type", "sparse_tensor_type"):
         element = getattr(kind, which).elem_type
-        return None if element in _KINDS else f"has the element type {element}, which is not defined"
+        return None if element in _KINDS or element == _T.UNDEFINED else f"has the element type {element}, which is not defined"
     if which in ("sequence_type", "optional_type"):
         return defect_of_type(getattr(kind, which).elem_type, depth + 1)
     if which == "map_type":

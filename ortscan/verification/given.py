@@ -1,5 +1,6 @@
 """Inputs and shapes as the caller gave them, checked against what the model declares."""
 
+import math
 import os
 import struct
 import zlib
@@ -11,9 +12,11 @@ from zipfile import BadZipFile
 import numpy as np
 import onnx
 
+from ortscan.paths import is_path
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.specs import Spec
 from rewrites.errors import ModelFileError, OptionError
+from rewrites.plain_text import shown
 
 __all__ = ["Given", "ranked", "read_inputs", "with_arrays", "with_shapes"]
 
@@ -37,12 +40,13 @@ def read_inputs(inputs: Given, specs: Sequence[Spec], optional: Iterable[str]) -
     elif isinstance(inputs, Mapping):
         sets = [inputs]
     else:
-        sets = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, bytes) else [inputs]
+        one: Any = inputs
+        sets = list(one) if isinstance(one, Iterable) and not isinstance(one, bytes | np.ndarray) else [one]
     if not sets:
         raise OptionError("inputs is an empty list: there is nothing to compare")
     for names in sets:
         if not isinstance(names, Mapping):
-            raise OptionError(f"inputs must be a dict of arrays, a list of such dicts, or the path of an .npz, not {names!r:.40}")
+            raise OptionError(f"inputs must be a dict of arrays, a list of such dicts, or the path of an .npz, not {shown(names)}")
         if known and not names:
             where = f"{os.fspath(inputs)} holds" if isinstance(inputs, str | os.PathLike) else "inputs has"
             raise OptionError(f"{where} no array, but the model's inputs are {', '.join(map(repr, known))}")
@@ -100,14 +104,29 @@ def with_arrays(specs: Sequence[Spec], values: Mapping[str, Any]) -> tuple[list[
 
 
 def _read_npz(path: str | os.PathLike[str], names: set[str]) -> dict[str, Any]:
+    if not is_path(path):
+        raise ModelFileError(f"{shown(path)} is not a path")
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ModelFileError(f"{os.fspath(path)} is not an .npz file")
             keys = {key.removeprefix("in:"): key for key in archive.files if key.startswith("in:") and key not in names}
-            return {name: archive[key] for name, key in (keys or {key: key for key in archive.files}).items()}
+            return {name: _member(archive, key) for name, key in (keys or {key: key for key in archive.files}).items()}
     except (OSError, ValueError, EOFError, BadZipFile, NotImplementedError, struct.error, zlib.error) as error:
         raise ModelFileError(f"{os.fspath(path)} cannot be read as .npz: {error}") from error
+
+
+def _member(archive: Any, key: str) -> Any:
+    """Read an array whose header tells no more bytes than its file has."""
+    member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
+    with archive.zip.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    told, held = math.prod(shape) * dtype.itemsize, archive.zip.getinfo(member).file_size
+    if told > held:
+        raise ValueError(f"the array {key!r} tells of {told} bytes and has {held}")
+    return archive[key]
 
 
 def _checked(name: str, spec: Spec | None, value: Any) -> Any:

@@ -15,9 +15,11 @@ import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, reading, save, to_proto
 from ortscan.modelio.slots import tensor_slots
+from ortscan.paths import is_path
 from ortscan.temporary import TemporaryFolder
 from ortscan.verification.subgraphs import all_graphs
-from rewrites.errors import OptionError
+from rewrites.errors import ModelFileError, OptionError
+from rewrites.plain_text import shown
 
 __all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source"]
 
@@ -44,6 +46,8 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
         OptionError: ``model`` is of another type.
     """
     if isinstance(model, str | os.PathLike):
+        if not is_path(model):
+            raise ModelFileError(f"{shown(model)} is not a path.")
         path = Path(model)
         proto = reading.read(path)
         return Source(proto, str(path)) if reading.format_of(path) == "protobuf" else _from_proto(proto, stack, str(path.parent))
