@@ -163,7 +163,7 @@ class _Driver:
         if self.left == 0 or node.graph is None:
             return None
         entry.reasons = []
-        refused = unsliced(view(node, self.ctx.opset))
+        refused = unsliced(view(node, self.ctx.opset), self.ctx.opset)
         rules = self.rules if refused is None else [rule for rule in self.rules if rule in ALWAYS or rule is unroll]
         if refused is not None and len(rules) < len(self.rules):
             entry.reasons = [Reason("element-types", refused.code, refused.detail)]

@@ -24,13 +24,13 @@ _NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
 """Types that onnxruntime has no ConstantOfShape for, and one that casts to them."""
 
 
-def can_run_on_zeros(loop: ScanView) -> bool:
+def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
     """Whether a step may be run on zeros, and its results be made empty ones."""
     scans = [(scan.outer.dtype, scan.axis) for scan in loop.scan_inputs]
     outputs = [(output.inner.dtype, output.axis) for output in loop.scan_outputs]
     if any(kind in (None, ir.DataType.STRING) or axis < 0 for kind, axis in [*scans, *outputs]):
         return False
-    if unsliced_among(scan.inner for scan in loop.scan_inputs) is not None:
+    if unsliced_among((scan.inner for scan in loop.scan_inputs), opset) is not None:
         return False
     return not loop.body.initializers and may_fail_on_other_numbers(loop.body, loop.body.inputs) is None
 

@@ -34,13 +34,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     first, graph = loop.scan_inputs[0], loop.node.graph
     if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer):
         return NOTHING_HERE
-    narrow = unsliced_among(output.inner for output in loop.scan_outputs)
+    narrow = unsliced_among((output.inner for output in loop.scan_outputs), ctx.opset)
     if narrow is not None:
         return narrow
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
     unknown = [output for output, places in zip(loop.scan_outputs, sizes, strict=True) if places is None]
     for output, places in zip(loop.scan_outputs, sizes, strict=True):
-        if output.inner.dtype is None or (places is None and not can_run_on_zeros(loop)):
+        if output.inner.dtype is None or (places is None and not can_run_on_zeros(loop, ctx.opset)):
             return NotApplicable("EMPTY-SHAPE", f"not all sizes of '{output.inner.name}' are known before the loop")
         if places is not None and output.inner.dtype == ir.DataType.STRING and not all(isinstance(place, int) for place in places):
             return NotApplicable("EMPTY-SHAPE", f"'{output.inner.name}' holds strings, of a size known only at run time")

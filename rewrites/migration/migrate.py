@@ -7,11 +7,13 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.errors import MigrationError
 from rewrites.inference import infer_model
-from rewrites.loops import loops_inside_out
+from rewrites.loops import loops_inside_out, view
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
+from rewrites.normal_form import own_outputs
+from rewrites.not_applicable import NotApplicable
 
 __all__ = ["Migration", "migrate"]
 
@@ -42,6 +44,7 @@ def migrate(ctx: Context, target: int) -> Migration:
     Raises MigrationError or MalformedLoop where a node cannot be written so; the model is then half migrated.
     """
     model, source = ctx.model, ctx.opset
+    _give_outputs_of_their_own(ctx)
     result = Migration(source, target, model.ir_version, model.ir_version)
     scans = [node for node in loops_inside_out(model.graph) if is_left_standing(node, source, target)]
     _refuse_scans_in_functions(model, target)
@@ -52,6 +55,14 @@ def migrate(ctx: Context, target: int) -> Migration:
     raise_ir_version(model)
     result.ir_after = model.ir_version
     return result
+
+
+def _give_outputs_of_their_own(ctx: Context) -> None:
+    """Write bodies that return one value twice, or an input itself, such that onnxruntime computes what they mean."""
+    for node in loops_inside_out(ctx.model.graph):
+        patch = own_outputs.check(view(node, ctx.opset), ctx)
+        if not isinstance(patch, NotApplicable):
+            patch.edit()
 
 
 def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:

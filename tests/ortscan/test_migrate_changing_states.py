@@ -66,3 +66,19 @@ def test_lengths_that_are_known_need_no_choice():
     text = MODEL.format(b="2", inside=INSIDE["kept after all"], direction=0)
     text = text.replace("int64[2] l, ", "").replace("float[2,T,4] y) {", "float[2,T,4] y) <int64[2] l = {1, 2}> {")
     assert "If" not in {node.op_type for node in ortscan.migrate(model_from_text(text, check=False), 18).graph.node}
+
+
+EMPTY = """<ir_version: 4, opset_import: ["": 8]>
+g (float[B,5] s, float[B,T,4] x) => (float[B,5] z, float[B,T,4] y) {
+    z, y = Scan <num_scan_inputs = 1, body = b (float[5] h, float[4] a) => (float[5] h1, float[4] y1) { h1 = Tanh (h) y1 = Neg (a) }> (, s, x) }"""
+
+
+@pytest.mark.parametrize("target", [9, 16, 18, 21])
+def test_no_scan_over_another_axis_than_the_first_is_written(target):
+    after = ortscan.migrate(model_from_text(EMPTY), target)
+    (scan,) = [node for node in after.graph.node if node.op_type == "Scan"]
+    assert {attribute.name for attribute in scan.attribute} == {"body", "num_scan_inputs"}
+    z, y = ort_run(after, {"s": np.zeros((0, 5), np.float32), "x": np.zeros((0, 3, 4), np.float32)})
+    assert (z.shape, y.shape) == ((0, 5), (0, 3, 4))
+    with pytest.raises(Exception, match="Invalid dim0_offset"):  # which onnxruntime says of every later Scan without steps
+        ort_run(after, {"s": np.zeros((2, 5), np.float32), "x": np.zeros((2, 0, 4), np.float32)})

@@ -1,0 +1,62 @@
+"""Loops over every element type, in every form: whatever is made of them, the checker still takes."""
+
+import contextlib
+
+import onnx
+import pytest
+
+import ortscan
+from ortscan import OrtscanError
+
+KINDS = sorted({kind for schema in (onnx.defs.get_schema("Scan", 25), onnx.defs.get_schema("Scan", 8)) for each in schema.type_constraints
+                if each.type_param_str == "V" for kind in (one.removeprefix("tensor(").removesuffix(")") for one in each.allowed_type_strs) if "(" not in kind})  # fmt: skip
+COPY = "y = Identity (x)"
+FORMS = {
+    "copied": f"g (K[T,2] xs) => (K[T,2] ys) {{ ys = Scan <num_scan_inputs = 1, body = b (K[2] x) => (K[2] y) {{ {COPY} }}> (xs) }}",
+    "three steps": f"g (K[3,2] xs) => (K[3,2] ys) {{ ys = Scan <num_scan_inputs = 1, body = b (K[2] x) => (K[2] y) {{ {COPY} }}> (xs) }}",
+    "one step": f"g (K[1,2] xs) => (K[1,2] ys) {{ ys = Scan <num_scan_inputs = 1, body = b (K[2] x) => (K[2] y) {{ {COPY} }}> (xs) }}",
+    "delayed": "g (K[2] h, K[T,2] xs) => (K[2] l, K[T,2] ys) { l, ys = Scan <num_scan_inputs = 1, body = b (K[2] s, K[2] x) => (K[2] n, K[2] y) { n = Identity (x) y = Identity (s) }> (h, xs) }",
+    "delayed, three steps": "g (K[2] h, K[3,2] xs) => (K[2] l, K[3,2] ys) { l, ys = Scan <num_scan_inputs = 1, body = b (K[2] s, K[2] x) => (K[2] n, K[2] y) { n = Identity (x) y = Identity (s) }> (h, xs) }",
+    "carried": "g (K[2] h, K[T,2] xs) => (K[2] l, K[T,2] ys) { l, ys = Scan <num_scan_inputs = 1, body = b (K[2] s, K[2] x) => (K[2] n, K[2] y) { n = Identity (s) y = Identity (x) }> (h, xs) }",
+    "reversed": f"g (K[T,2] xs) => (K[T,2] ys) {{ ys = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (K[2] x) => (K[2] y) {{ {COPY} }}> (xs) }}",
+    "over another axis": f"g (K[2,T] xs) => (K[2,T] ys) {{ ys = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1], body = b (K[2] x) => (K[2] y) {{ {COPY} }}> (xs) }}",
+    "captured": "g (K[2] c, float[T,2] fs) => (K[T,2] ys, float[T,2] zs) { ys, zs = Scan <num_scan_inputs = 1, body = b (float[2] f) => (K[2] y, float[2] z) { y = Identity (c) z = Neg (f) }> (fs) }",
+    "squeezed": "g (K[T,1,2] xs) => (K[T,2,1] ys) { ys = Scan <num_scan_inputs = 1, body = b (K[1,2] x) => (K[2,1] y) { y = Transpose (x) }> (xs) }",
+    "in a Scan": "g (K[T,3,2] xs) => (K[T,3,2] ys) { ys = Scan <num_scan_inputs = 1, body = b (K[3,2] x) => (K[3,2] y) { y = Scan <num_scan_inputs = 1, body = c (K[2] v) => (K[2] w) { w = Identity (v) }> (x) }> (xs) }",
+    "in an If": "g (bool p, K[T,2] xs) => (K[T,2] ys) { ys = Scan <num_scan_inputs = 1, body = b (K[2] x) => (K[2] y) { y = If (p) <then_branch = t () => (K[2] v) { v = Identity (x) }, else_branch = e () => (K[2] w) { w = Identity (x) }> }> (xs) }",
+    "carried by a Loop": "g (int64 m, K[2] h) => (K[2] l, K[T,2] ys) { l, ys = Loop <body = b (int64 i, bool c, K[2] s) => (bool d, K[2] n, K[2] y) { d = Identity (c) n = Identity (s) y = Identity (s) }> (m, , h) }",
+    "kept by a Loop": "g (K[2] h, K[2] k) => (K[2] l, K[3,2] ys) <int64 m = {3}> { l, ys = Loop <body = b (int64 i, bool c, K[2] s) => (bool d, K[2] n, K[2] y) { d = Identity (c) n = Identity (k) y = Identity (s) }> (m, , h) }",
+    "gathered by a Loop": "g (int64 m, K[3,2] xs) => (K[T,2] ys) { ys = Loop <body = b (int64 i, bool c) => (bool d, K[2] y) { d = Identity (c) y = Gather (xs, i) }> (m, ) }",
+    "while": "g (int64 m, K[2] h, bool p) => (K[2] l, K[T,2] ys) { l, ys = Loop <body = b (int64 i, bool c, K[2] s) => (bool d, K[2] n, K[2] y) { d = And (c, p) n = Identity (s) y = Identity (s) }> (m, p, h) }",
+    "of opset 8": "g (K[B,2] h, K[B,T,2] xs) => (K[B,2] l, K[B,T,2] ys) { l, ys = Scan <num_scan_inputs = 1, body = b (K[2] s, K[2] x) => (K[2] n, K[2] y) { n = Identity (x) y = Identity (s) }> (, h, xs) }",
+    "of opset 8, with lengths": "g (int64[B] lens, K[B,2] h, K[B,T,2] xs) => (K[B,2] l, K[B,T,2] ys) { l, ys = Scan <num_scan_inputs = 1, directions = [1], body = b (K[2] s, K[2] x) => (K[2] n, K[2] y) { n = Identity (x) y = Identity (s) }> (lens, h, xs) }",
+}  # fmt: skip
+OPSETS = {8: 4, 9: 4, 16: 8, 21: 10, 25: 13}
+
+
+def fault(model: onnx.ModelProto) -> str | None:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_made_of_a_loop_over_it_is_one(form, kind):
+    valid = 0
+    for opset, ir_version in OPSETS.items():
+        if (opset == 8) != form.startswith("of opset 8"):
+            continue
+        head = f'<ir_version: {ir_version}, opset_import: ["": {opset}]> '
+        model = onnx.parser.parse_model(head + FORMS[form].replace("K[", f"{kind}["))
+        if fault(model) is not None:
+            continue
+        valid += 1
+        with contextlib.suppress(OrtscanError):
+            assert fault(ortscan.optimize(model)) is None
+        with contextlib.suppress(OrtscanError):
+            assert fault(ortscan.migrate(model, 13 if opset < 13 else 26)) is None
+    assert valid or "Gather" in FORMS[form] or form.startswith("of opset 8")
