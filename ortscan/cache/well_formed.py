@@ -5,6 +5,8 @@ from typing import Any
 
 __all__ = ["is_well_formed"]
 
+_LARGEST = 1 << 48
+
 
 def is_well_formed(facts: Mapping[str, Any]) -> bool:
     """Return whether what the store itself goes by is there, and of the types it should be."""
@@ -19,7 +21,7 @@ def is_well_formed(facts: Mapping[str, Any]) -> bool:
 
 
 def _is_size(number: Any) -> bool:
-    return type(number) is int and number >= 0
+    return type(number) is int and 0 <= number < _LARGEST
 
 
 def _are_sizes(rows: Any, width: int) -> bool:

@@ -141,7 +141,10 @@ def _store(settings: Settings) -> Store | str:
     if folder is None:
         return _NOWHERE
     try:
+        str(folder).encode()
         why = why_not_trusted(folder, *PARTS)
+    except UnicodeEncodeError:
+        why = "onnxruntime opens no path of such a name"
     except OSError as error:
         why = error.strerror or str(error)
     return f"the model was not kept in {folder}: {why}" if why else Store(Path(os.path.realpath(folder)), settings.cache_size)

@@ -184,3 +184,31 @@ def test_a_file_found_whole_is_read_for_it_once_while_it_is_the_same_and_the_mac
     file.write_bytes(flipped(file.read_bytes(), file.stat().st_size // 2))
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert source_of_start() == "optimized"
+
+
+@pytest.mark.parametrize("form", ["path", "bytes"])
+def test_a_bit_changed_in_any_file_of_the_cache_costs_one_start_at_most(
+    form: str, model: onnx.ModelProto, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for module in ("digest", "checked", "code"):
+        monkeypatch.setattr(f"ortscan.cache.{module}.TIME_STEP_NS", -1)
+    onnx.save(model, tmp_path / "m.onnx")
+    given = tmp_path / "m.onnx" if form == "path" else model.SerializeToString()
+
+    def starts(count: int) -> list[str]:
+        monkeypatch.setattr("ortscan.cache.code._found", [])
+        return [ortscan.InferenceSession(given).ortscan.source for _ in range(count)]
+
+    assert starts(4) == ["optimized", "cached", "cached", "cached"]
+    files = [file for file in cache.rglob("*") if file.is_file()]
+    assert len(files) == 5
+    rng = np.random.default_rng(0)
+    for file in files:
+        content, times = file.read_bytes(), file.stat()
+        for at in (0, len(content) - 1, *rng.integers(len(content), size=4)):
+            with file.open("r+b") as opened:
+                opened.write(flipped(content, int(at)))
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert starts(3)[1:] == ["cached", "cached"]
+            assert file.read_bytes() != flipped(content, int(at))
+            content = file.read_bytes()

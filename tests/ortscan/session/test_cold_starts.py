@@ -1,0 +1,155 @@
+"""Of processes that start together on a model that nobody has optimised yet, one does; and no two states of the code share entries."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+
+import ortscan
+from ortscan.cache import code, cold_start
+from ortscan.cache.cold_start import one_at_a_time
+from ortscan.cache.notes import Notes
+from tests.support.small_models import MAP, parsed
+
+ROOT = Path(__file__).parents[3]
+KEY = "a" * 64
+START = """
+import pathlib, sys, time, ortscan, ortscan.session.optimizing as optimizing
+made, ready = optimizing.optimized, pathlib.Path(sys.argv[2])
+def slowly(*given):
+    time.sleep(0.5)
+    return made(*given)
+optimizing.optimized = slowly
+ready.with_name(sys.argv[3]).touch()
+while not ready.exists():
+    time.sleep(0.005)
+print(ortscan.InferenceSession(sys.argv[1]).ortscan.source)
+"""
+HOLD = """
+import pathlib, sys, time
+from ortscan.cache.cold_start import one_at_a_time
+with one_at_a_time(pathlib.Path(sys.argv[1]), sys.argv[2]) as waited:
+    print(waited, flush=True)
+    time.sleep(60)
+"""
+posix = pytest.mark.skipif(os.name == "nt", reason="files are not locked there")
+
+
+def process(code: str, *given: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", code, *map(str, given)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+@posix
+def test_processes_that_start_together_wait_for_one(tmp_path: Path, cache: Path):
+    onnx.save(parsed(MAP), tmp_path / "m.onnx")
+    started = [process(START, tmp_path / "m.onnx", tmp_path / "go", f"ready-{number}") for number in range(3)]
+    while len(list(tmp_path.glob("ready-*"))) < len(started):
+        assert all(each.poll() is None for each in started)
+        time.sleep(0.01)
+    (tmp_path / "go").touch()
+    assert sorted(each.communicate()[0].strip() for each in started) == ["cached", "cached", "optimized"]
+    assert not list((cache / "locks").iterdir())
+
+
+@posix
+def test_a_lock_goes_with_the_process_that_holds_it(tmp_path: Path):
+    holder = process(HOLD, tmp_path, KEY)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "False\n"
+    threading.Timer(0.2, holder.kill).start()
+    began = time.monotonic()
+    with one_at_a_time(tmp_path, KEY) as waited:
+        assert waited
+    assert time.monotonic() - began < 30
+    holder.communicate()
+
+
+@posix
+def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cold_start, "_LONGEST_WAIT", 0.05)
+    with one_at_a_time(tmp_path, KEY) as first, one_at_a_time(tmp_path, KEY) as second, one_at_a_time(tmp_path, "b" * 64) as other:
+        assert (first, second, other) == (False, True, False)
+    with one_at_a_time(tmp_path, KEY) as again:
+        assert not again
+
+
+@posix
+def test_threads_wait_for_one_too_and_a_child_that_was_forked_meanwhile_keeps_no_lock(tmp_path: Path):
+    order: list[str] = []
+
+    def second() -> None:
+        with one_at_a_time(tmp_path, KEY):
+            order.append("second")
+
+    with one_at_a_time(tmp_path, KEY):
+        child = os.fork()
+        if not child:
+            time.sleep(20)
+            os._exit(0)
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.1)
+        order.append("first")
+    thread.join(4)
+    assert order == ["first", "second"]
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_where_no_file_can_be_locked_each_does_the_work(tmp_path: Path):
+    (tmp_path / "locks").write_text("")
+    with one_at_a_time(tmp_path, KEY) as waited:
+        assert not waited
+
+
+def test_whoever_waited_for_nothing_optimises(monkeypatch: pytest.MonkeyPatch):
+    """The one that was waited for could not keep what it made."""
+    monkeypatch.setattr(cold_start, "_locked", lambda _: (None, True))
+    assert [ortscan.InferenceSession(parsed(MAP)).ortscan.source for _ in range(2)] == ["optimized", "cached"]
+
+
+def test_another_state_of_the_code_has_entries_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two builds of one version number: also where sizes and times are the same."""
+    monkeypatch.setattr(code, "_PACKAGES", tmp_path)
+    monkeypatch.setattr(code, "TIME_STEP_NS", -(1 << 62))
+    first, second = tmp_path / "ortscan" / "a.py", tmp_path / "rewrites" / "inner" / "b.py"
+    for file in (first, second):
+        file.parent.mkdir(parents=True)
+        file.write_text("x = 1")
+        os.utime(file, ns=(10**18, 10**18))
+    found = [code._digest(Notes(tmp_path / "notes"))]
+
+    def changed(file: Path, text: str) -> None:
+        file.write_text(text)
+        os.utime(file, ns=(10**18, 10**18))
+        found.append(code._digest(Notes(tmp_path / "notes")))
+
+    changed(second, "x = 2")
+    changed(first, "x = 2")
+    second.rename(second.with_name("c.py"))
+    changed(first, "x = 2")
+    changed(first.with_name("__init__.py"), "")
+    assert len(set(found)) == len(found) == 5
+    (first.parent / "__pycache__").mkdir()
+    changed(first.parent / "__pycache__" / "a.pyc", "anything")
+    assert found[-1] == found[-2]
+
+
+def test_the_code_is_read_once_while_it_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(code, "TIME_STEP_NS", -(1 << 62))
+    first = code._digest(Notes(tmp_path))
+    reads: list[Path] = []
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read(path))
+    assert code._digest(Notes(tmp_path)) == first
+    assert not reads
+    (tmp_path / next(iter(os.listdir(tmp_path)))).write_text("")
+    assert code._digest(Notes(tmp_path)) == first
+    assert reads
