@@ -13,7 +13,7 @@ from rewrites.recurrences.bidirectional.meetings import Meeting, meetings
 from rewrites.recurrences.bidirectional.pairs import Pair
 from rewrites.recurrences.functions import DEFAULTS, compact
 from rewrites.replace import replace_value
-from rewrites.spelling import concat, reshape, shape_of, split, transpose
+from rewrites.spelling import concat, reshape, shape_of, split, squeeze, transpose
 from rewrites.values import const_array, is_overridable
 
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
@@ -128,10 +128,14 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
     """Give what a Concat of both results was, from the result of both directions."""
     axes, axis, rank = meeting.axes, meeting.axis, len(value.shape or ())
     direction = rank - 3
+    gone = [each for each in range(rank) if each not in axes and each != direction]
+    left = [each for each in range(rank) if each not in gone]
+    plain = squeeze(b, value, gone)
     if axes[axis] == direction:
-        return transpose(b, value, axes)
+        return transpose(b, plain, [left.index(each) for each in axes])
     *others, last = [each for each in axes if each != rank - 1] + [rank - 1]
-    joined = reshape(b, transpose(b, value, [*others, direction, last]), [*[0] * len(others), 2 * hidden])
+    turned = transpose(b, plain, [left.index(each) for each in (*others, direction, last)])
+    joined = reshape(b, turned, [*[0] * len(others), 2 * hidden])
     order = [*others, last]
     return transpose(b, joined, [order.index(each) for each in axes])
 
