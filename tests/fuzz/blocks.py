@@ -1,16 +1,27 @@
-"""One block of a model: a loop, spelt one way or another."""
+"""One block of a model: a loop, spelt one way or another, or in a branch; or recurrent nodes."""
 
 from tests.fuzz.idioms import IDIOMS
+from tests.fuzz.recurrent_nodes import add_recurrent_nodes
 from tests.fuzz.scope import Scope
 from tests.fuzz.spellings.loops import as_loop
 from tests.fuzz.spellings.scans import as_scan
-from tests.fuzz.values import Dim, Val
+from tests.fuzz.spelt import elementwise, filled
+from tests.fuzz.values import FLOATS, Dim, Val
 
 __all__ = ["add_block"]
 
 
 def add_block(outer: Scope, idiom: str = "") -> list[Val]:
-    """Add a loop to the graph and give its results."""
+    """Add a loop, or something like it, to the graph and give its results."""
+    world = outer.world
+    if not idiom and world.chance(0.07):
+        return add_recurrent_nodes(outer)
+    if world.chance(0.08) and world.depth == 0:
+        return _in_branch(outer, idiom)
+    return _loop(outer, idiom)
+
+
+def _loop(outer: Scope, idiom: str) -> list[Val]:
     world = outer.world
     name = idiom or world.choose(list(IDIOMS))
     time: Dim = world.choose(["T", "T", "T", world.between(1, 4)])
@@ -25,3 +36,23 @@ def add_block(outer: Scope, idiom: str = "") -> list[Val]:
     if scan:
         return as_scan(outer, made, time, "B" if batched else None)
     return as_loop(outer, made, time)
+
+
+def _in_branch(outer: Scope, idiom: str) -> list[Val]:
+    """The loop in one branch of an If; the other gives something of the same sizes."""
+    world = outer.world
+    one, other = outer.inner(), outer.inner()
+    results = [value for value in _loop(one, idiom) if value.dims is not None and value.dtype in FLOATS]
+    if not results:
+        return []
+    kept = [one.op("Identity", [value], value.dims) for value in results]
+    others: list[Val] = []
+    for value in kept:
+        known = all(isinstance(dim, int) or dim in ("B", "T") for dim in value.shape)
+        zeros = filled(other, value.dtype, value.shape if known else (), 0.5)
+        others.append(elementwise(other, "Add", zeros, zeros))
+    world.feature("loop in a branch")
+    mask = outer.main.feed("bool", ()) if world.chance(0.6) else outer.const(world.choose([True, False]), "bool")
+    graphs = [one.graph(world.name("then"), [], kept, "types"), other.graph(world.name("else"), [], others, "types")]
+    outs = [Val("", value.dtype, value.dims) for value in kept]
+    return outer.ops("If", [mask], outs, then_branch=graphs[0], else_branch=graphs[1])

@@ -39,7 +39,7 @@ def _fed(fed: Fed, sizes: Mapping[str, int], rng: np.random.Generator) -> np.nda
     if fed.kind == "trip":
         return np.full(shape, size(fed.below), np.int64)
     if fed.kind == "lengths":
-        return np.asarray(rng.integers(1, max(size(fed.below), 1) + 1, shape)).astype(np.int64)
+        return np.asarray(rng.integers(1, max(size(fed.below), 1) + 1, shape)).astype(fed.value.dtype)
     if fed.kind == "index":
         return np.asarray(rng.integers(0, max(size(fed.below), 1), shape)).astype(np.int64)
     return np.asarray(numbers(rng, fed.value.dtype, shape))

@@ -61,6 +61,8 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
             if k == 0:
                 return Judgement("unfit", f"run: {_said(error)}")
             expected.append(None)
+    if any(_lies(case.model, outputs) for outputs in expected if outputs is not None):
+        return Judgement("unfit", "declares other sizes than it has")
     seconds["original"] = time.process_time() - clock
     announce("rewrite")
     clock = time.process_time()
@@ -105,6 +107,18 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
             return _as(judgement, "wrong", f"feed {k}: {said}")
     seconds["checks"] = time.process_time() - clock
     return judgement
+
+
+def _lies(model: ModelProto, outputs: list[Any]) -> bool:
+    """Whether an output is of another size than declared, which onnxruntime only warns of."""
+    for info, array in zip(model.graph.output, outputs, strict=True):
+        dims = info.type.tensor_type.shape.dim
+        if info.type.tensor_type.HasField("shape") and array.size:
+            if len(dims) != np.ndim(array):
+                return True
+            if any(dim.HasField("dim_value") and dim.dim_value != size for dim, size in zip(dims, np.shape(array), strict=True)):
+                return True
+    return False
 
 
 def _as(judgement: Judgement, verdict: str, detail: str) -> Judgement:

@@ -4,6 +4,7 @@ import random
 
 from onnx import ModelProto, helper
 
+from tests.fuzz.after_loops import worked_on
 from tests.fuzz.blocks import add_block
 from tests.fuzz.case import Case
 from tests.fuzz.drawn_options import drawn_options
@@ -25,7 +26,7 @@ def draw_case(seed: int, number: int, kind: str = "optimize", idiom: str = "", t
     main = Scope(world)
     results: list[Val] = []
     for k in range(world.choose([1, 1, 1, 2, 2, 3])):
-        results += add_block(main, idiom if k == 0 else "")
+        results += worked_on(main, add_block(main, idiom if k == 0 else ""))
     outputs = _outputs(main, results)
     model = _model(world, main, outputs)
     case = Case(model, drawn_feeds(world), kind, {})
@@ -53,7 +54,7 @@ def _drawn_world(dice: random.Random) -> World:
 
 def _outputs(main: Scope, results: list[Val]) -> list[Val]:
     world = main.world
-    chosen = [value for value in results if not world.chance(0.25)] or results[:1]
+    chosen = [value for value in results if not world.chance(0.25)] or results[:1] or [main.const(0.5, "float32")]
     kept: list[Val] = []
     for value in chosen:
         again = value.name not in main.produced or value.name in [v.name for v in kept]

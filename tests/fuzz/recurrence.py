@@ -1,7 +1,7 @@
 """A loop before it is spelt: states, streams, and what one step does with them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.fuzz.scope import Scope
 from tests.fuzz.values import Dim, Val
@@ -38,5 +38,3 @@ class Recurrence:
     states: Sequence[State]
     streams: Sequence[Stream]
     step: StepFunction
-    stop: Callable[[Scope, Sequence[Val], Sequence[Val]], Val] | None = field(default=None)
-    """What a ``Loop`` asks after each step (with the new states and the slices): go on?"""

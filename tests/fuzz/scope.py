@@ -123,6 +123,9 @@ class Scope:
         fixed = [dim for dim in dims if isinstance(dim, int)]
         if len(fixed) == len(dims) and world.chance(0.15):
             return self.const(world.array(dtype, fixed), dtype)
+        if len(dims) > 1 and world.chance(0.1) and self.runs("Transpose", dtype):
+            order = [1, 0, *range(2, len(dims))]
+            return self.op("Transpose", [self.main.feed(dtype, [dims[k] for k in order])], dims, perm=order)
         value = self.main.feed(dtype, dims)
         return self.op("Identity", [value], dims) if world.chance(0.15) and self.runs("Identity", dtype) else value
 

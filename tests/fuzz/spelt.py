@@ -202,8 +202,8 @@ def expand(s: Scope, x: Val, dims: Sequence[Dim]) -> Val:
 def filled(s: Scope, dtype: str, dims: Sequence[Dim], number: float = 0.0) -> Val:
     """A tensor full of one number, its sizes read off others where they are free."""
     fixed = all(isinstance(dim, int) for dim in dims)
-    if fixed and (s.world.chance(0.6) or s.world.opset < 9):
-        return s.const(np.full([int(dim) for dim in dims], number), dtype)
+    if (fixed and s.world.chance(0.6)) or s.world.opset < 8:
+        return s.const(np.full([s.world.size(dim) for dim in dims], number), dtype)
     if (
         s.world.opset >= 9
         and s.runs("ConstantOfShape", "int64")

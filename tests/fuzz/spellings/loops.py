@@ -8,7 +8,8 @@ from tests.fuzz.spellings.counting import drawn_counting
 from tests.fuzz.spellings.reading import drawn_reader
 from tests.fuzz.spellings.scans import begun, body_input
 from tests.fuzz.spellings.writing import Writer, drawn_writer
-from tests.fuzz.values import Dim, Val
+from tests.fuzz.spelt import reduce
+from tests.fuzz.values import FLOATS, Dim, Val
 
 __all__ = ["as_loop"]
 
@@ -54,9 +55,10 @@ def as_loop(outer: Scope, made: Recurrence, time: Dim) -> list[Val]:
             extra_out.append(writer.write(body, carry(writer.start), count, value))
             writers.append(writer)
     go_on = counting.go_on(body, count, condition)
-    if made.stop is not None and world.chance(0.7):
-        going = made.stop(body, new, slices)
-        go_on = body.op("And", [go_on, going], ()) if world.chance(0.6) else going
+    early = world.chance(0.1) and _leave(body, [*new, *slices])
+    if early:
+        go_on = body.op("And", [go_on, early], ()) if world.chance(0.7) else early
+        time = world.derive(world.size(time))
         world.feature("leaves early")
     outputs = _named_once(body, [go_on, *new, *extra_out, *stacked])
     graph = body.graph(world.name("body"), [index, condition, *own, *extra_in], outputs)
@@ -70,6 +72,15 @@ def as_loop(outer: Scope, made: Recurrence, time: Dim) -> list[Val]:
         else:
             kept.append(next(left).finish(outer, results[place]))
     return [*results[: len(starts)], *kept]
+
+
+def _leave(body: Scope, values: Sequence[Val]) -> Val | None:
+    """Whether to go on, by the sum of something."""
+    value = next((value for value in values if value.dtype in FLOATS and value.dims is not None), None)
+    if value is None or not body.runs("Less", value.dtype):
+        return None
+    total = reduce(body, "ReduceSum", value, None) if value.rank else value
+    return body.op("Less", [total, body.real(body.world.choose([0.0, 1.0, 3.0]), value.dtype)], (), "bool")
 
 
 def _named_once(body: Scope, values: Sequence[Val]) -> list[Val]:

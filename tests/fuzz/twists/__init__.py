@@ -2,6 +2,7 @@
 
 from tests.fuzz.case import Case
 from tests.fuzz.twists.dead_parts import add_dead_parts
+from tests.fuzz.twists.functions import outline
 from tests.fuzz.twists.mutations import mutate
 from tests.fuzz.twists.names import rename
 from tests.fuzz.twists.overridable import make_overridable
@@ -20,3 +21,5 @@ def twisted(case: Case, world: World) -> None:
         make_overridable(case, world)
     if world.chance(0.4):
         rename(case, world)
+    if world.chance(0.12):
+        outline(case, world)
