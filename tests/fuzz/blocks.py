@@ -32,6 +32,8 @@ def _loop(outer: Scope, idiom: str) -> list[Val]:
     else:
         lead = world.choose([("B",), ("B",), ("B",), (), (1,), (2,)])
     made = IDIOMS[name](world, lead)
+    if not scan and world.opset < 10 and any(stream.dtype == "string" for stream in made.streams):
+        made = IDIOMS["elman"](world, lead)  # Gather, which reads there, garbles strings
     world.feature(f"{'Scan' if scan else 'Loop'}: {made.name}")
     if scan:
         return as_scan(outer, made, time, "B" if batched else None)
