@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import leaving_stdout_clean
 from rewrites.errors import OptionError, OrtscanError, VerificationFailed
-from rewrites.plain_text import one_line
+from rewrites.plain_text import one_line, sentence
 
 __all__ = ["guarded"]
 
@@ -49,6 +49,6 @@ def _sentence(error: Exception) -> str:
     return f"internal error, please report it (-vv shows where): {type(error).__name__}: {error}"
 
 
-def _fail(sentence: str, code: ExitCode) -> int:
-    print(f"ortscan: error: {one_line(sentence)}", file=sys.stderr)
+def _fail(text: str, code: ExitCode) -> int:
+    print(f"ortscan: error: {sentence(one_line(text))}", file=sys.stderr)
     return code

@@ -6,7 +6,9 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ortscan.paths import is_path
 from rewrites.errors import ModelFileError, OptionError
+from rewrites.plain_text import shown
 
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
@@ -18,6 +20,8 @@ def check_readable(path: str) -> None:
     """Raise ModelFileError, or OSError, unless ``path`` is a regular file: it is read more than once, so a pipe will not do."""
     if not path:
         raise ModelFileError("The path of a file to read is empty.")
+    if not is_path(path):
+        raise ModelFileError(f"{shown(path)} is not a path.")
     if Path(path).is_dir():
         raise ModelFileError(f"{path} is a folder, not a file.")
     if not stat.S_ISREG(Path(path).stat().st_mode):

@@ -2,10 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ortscan.cli import cache, explain, migrate, optimize, verify
 from ortscan.cli.version import VersionAction
+from rewrites.plain_text import one_line, sentence
 
 __all__ = ["build_parser"]
 
@@ -14,6 +15,10 @@ class _Verb(argparse.ArgumentParser):
     """Takes options before, between and after the files, which argparse alone does not where a file may be left out."""
 
     _within = False
+
+    def error(self, message: str) -> NoReturn:
+        """End as argparse does, with a message of one line."""
+        super().error(sentence(one_line(message)))
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse; the intermixed parsing of argparse calls this again for its own steps."""

@@ -86,10 +86,9 @@ def _refuse_defects_in(
     given = {value.name for value in graph.inputs} | graph.initializers.keys()
     for node in graph:
         for value in node.outputs:
-            if value.name in given:
+            if value.name and value.name in given:
                 raise UnsupportedModel(f"{name}: two values of the graph {quoted(graph.name)} have the name {quoted(value.name)}.")
-            if value.name:
-                given.add(value.name)
+            given.add(value.name)
         defect = None
         if (node.domain, node.op_type) not in functions:
             defect = defect_of_node(node, opsets, in_function=in_function)

@@ -66,7 +66,9 @@ def with_shapes(specs: Sequence[Spec], shapes: Mapping[str, Sequence[int | None]
         OptionError: an unknown name, another rank, another size than a fixed one, or two sizes for one dimension.
     """
     names = [spec.name for spec in specs]
-    for name in shapes:
+    for name, dims in shapes.items():
+        if any(size is not None and size < -1 for size in dims):
+            raise OptionError(f"shapes gives {name!r} a negative size: {shown(list(dims))}")
         if name not in names:
             raise OptionError(f"shapes has '{name}', but the model's inputs are {', '.join(map(repr, names)) or 'none'}")
     specs = [ranked(spec, len(shapes[spec.name])) if spec.name in shapes else spec for spec in specs]

@@ -236,7 +236,10 @@ def _graphs_swapped(proto: onnx.ModelProto, draw: random.Random) -> None:
 
 
 def _imports(proto: onnx.ModelProto, draw: random.Random) -> None:
-    entry = draw.choice([*proto.opset_import, *(entry for function in proto.functions for entry in function.opset_import)])
+    entries = [*proto.opset_import, *(entry for function in proto.functions for entry in function.opset_import)]
+    if not entries:
+        return
+    entry = draw.choice(entries)
     change = draw.randrange(4)
     if change == 0:
         entry.version = draw.choice((*range(1, 30), *_NUMBERS))
@@ -244,7 +247,7 @@ def _imports(proto: onnx.ModelProto, draw: random.Random) -> None:
         entry.domain = draw.choice(("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "nowhere"))
     elif change == 2:
         proto.ir_version = draw.choice((*range(1, 16), 1 << 40))
-    else:
+    elif proto.opset_import:
         del proto.opset_import[draw.randrange(len(proto.opset_import))]
 
 

@@ -1,0 +1,177 @@
+"""Nonsense for any parameter of a public function is an OrtscanError of one printable sentence, or no nonsense after all."""
+
+import argparse
+import functools
+import inspect
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import ortscan
+from ortscan.__main__ import main
+from ortscan.session.settings import OPTIONS
+from rewrites.errors import InvariantBroken, OrtscanError
+from tests.support.small_models import MAP, parsed
+
+
+class NoPath:
+    def __fspath__(self) -> Any:
+        return 3
+
+
+class NoWords:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+NONSENSE: dict[str, Any] = {
+    "nothing": None,
+    "true": True,
+    "negative": -5,
+    "above 32 bits": 2**31 - 1,
+    "above 64 bits": 2**70,
+    "no float": 10**400,
+    "too long to print": 10**5000,
+    "fraction": 0.5,
+    "not a number": float("nan"),
+    "infinite": float("inf"),
+    "decimal": Decimal("NaN"),
+    "complex": 1j,
+    "a word": "nonsense",
+    "no text": "",
+    "null character": "a\0b",
+    "lone surrogate": "a\ud800",
+    "line end": "no\nfile",
+    "long": "n" * 100_000,
+    "bytes": b"\xff\0",
+    "view": memoryview(b"abc"),
+    "array": np.ones((2, 3)),
+    "vector": np.array([1, 2]),
+    "scalar array": np.array(3),
+    "numbers": [1, 2],
+    "words": ["a", "b\n"],
+    "circle": CIRCLE,
+    "no items": (),
+    "dict of numbers": {1: 2},
+    "shapes of nothing": {"x": None},
+    "shapes of words": {"x": ["a"]},
+    "shapes of arrays": {"x": np.ones((2, 2))},
+    "shapes beyond 64 bits": {"x": [2**70, 4]},
+    "shapes too long to print": {"x": [10**5000, 4]},
+    "shapes with a negative": {"x": [-3, 4]},
+    "shapes of nobody": {None: [3, 4]},
+    "shapes of a long name": {"n" * 100_000: [1]},
+    "object": object(),
+    "no words": NoWords(),
+    "function": len,
+    "generator": (i for i in range(3)),
+    "class": int,
+    "no path": NoPath(),
+    "folder": Path(__file__).parent,
+    "device": "/dev/null",
+    "no file": Path("/nowhere/at/all"),
+    "empty model": onnx.ModelProto(),
+    "message": onnx.NodeProto(),
+}
+MODEL = parsed(MAP)
+
+
+def calls() -> dict[str, Callable[[Any], object]]:
+    """Return a call for each parameter, which takes what is given for it."""
+    found: dict[str, Callable[[Any], object]] = {
+        "optimize model": ortscan.optimize,
+        "explain model": ortscan.explain,
+        "migrate model": lambda given: ortscan.migrate(given, 18),
+        "migrate opset": lambda given: ortscan.migrate(MODEL, given),
+        "verify before": lambda given: ortscan.verify(given, MODEL),
+        "verify after": lambda given: ortscan.verify(MODEL, given),
+        "register options": ortscan.register,
+        "register model": lambda given: ortscan.register(ort.SessionOptions(), given),
+    }
+    for verb, arguments in ((ortscan.optimize, (MODEL,)), (ortscan.migrate, (MODEL, 18)), (ortscan.verify, (MODEL, MODEL))):
+        usual = {"verify": False} if "verify" in inspect.signature(verb).parameters else {}
+        for name in list(inspect.signature(verb).parameters)[len(arguments) :]:
+            found[f"{verb.__name__} {name}"] = functools.partial(_called, verb, arguments, usual, name)
+    for name in ("target", "opset", "shapes", "passes", "nothing_of_the_kind"):
+        found[f"explain {name}"] = functools.partial(_called, ortscan.explain, (MODEL,), {}, name)
+    return found
+
+
+def _called(verb: Callable[..., object], arguments: tuple[Any, ...], usual: dict[str, Any], name: str, given: Any) -> object:
+    return verb(*arguments, **{**usual, name: given})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", calls())
+def test_nonsense_is_one_sentence(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    verb = calls()[call]
+    assert not [bad for what, given in NONSENSE.items() if (bad := complaint(what, lambda given=given: verb(given)))]
+
+
+def complaint(what: str, call: Callable[[], object]) -> str | None:
+    """Say what is wrong with how ``call`` refuses, where it does."""
+    try:
+        call()
+    except OrtscanError as error:
+        said = str(error)
+        fine = said.isprintable() and 10 < len(said) <= 3000 and not isinstance(error, InvariantBroken)
+        return None if fine else f"{what}: {said}"
+    return None
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, "enable", "strict", "cache", "cache_dir", "cache_size"])
+def test_nonsense_in_session_options_is_one_sentence(name: str) -> None:
+    for text in ("nonsense", "-5", "1e999", "x:;:", "a\nb", "n" * 1000, "x:" + "9" * 5000, str(2**31 - 1), "é\u202e", ":,;"):
+        options = ort.SessionOptions()
+        options.add_session_config_entry("ortscan.cache", "0")
+        options.add_session_config_entry("ortscan.strict", "1")
+        options.add_session_config_entry(f"ortscan.{name}", text)
+        model = MODEL.SerializeToString()
+        session = functools.partial(ortscan.InferenceSession, model, options, providers=["CPUExecutionProvider"])
+        assert complaint(text, session) is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["optimize", "a\0b", "out.onnx"],
+        ["optimize", "a\nb", "out.onnx"],
+        ["optimize", "n" * 5000, "out.onnx"],
+        ["optimize", "{model}", "a\0b"],
+        ["optimize", "{model}", "out.onnx", "--opset", "9" * 5000],
+        ["optimize", "{model}", "out.onnx", "--opset", str(2**31 - 1)],
+        ["optimize", "{model}", "out.onnx", "--shape", "x:" + "9" * 5000],
+        ["optimize", "{model}", "out.onnx", "--memory-budget", "nan"],
+        ["optimize", "{model}", "out.onnx", "--passes", "a\nb"],
+        ["migrate", "{model}", "out.onnx", "--opset", "-1"],
+        ["explain", "/dev/null"],
+        ["verify", "{model}", "{model}", "--inputs", "a\0b"],
+        ["verify", "{model}", "{model}", "--seed", "-1"],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:40].encode("unicode_escape").decode(),
+)
+def test_nonsense_on_the_command_line_is_one_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.onnx").write_bytes(MODEL.SerializeToString())
+    try:
+        code = main([argument.replace("{model}", "model.onnx") for argument in arguments])
+    except (SystemExit, argparse.ArgumentError) as stop:
+        code = getattr(stop, "code", 2)
+    said = capfd.readouterr().err
+    assert code
+    assert "Traceback" not in said
+    assert "internal error" not in said
+    assert "defect" not in said
+    assert len(said.splitlines()[-1]) < 4000
