@@ -2,22 +2,23 @@
 
 Integers, booleans and strings must be the same. NaN equals NaN, an infinity equals itself. Other floats may differ by
 
-    atol + rtol * largest |before| of the output
+    atol + rtol * largest |before| of the same row or column (see ``scales``)
 
 which is what adding the same numbers in another order can cost, whatever the size of the single element. The defaults are
-some roundings of the coarsest float type the original computes with (about a thousand of float32, ten of float16), and
-``atol`` shrinks with outputs that never exceed 1 (down to one rounding of 1), so that an output of tiny numbers is not
-waved through.
+some roundings of the coarsest float type the output is computed with (about a thousand of float32, ten of float16), and
+``atol`` shrinks with rows, columns and outputs that never exceed 1, so that tiny numbers are not waved through.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-__all__ = ["Gap", "Tolerances", "compare_values"]
+from ortscan.verification.scales import History, own_scales
+
+__all__ = ["Gap", "Tolerances", "Widening", "compare_values"]
 
 _DEFAULTS = {
     "float64": (1e-9, 1e-10),
@@ -26,24 +27,40 @@ _DEFAULTS = {
     "bfloat16": (5e-2, 3e-2),
 }
 _COARSEST = (2.5e-1, 2.5e-1)
+_PART = 100.0
+_TINY = 0.1
+
+Widening = Callable[[np.ndarray, float], np.ndarray]
+"""Returns, for an output and what that may differ by as a whole, how much more each element may: see ``sensitivity``."""
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The caller's tolerances; None stands for the default of the type of the output, or of ``computed`` if that is coarser."""
+    """The caller's tolerances; None stands for the default of the type of the output, or of ``computed`` if that is coarser.
+
+    ``roundings``: how many roundings of 1 a single operator may be off by; the recurrent nodes have activations of their own.
+    """
 
     rtol: float | None = None
     atol: float | None = None
     computed: np.dtype[Any] | None = None
+    roundings: float = 1.0
 
-    def allowed(self, dtype: np.dtype[Any], scale: float, largest: float) -> float:
-        """What two values of ``dtype`` may differ by, for an output with ``scale`` in this case and ``largest`` in all so far."""
-        if self.computed is not None:
-            dtype = max(dtype, self.computed, key=_rounding)
+    def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type whose roundings an output of ``dtype`` has."""
+        kinds = [kind for kind in (dtype, self.computed) if kind is not None and _is_float(kind)]
+        return max(kinds, key=_rounding, default=dtype)
+
+    def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
+        """Return what values of ``dtype`` may differ by.
+
+        ``scale``: of each element in this case; ``largest``: in all so far; ``over_all``: of the whole output in all so far.
+        """
+        dtype = self.coarsest(dtype)
         rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
-        rounding = _rounding(dtype)
-        atol = max(rounding, atol * min(1.0, largest))
-        return (atol if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale
+        part = np.where(largest < over_all, np.minimum(1.0, _PART * largest), 1.0) if over_all > _TINY else 1.0
+        least = np.maximum(self.roundings * _rounding(dtype) * part, atol * np.minimum(1.0, largest))
+        return np.asarray((least if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale)
 
 
 @dataclass(frozen=True)
@@ -62,34 +79,52 @@ class Gap:
     after: Any = None
 
 
-def compare_values(before: Any, after: Any, tolerances: Tolerances, largest: float = 0.0) -> Gap:
+@dataclass(frozen=True)
+class _Known:
+    tolerances: Tolerances
+    history: History
+    widened: Widening | None
+    special: bool
+
+
+def compare_values(
+    before: Any,
+    after: Any,
+    tolerances: Tolerances,
+    history: History | None = None,
+    widened: Widening | None = None,
+    *,
+    special: bool = False,
+) -> Gap:
     """Compare two values of one output: arrays, sequences, maps, or the None of an empty optional.
 
-    ``largest`` is the largest magnitude this output had in earlier cases.
+    ``history`` holds what the output was in earlier cases. ``widened`` is asked for arrays that differ by more than they may.
+    ``special``: NaN and infinities were fed, so that all three count as one: which it is hangs on the order of sums.
     """
+    known = _Known(tolerances, history or History(), widened, special)
     if before is None or after is None:
         if before is None and after is None:
             return Gap()
         return _unlike("is empty in one of the two", before, after)
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        return _compare_maps(before, after, tolerances, largest)
+        return _compare_maps(before, after, known)
     if isinstance(before, list) and isinstance(after, list):
-        return _compare_sequences(before, after, tolerances, largest)
+        return _compare_sequences(before, after, known)
     if isinstance(before, list | Mapping) or isinstance(after, list | Mapping):
         return _unlike("is of another kind", before, after)
-    return _compare_arrays(np.asarray(before), np.asarray(after), tolerances, largest)
+    return _compare_arrays(np.asarray(before), np.asarray(after), known)
 
 
-def _compare_maps(before: Mapping[Any, Any], after: Mapping[Any, Any], tolerances: Tolerances, largest: float) -> Gap:
+def _compare_maps(before: Mapping[Any, Any], after: Mapping[Any, Any], known: _Known) -> Gap:
     if list(before) != list(after):
         return _unlike("has other keys", list(before), list(after))
-    return _compare_sequences(list(before.values()), list(after.values()), tolerances, largest)
+    return _compare_sequences(list(before.values()), list(after.values()), known)
 
 
-def _compare_sequences(before: Sequence[Any], after: Sequence[Any], tolerances: Tolerances, largest: float) -> Gap:
+def _compare_sequences(before: Sequence[Any], after: Sequence[Any], known: _Known) -> Gap:
     if len(before) != len(after):
         return _unlike(f"has {len(before)} items before and {len(after)} after", len(before), len(after))
-    gaps = [compare_values(b, a, tolerances, largest) for b, a in zip(before, after, strict=True)]
+    gaps = [compare_values(b, a, known.tolerances) for b, a in zip(before, after, strict=True)]
     if not gaps:
         return Gap()
     worst = max(range(len(gaps)), key=lambda i: (gaps[i].reason is not None, np.nan_to_num(gaps[i].absolute, nan=np.inf)))
@@ -108,7 +143,7 @@ def _compare_sequences(before: Sequence[Any], after: Sequence[Any], tolerances: 
     )
 
 
-def _compare_arrays(before: np.ndarray, after: np.ndarray, tolerances: Tolerances, largest: float) -> Gap:
+def _compare_arrays(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap:
     if _is_text(before) and _is_text(after):
         before, after = before.astype(object), after.astype(object)
     if before.dtype != after.dtype:
@@ -118,12 +153,14 @@ def _compare_arrays(before: np.ndarray, after: np.ndarray, tolerances: Tolerance
     if before.size == 0:
         return Gap()
     if _is_float(before.dtype):
-        return _compare_floats(before, after, tolerances, largest)
-    return _compare_exactly(before, after)
+        return _compare_floats(before, after, known)
+    return _compare_exactly(before, after, known)
 
 
-def _compare_exactly(before: np.ndarray, after: np.ndarray) -> Gap:
-    unequal = before != after
+def _compare_exactly(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap:
+    unequal = np.asarray(before != after)
+    if unequal.any() and known.widened is not None:
+        unequal = unequal & np.isfinite(known.widened(before, 0.0))
     if not unequal.any():
         return Gap(elements=before.size, numbers=before.size)
     at = np.unravel_index(int(np.argmax(unequal)), before.shape)
@@ -136,25 +173,37 @@ def _compare_exactly(before: np.ndarray, after: np.ndarray) -> Gap:
     return Gap(absolute, float("nan"), 0.0, 0.0, size, size, reason, index, one, other)
 
 
-def _compare_floats(before: np.ndarray, after: np.ndarray, tolerances: Tolerances, largest: float) -> Gap:
+def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap:
     with np.errstate(invalid="ignore", over="ignore"):
         wide, other = before.astype(np.float64), after.astype(np.float64)
         finite = np.isfinite(wide)
-        scale = float(np.abs(wide[finite]).max(initial=0.0))
-        allowed = tolerances.allowed(before.dtype, scale, max(scale, largest))
+        magnitudes = np.abs(np.where(finite, wide, 0.0))
+        scale = float(magnitudes.max(initial=0.0))
+        known.history.learn(magnitudes)
+        earlier = known.history.scales(before.shape)
+        over_all = known.history.largest
+        allowed = known.tolerances.allowed(before.dtype, own_scales(magnitudes), earlier, over_all)
         same = (wide == other) | (np.isnan(wide) & np.isnan(other))
+        if known.special:
+            same |= ~finite & ~np.isfinite(other)
         error = np.where(same, 0.0, np.abs(wide - other))
-    error = np.where(finite & np.isfinite(other) | same, error, np.inf)
-    worst = int(np.argmax(error))
-    absolute = float(error.reshape(-1)[worst])
+        error = np.where(finite & np.isfinite(other) | same, error, np.inf)
+        if known.widened is not None and (error > allowed).any():
+            most = known.tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
+            allowed = allowed + known.widened(before, float(most))
+            error = np.where(np.isfinite(allowed), error, 0.0)
+    allowed = np.broadcast_to(allowed, error.shape)
+    over = error > allowed
+    worst = int(np.argmax(np.where(over, error, -1.0) if over.any() else error))
+    absolute, limit = float(error.reshape(-1)[worst]), float(allowed.reshape(-1)[worst])
     size, numbers = before.size, int(before.size - np.isnan(wide).sum())
     relative = absolute / scale if scale else absolute
-    if absolute <= allowed:
-        return Gap(absolute, relative, allowed, scale, size, numbers)
+    if not over.any():
+        return Gap(absolute, relative, limit, scale, size, numbers)
     index = tuple(int(i) for i in np.unravel_index(worst, before.shape))
     one, two = before[index], after[index]
-    reason = f"is {float(one):.8g} before and {float(two):.8g} after (error {absolute:.2g}, allowed {allowed:.2g})"
-    return Gap(absolute, relative, allowed, scale, size, numbers, reason, index, one, two)
+    reason = f"is {float(one):.8g} before and {float(two):.8g} after (error {absolute:.2g}, allowed {limit:.2g})"
+    return Gap(absolute, relative, limit, scale, size, numbers, reason, index, one, two)
 
 
 def _rounding(dtype: np.dtype[Any]) -> float:

@@ -10,12 +10,12 @@ import onnx
 from ortscan.verification.budget import RUN_SECONDS, Budget, Level
 from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.crash_risks import crash_risks
-from ortscan.verification.element_types import numpy_type
 from ortscan.verification.interface import interface_differences
 from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.own_process import GuardedRunner
-from ortscan.verification.precision import coarsest_float
+from ortscan.verification.precision import coarsest_floats
 from ortscan.verification.preparing import Prepared, prepare
+from ortscan.verification.recurrent_outputs import recurrent_outputs, swallowing_outputs
 from ortscan.verification.reference_oracle import reference_oracle
 from ortscan.verification.result import Verification
 from ortscan.verification.runnable_oracle import runnable_oracle
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "compare_models", "problems_at_sight"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_OF_A_NODE = 16.0
 _CPU = ("CPUExecutionProvider",)
 
 
@@ -72,7 +73,7 @@ def compare_models(
     if unsound_scans(old.proto):
         notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
         old = changed_source(old, sound_oracle(old.proto), stack)
-    coarsest = coarsest_float(old.proto)
+    coarsest = coarsest_floats(old.proto)
     old, changes = runnable_oracle(old, new, stack)
     notes += changes
     plans = [prepare(old.proto, new.proto, specs, sizes, given, settings.seed, settings.level, budget) for given in sets]
@@ -98,13 +99,18 @@ def compare_models(
     if problems:
         return refuse(names, problems, notes, inconclusive=True)
     looped = any(node.op_type == "Loop" for node, _ in all_nodes(old.proto))
+    recurrent = recurrent_outputs(old.proto) | recurrent_outputs(new.proto)
     judge = Judge(
         before=oracle,
         after=runner,
-        tolerances=Tolerances(settings.rtol, settings.atol, None if coarsest is None else numpy_type(coarsest)),
+        tolerances={
+            name: Tolerances(settings.rtol, settings.atol, kind, _OF_A_NODE if name in recurrent else 1.0)
+            for name, kind in coarsest.items()
+        },
         budget=budget,
         patience=RUN_SECONDS if looped and not any(sets) else None,
         shapes_vary=looped,
+        swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
         draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
     )
     judged = _run(judge, plans, notes)
@@ -139,6 +145,6 @@ def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runs]) ->
     if outcome is None or outcome.values is None:
         return []
     pairs = zip(judge.before.outputs, outcome.values, after, strict=True)
-    if any(compare_values(old, new, judge.tolerances).reason for name, old, new in pairs if name in first.gaps):
+    if any(compare_values(old, new, judge.tolerances[name]).reason for name, old, new in pairs if name in first.gaps):
         return []
     return ["with onnxruntime's graph optimisation off the original computes what the result computes"]

@@ -19,6 +19,7 @@ __all__ = ["ATTEMPTS", "is_integer", "make_value", "shape_of", "unmakeable"]
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """How integers are drawn, in this order while the original refuses them."""
 
+_WIDE = 4
 _WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
 _MOST_ELEMENTS = 1 << 28
 _MIXED = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
@@ -82,12 +83,29 @@ def _floats(shape: tuple[int, ...], kind: str, random: np.random.Generator) -> n
     match kind:
         case "zeros":
             return np.zeros(shape)
+        case "huge":
+            return np.asarray(random.choice((-1.0, 1.0), shape) * random.uniform(100, 1000, shape))
+        case "tiny":
+            return np.asarray(random.choice((-1.0, 1.0), shape) * 10 ** random.uniform(-7, -4, shape))
+        case "infinite" | "NaN":
+            values = random.standard_normal(shape)
+            for special in (np.inf, -np.inf) if kind == "infinite" else (np.nan,):
+                values = np.where(_some(shape, random), special, values)
+            return values
         case "large":
             return 10 * random.standard_normal(shape)
         case "mixed":
             padding = random.random((*shape[:-1], 1) if shape else ()) < 0.3
             return np.where(padding, 0.0, random.choice(_MIXED, shape))
     return random.standard_normal(shape)
+
+
+def _some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
+    """Return truths, one in eight of them true, and one at least."""
+    some = np.asarray(random.random(shape) < 1 / 8)
+    if some.size:
+        some.reshape(-1)[random.integers(some.size)] = True
+    return some
 
 
 def _truths(shape: Sequence[int], kind: str, random: np.random.Generator) -> np.ndarray:
@@ -98,13 +116,29 @@ def _truths(shape: Sequence[int], kind: str, random: np.random.Generator) -> np.
 def _whole_numbers(
     dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
+    if point.kind == "large integers" and role is None and attempt == ATTEMPTS[0]:
+        return _large_integers(dtype, shape, random)
     low, high = _bounds(dtype, shape, point, role, attempt)
     values = np.asarray(random.integers(low, high, shape, endpoint=True))
     if point.kind == "zeros":
         values = np.full(shape, max(low, min(0, high)))
     elif role is not None and role.positive and values.size:
         values.reshape(-1)[0] = high
+    if point.kind == "empty rows" and role is not None and role.lengths and values.size:
+        values[_some(values.shape, random)] = 0
     return values.astype(dtype)
+
+
+def _large_integers(dtype: np.dtype[Any], shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
+    """Return numbers of all the bits the type has, or of somewhat fewer."""
+    info = np.iinfo(dtype)
+    values = np.asarray(random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True))
+    if dtype.itemsize < _WIDE:
+        return values
+    values = np.asarray(values >> random.choice((0, 8, 20), shape).astype(dtype))
+    values.reshape(-1)[:1] = info.max >> 1
+    values.reshape(-1)[1:2] = info.min // 2 + 1
+    return values
 
 
 def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import onnx
 
 from ortscan.verification.specs import Spec, input_specs, output_specs, overridable_names
 
-__all__ = ["interface_differences"]
+__all__ = ["interface_differences", "quoted"]
 
 
 def interface_differences(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
@@ -32,10 +32,10 @@ def _names_differ(what: str, before: list[str], after: list[str]) -> str:
     missing = [name for name in before if name not in after]
     extra = [name for name in after if name not in before]
     if missing or extra:
-        parts = [f"lost {_quoted(missing)}"] if missing else []
-        parts += [f"gained {_quoted(extra)}"] if extra else []
+        parts = [f"lost {quoted(missing)}"] if missing else []
+        parts += [f"gained {quoted(extra)}"] if extra else []
         return f"the {what}s differ: {' and '.join(parts)}"
-    return f"the {what}s are in another order: {_quoted(before)} before, {_quoted(after)} after"
+    return f"the {what}s are in another order: {quoted(before)} before, {quoted(after)} after"
 
 
 def _specs_differ(what: str, before: Spec, after: Spec) -> list[str]:
@@ -54,5 +54,6 @@ def _specs_differ(what: str, before: Spec, after: Spec) -> list[str]:
     ]
 
 
-def _quoted(names: list[str]) -> str:
+def quoted(names: Sequence[str]) -> str:
+    """Return names in quotes, with commas between."""
     return ", ".join(f"'{name}'" for name in names)

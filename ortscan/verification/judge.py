@@ -1,6 +1,6 @@
 """Running one case on both models and saying what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +10,21 @@ from ortscan.verification.budget import RUN_SECONDS, Budget
 from ortscan.verification.compare import Gap, Tolerances, compare_values
 from ortscan.verification.result import Case, CaseStatus, OutputError
 from ortscan.verification.runner import Runs
+from ortscan.verification.scales import History
+from ortscan.verification.sensitivity import Sensitivity
 from ortscan.verification.trials import Inputs, Trial
 
 __all__ = ["Judge", "Judged"]
 
 _REPEATS = 2
 _SHORTEST_LIMIT = 1.0
+_EXACT = ("mixed", "zeros", "infinite", "NaN")
+_SPECIAL = ("infinite", "NaN")
+_SWALLOWED = "what NaN and infinity become was not compared where recurrent nodes (or LogSoftmax) of onnxruntime's take them"
+_MILD = (
+    "output '{}' was compared as far as roundings of the inputs leave the original itself",
+    "elements of output '{}' that hang on the last digits of the inputs were not compared",
+)
 _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
 
 
@@ -37,10 +46,11 @@ class Judge:
     Attributes:
         before: the oracle.
         after: what is judged.
-        tolerances: what floats may differ by.
+        tolerances: what the floats of each output may differ by.
         budget: what time there is for all runs.
         patience: seconds after which a run of the oracle is stopped, None for no limit but the budget.
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
+        swallowing: outputs of nodes that onnxruntime does not let pass NaN and infinity on.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
         unstable: outputs that differ between two runs of the oracle.
         notes: what a reader should know.
@@ -48,17 +58,18 @@ class Judge:
 
     before: Runs
     after: Runs
-    tolerances: Tolerances
+    tolerances: Mapping[str, Tolerances]
     budget: Budget
     patience: float | None
     shapes_vary: bool
+    swallowing: Set[str] = frozenset()
     draws: bool = False
     unstable: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
     _attempt: str = ""
     _slowest: float = 0.0
     _witnessed: bool = False
-    _largest: dict[str, float] = field(default_factory=dict)
+    _history: dict[tuple[str, bool], History] = field(default_factory=dict)
 
     def judge(self, trial: Trial, inputs: Inputs) -> Judged:
         """Run the oracle, with other integers while it refuses, then the other model on the same; compare."""
@@ -87,13 +98,20 @@ class Judge:
             return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason), timed_out=True)
         if outcome.values is None:
             return Judged(trial, Case(trial.point.sizes, varied, "fails only after", outcome.error))
-        gaps = self._compare(expected, outcome.values)
+        gaps = self._compare(expected, outcome.values, self._sensitivity(trial, feed), tiny=trial.point.kind == "tiny")
         if self.draws or any(gap.reason for gap in gaps.values()):
             self._find_unstable(feed, expected)
             self.draws = False
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
+        if trial.point.kind in _SPECIAL:
+            gaps = self._without_swallowed(gaps)
         if not gaps:
-            reason = "every output of the original differs from run to run"
+            unlike = (
+                "is computed from NaN or infinity by a recurrent node"
+                if trial.point.kind in _SPECIAL
+                else "differs from run to run"
+            )
+            reason = f"every output of the original {unlike}"
             return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason))
         status: CaseStatus = "different" if any(gap.reason for gap in gaps.values()) else "equal"
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
@@ -112,17 +130,40 @@ class Judge:
         limit = left if self.patience is None else min(left, self.patience)
         return limit if not self._slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self._slowest))
 
-    def _compare(self, expected: Sequence[Any], actual: Sequence[Any]) -> dict[str, Gap]:
+    def _without_swallowed(self, gaps: Mapping[str, Gap]) -> dict[str, Gap]:
+        """Leave out what differs where a recurrent node took NaN or infinity for a number."""
+        differing = [name for name, gap in gaps.items() if gap.reason]
+        swallowed = self.swallowing & set(differing)
+        if swallowed:
+            self.notes[_SWALLOWED] = None
+        return {name: gap for name, gap in gaps.items() if name not in swallowed}
+
+    def _sensitivity(self, trial: Trial, feed: Mapping[str, Any]) -> Sensitivity:
+        def run(shaken: Mapping[str, Any]) -> Sequence[Any] | None:
+            return self.before.run(shaken, self._limit()).values
+
+        return Sensitivity(run, feed, leaves_out=trial.point.kind not in _EXACT, special=trial.point.kind in _SPECIAL)
+
+    def _compare(
+        self, expected: Sequence[Any], actual: Sequence[Any], sensitivity: Sensitivity | None = None, *, tiny: bool = False
+    ) -> dict[str, Gap]:
         gaps = {}
-        for name, old, new in zip(self.before.outputs, expected, actual, strict=True):
+        for position, (name, old, new) in enumerate(zip(self.before.outputs, expected, actual, strict=True)):
             if name in self.unstable:
                 continue
             if self.shapes_vary and _both_empty(old, new):
                 self.notes[_GUESSED] = None
                 gaps[name] = Gap()
                 continue
-            gaps[name] = compare_values(old, new, self.tolerances, self._largest.get(name, 0.0))
-            self._largest[name] = max(self._largest.get(name, 0.0), gaps[name].scale)
+            tolerances = self.tolerances[name]
+            rounded = tolerances.coarsest(np.asarray(old).dtype) if isinstance(old, np.ndarray) else np.dtype(np.float32)
+            widening = None if sensitivity is None else sensitivity.widening(name, position, rounded, tolerances.roundings)
+            special = sensitivity is not None and sensitivity.special
+            history = self._history.setdefault((name, tiny), History())
+            gaps[name] = compare_values(old, new, tolerances, history, widening, special=special)
+        for name, left_out in sensitivity.hit.items() if sensitivity is not None else ():
+            if gaps[name].reason is None:
+                self.notes[_MILD[left_out].format(name)] = None
         return gaps
 
     def _find_unstable(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> None:

@@ -1,10 +1,10 @@
 """Choosing the cases: which sizes and trip counts to try together, and which kind of values.
 
-A quick comparison takes few: each free dimension takes 1, 2 and 3 and one size unlike the others, each trip count 0, 1, 2 and 3.
+Every free dimension takes 1 to 5, 7, 8, 16, one size above 16 and one above 128, every trip count such numbers, 0 and -1, each at
+least once; the first case has all of them different, one has all of them least. The number of cases is bounded, so this is no full
+product: in case ``i`` the k-th dimension takes its ``(i + k)``-th value.
 
-Every free dimension and trip count takes 1, 2, 3, a prime and a large value, each at least once; the first case has all of
-them different, one has all of them least. The number of cases is bounded, so this is no full product: in case ``i`` the k-th
-dimension takes its ``(i + k)``-th value.
+A quick comparison takes few: each free dimension takes 1, 2 and 3 and one size unlike the others, each trip count 0, 1, 2 and 3.
 """
 
 import math
@@ -15,12 +15,14 @@ from ortscan.verification.budget import Level
 
 __all__ = ["Axis", "Point", "dimension_values", "plan_cases", "plan_nothing_cases", "plan_uniform_cases", "trip_values"]
 
-_MOST_SIZE_CASES = 12
+_MOST_SIZE_CASES = 18
 _MOST_QUICK_CASES = 5
 _LARGE = (33, 61, 17, 29)
+_LARGER = (131, 137, 139, 149)
 _USUAL = (3, 2, 7, 5, 4, 6, 8)
 _UNIFORM = (2, 4, 8, 16, 32, 64, 128, 224, 256)
-_KINDS = ("large", "mixed", "zeros")
+_KINDS = ("large", "mixed", "zeros", "huge", "tiny")
+_LAST_KINDS = ("empty rows", "large integers", "infinite", "NaN")
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,15 @@ class Point:
 
 def trip_values(level: Level) -> tuple[int, ...]:
     """The trip counts that are tried, the usual one first."""
-    return (3, 1, 2, 0) if level == "quick" else (3, 1, 2, 0, 7)
+    return (3, 1, 2, 0) if level == "quick" else (3, 1, 2, 0, 7, 4, 5, 8, 17, 131, -1)
 
 
 def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
     """The sizes the ``position``-th free dimension is tried with, the usual one first."""
     if level == "quick":
         return tuple(dict.fromkeys((_USUAL[position % len(_USUAL)], 1, 2, 3)))
-    return tuple(dict.fromkeys((_USUAL[position % len(_USUAL)], 1, 2, 3, 7, _LARGE[position % len(_LARGE)])))
+    large, larger = _LARGE[position % len(_LARGE)], _LARGER[position % len(_LARGER)]
+    return tuple(dict.fromkeys((_USUAL[position % len(_USUAL)], 1, 2, 3, 7, large, 4, 5, 8, 16, larger)))
 
 
 def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "full") -> list[Point]:
@@ -77,6 +80,8 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
         points += [_point(axes, usual, 100 + draw) for draw in range(3)]
     points += [_point(axes, usual, 200 + draw, kind) for draw, kind in enumerate(_KINDS)]
     points.append(_point(axes, max(rows, key=math.prod), 210, "mixed"))
+    middling = [7 - 2 * (position % 2) if axis.free else axis.values[0] for position, axis in enumerate(axes)]
+    points += [_point(axes, middling, 220 + draw, kind) for draw, kind in enumerate(_LAST_KINDS)]
     points += _broadcast_points(axes, usual)
     if override:
         points.append(_point(axes, usual, 400, override=True))
@@ -109,12 +114,18 @@ def _quick_points(axes: Sequence[Axis], override: bool) -> list[Point]:
 
 def _rows(axes: Sequence[Axis], extremes: bool = True) -> Iterator[tuple[int, ...]]:
     yield tuple(axis.values[0] for axis in axes)
-    yield tuple(min(axis.values) for axis in axes)
+    yield tuple(map(_least, axes))
+    if extremes:
+        yield tuple(2 if 2 in axis.values else axis.values[0] for axis in axes)
     for shift in range(max(len(axis.values) for axis in axes)):
         yield tuple(axis.values[(shift + position) % len(axis.values)] for position, axis in enumerate(axes))
     for extreme in axes if extremes else ():
-        for pick in (max, min):
-            yield tuple(pick(axis.values) if axis is extreme else axis.values[0] for axis in axes)
+        for size in (max(extreme.values), _least(extreme)):
+            yield tuple(size if axis is extreme else axis.values[0] for axis in axes)
+
+
+def _least(axis: Axis) -> int:
+    return min((value for value in axis.values if value > 0), default=axis.values[0])
 
 
 def _broadcast_points(axes: Sequence[Axis], usual: Sequence[int]) -> Iterator[Point]:

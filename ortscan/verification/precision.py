@@ -1,12 +1,23 @@
-"""How coarsely a model computes inside, whatever the types of its outputs."""
+"""How coarsely an output is computed, whatever its own type: the coarsest floats that it depends on by way of floats.
 
-from collections.abc import Iterator
+    x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
+    x (double)  ─► MatMul ─► z (double)                  z has its own, though another output of the model is coarser
 
+What depends on a float only through integers or truths is as fine as it looks: such a value is right or wrong.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 import onnx
 
-from ortscan.verification.subgraphs import all_graphs, all_nodes
+from ortscan.verification.element_types import numpy_type
+from ortscan.verification.graph_index import GraphIndex
+from ortscan.verification.subgraphs import all_nodes, bodies_of
+from ortscan.verification.value_types import element_types
 
-__all__ = ["coarsest_float"]
+__all__ = ["coarsest_floats"]
 
 _COARSEST_FIRST = (
     onnx.TensorProto.FLOAT8E5M2,
@@ -20,23 +31,58 @@ _COARSEST_FIRST = (
 )
 
 
-def coarsest_float(proto: onnx.ModelProto) -> int | None:
-    """The element type of the coarsest floats in the model, or None where there are none.
+def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
+    """Return the coarsest float type of each output's ancestors by the output's name, None where there is none."""
+    names = [value.name for value in proto.graph.output]
+    known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
+    if len(known) < 2 or proto.functions:
+        return dict.fromkeys(names, _coarsest(known))
+    index, types = GraphIndex(proto.graph), element_types(proto)
+    return {name: _coarsest(_types_above(name, index, types)) for name in names}
 
-    A model whose inputs and outputs are float32 may compute in float16 between a Cast to it and a Cast back.
-    """
-    types = set(_types(proto))
-    return next((elem_type for elem_type in _COARSEST_FIRST if elem_type in types), None)
+
+def _coarsest(types: Iterable[int]) -> np.dtype[Any] | None:
+    types = set(types)
+    return next((numpy_type(kind) for kind in _COARSEST_FIRST if kind in types), None)
 
 
-def _types(proto: onnx.ModelProto) -> Iterator[int]:
-    for graph in all_graphs(proto):
-        for value in (*graph.input, *graph.output, *graph.value_info):
+def _types_above(output: str, index: GraphIndex, types: Mapping[str, int]) -> Iterator[int]:
+    """Give the types of all floats that ``output`` is computed from; a loop counts with all that is in it."""
+    waiting, seen = [output], {output}
+    while waiting:
+        name = waiting.pop()
+        kind = types.get(name)
+        if name != output and kind is not None and kind not in _COARSEST_FIRST:
+            continue
+        if kind is not None:
+            yield kind
+        if name not in index.producers:
+            continue
+        position = index.producers[name]
+        node = index.nodes[position]
+        yield from _types_within(node)
+        fresh = [each for each in index.reads[position] if each not in seen]
+        seen.update(fresh)
+        waiting += fresh
+
+
+def _types_within(node: onnx.NodeProto) -> Iterator[int]:
+    for attribute in node.attribute:
+        if node.op_type == "Cast" and attribute.name == "to":
+            yield attribute.i
+        if attribute.HasField("t"):
+            yield attribute.t.data_type
+    for body in bodies_of(node):
+        for value in (*body.input, *body.output, *body.value_info):
             yield value.type.tensor_type.elem_type
-        yield from (tensor.data_type for tensor in graph.initializer)
+        yield from (tensor.data_type for tensor in body.initializer)
+        for inner in body.node:
+            yield from _types_within(inner)
+
+
+def _all_types(proto: onnx.ModelProto) -> Iterator[int]:
+    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        yield value.type.tensor_type.elem_type
+    yield from (tensor.data_type for tensor in proto.graph.initializer)
     for node, _ in all_nodes(proto):
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.name == "to":
-                yield attribute.i
-            if attribute.HasField("t"):
-                yield attribute.t.data_type
+        yield from _types_within(node)

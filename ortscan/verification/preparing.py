@@ -1,6 +1,6 @@
 """From a model, what the caller fixed and what the graph tells, to inputs that can be tried."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ import onnx
 from ortscan.verification.analysis import Analysis, analyse
 from ortscan.verification.budget import Budget, Level
 from ortscan.verification.crash_risks import dies_of_nothing, may_die, rank_conflicts
-from ortscan.verification.feeds import unmakeable
+from ortscan.verification.feeds import is_integer, unmakeable
 from ortscan.verification.given import with_arrays
-from ortscan.verification.roles import find_roles
+from ortscan.verification.interface import quoted
+from ortscan.verification.large_integers import may_be_large
+from ortscan.verification.roles import Role, find_roles
 from ortscan.verification.size_rules import learn_sizes
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.specs import Spec, input_specs, overridable_names
@@ -21,7 +23,7 @@ from rewrites.raised_by import is_from_elsewhere
 
 __all__ = ["Prepared", "prepare"]
 
-_SMALL = 1 << 16
+_SMALL = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,14 @@ def prepare(
     analysis, notes = _advice(before, specs)
     if any(spec.dims is None for spec in input_specs(before.graph)):
         problems += _conflicts("original", analysis) + _conflicts("result", _advice(after, specs)[0])
+    roles = {} if analysis is None else find_roles(analysis)
     inputs = Inputs(
         specs=specs,
         given=given,
         sizes=sizes,
         defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(given)),
-        roles={} if analysis is None else find_roles(analysis),
+        roles=roles,
+        large=_large(analysis, specs, given, roles),
         avoid_nothing=fragile is not None,
         seed=seed,
         level=level,
@@ -74,7 +78,7 @@ def prepare(
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
     learned = None if analysis is None else learn_sizes(analysis)
     perilous = may_die(before, analysis) or may_die(after, _advice(after, specs)[0] if dies_of_nothing(after) else None)
-    return Prepared(inputs, learned, tuple(problems), tuple(notes), perilous)
+    return Prepared(inputs, learned, tuple(problems), tuple(notes), perilous, tuple(_not_tried(inputs, before, after)))
 
 
 def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:
@@ -85,6 +89,27 @@ def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | N
         if is_from_elsewhere(error):
             raise
         return None, [f"inputs were chosen without reading the graph ({type(error).__name__}: {error})"]
+
+
+def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
+    """Say which inputs are not given the values that other inputs are."""
+    if inputs.level == "full":
+        small = [spec.name for spec in inputs.missing if is_integer(spec) and spec.name not in inputs.large]
+        if small := [name for name in small if not inputs.roles.get(name, Role()).trips]:
+            yield f"large integers for {quoted(small)}, which may be an index or decide sizes"
+        ragged = [
+            name for name, role in inputs.roles.items() if role.positive and not role.lengths and role.highs and not role.trips
+        ]
+        if ragged := [name for name in ragged if name in {spec.name for spec in inputs.missing}]:
+            yield f"0 for {quoted(ragged)}"
+    kept = sorted((overridable_names(before) & overridable_names(after)) - set(inputs.defaults) - set(inputs.given))
+    if kept:
+        yield f"other values for the defaults of {quoted(kept)}"
+
+
+def _large(analysis: Analysis | None, specs: Sequence[Spec], given: Mapping[str, Any], roles: Mapping[str, Role]) -> set[str]:
+    candidates = {spec.name for spec in specs if is_integer(spec) and spec.name not in given and spec.name not in roles}
+    return candidates & may_be_large(analysis) if candidates and analysis is not None else set()
 
 
 def _conflicts(label: str, analysis: Analysis | None) -> list[str]:

@@ -53,12 +53,16 @@ _SMALL: Mapping[tuple[str, int], tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class Role:
-    """Values run from ``low`` to the least of ``highs``, each a number, or the name of a dimension plus a number."""
+    """Values run from ``low`` to the least of ``highs``, each a number, or the name of a dimension plus a number.
+
+    ``lengths``: of rows, which onnxruntime takes as 0 too.
+    """
 
     low: int = 0
     highs: tuple[tuple[int | str, int], ...] = ()
     trips: bool = False
     positive: bool = False
+    lengths: bool = False
 
     def bounds(self, sizes: Mapping[str, int]) -> tuple[int, int] | None:
         """The least and greatest value where the dimensions have ``sizes``; None where there is no upper bound."""
@@ -83,6 +87,7 @@ def find_roles(analysis: Analysis) -> dict[str, Role]:
                 highs=tuple(dict.fromkeys(high for role in uses for high in role.highs)),
                 trips=any(role.trips for role in uses),
                 positive=any(role.positive for role in uses),
+                lengths=all(role.lengths or not role.positive for role in uses) and any(role.lengths for role in uses),
             )
     return roles
 
@@ -112,7 +117,7 @@ def _role_at(node: ir.Node, position: int, analysis: Analysis) -> Role | None:
 
     def up_to(value: ir.Value | None, axis: int) -> Role:
         size = analysis.dim(value, axis)
-        return Role(1, () if size is None else ((size, 0),), positive=True)
+        return Role(1, () if size is None else ((size, 0),), positive=True, lengths=node.op_type != "Scan")
 
     match node.op_type, position:
         case "Gather" | "GatherElements" | "ScatterElements" | "Scatter", 1:

@@ -1,7 +1,7 @@
 """Turning a model's inputs, and what the caller fixed of them, into feeds to try."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +48,7 @@ class Inputs:
         sizes: free dimensions that are fixed.
         defaults: arrays to vary in the case that replaces the defaults of inputs that have one.
         roles: what inputs are used for.
+        large: the integer inputs that may be very large.
         avoid_nothing: whether nothing of size zero may reach the model.
         seed: what values are drawn with.
         level: how much is tried.
@@ -59,6 +60,7 @@ class Inputs:
     sizes: Mapping[str, int]
     defaults: Mapping[str, np.ndarray]
     roles: Mapping[str, Role]
+    large: Set[str]
     avoid_nothing: bool
     seed: int
     level: Level
@@ -90,7 +92,10 @@ class Inputs:
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
         """The values to run with."""
-        feed = {spec.name: make_value(spec, point, self.roles.get(spec.name), attempt, self.seed) for spec in self.missing}
+        feed = {}
+        for spec in self.missing:
+            own = point if point.kind != "large integers" or spec.name in self.large else replace(point, kind="normal")
+            feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed)
         if point.override:
             feed.update(self._shaken_defaults())
         return {**feed, **self.given}
@@ -99,10 +104,18 @@ class Inputs:
         integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
         risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
-        completed = [self._completed(point) for point in points if not (risky and point.kind == "zeros")]
+        kinds = self._kinds_of_no_use() | ({"zeros"} if risky else set())
+        completed = [self._completed(point) for point in points if point.kind not in kinds]
         if self.avoid_nothing:
             completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
         return [Trial(point, attempts) for point in self._affordable(completed)]
+
+    def _kinds_of_no_use(self) -> set[str]:
+        """Return the kinds of values that would change nothing."""
+        floats = any(numpy_type(spec.elem_type).kind in "fV" and spec.name not in self.roles for spec in self.missing)
+        lengths = any(self.roles[spec.name].lengths for spec in self.missing if spec.name in self.roles)
+        useless = set() if floats else {"huge", "tiny", "infinite", "NaN"}
+        return useless | (set() if lengths else {"empty rows"}) | (set() if self.large else {"large integers"})
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
         """Those of ``points`` whose inputs fit the budget, few of those with large ones; one at least where sizes are given."""
@@ -158,9 +171,14 @@ class Inputs:
     def _shaken_defaults(self) -> dict[str, np.ndarray]:
         random = np.random.default_rng([self.seed, len(self.defaults)])
         return {
-            name: np.asarray(array * (1 + 0.3 * random.standard_normal(array.shape)) + 0.1).astype(array.dtype)
+            name: np.asarray(array + _spread(array) * random.standard_normal(array.shape)).astype(array.dtype)
             for name, array in self.defaults.items()
         }
+
+
+def _spread(array: np.ndarray) -> float:
+    """Return by how much to shake an array, even one of zeros: then no two of its elements stay equal."""
+    return max(0.3 * float(np.abs(array.astype(np.float64)).mean()), 0.1) if array.size else 0.0
 
 
 def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None, level: Level) -> tuple[int, ...]:

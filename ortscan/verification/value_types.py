@@ -6,13 +6,23 @@ import onnx
 
 from rewrites.raised_by import is_raised_by
 
-__all__ = ["value_types"]
+__all__ = ["element_types", "value_types"]
 
 _SMALL = 256
 
 
 def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
-    """Return the types of inputs, outputs and what lies between, where they are declared or can be inferred."""
+    """Return the types of tensors of known rank: inputs, outputs and what lies between."""
+    return {name: declared for name, declared in _types(proto).items() if _has_rank(declared)}
+
+
+def element_types(proto: onnx.ModelProto) -> dict[str, int]:
+    """Return the element types of tensors: inputs, outputs, initializers and what lies between."""
+    found = {name: declared.tensor_type.elem_type for name, declared in _types(proto).items() if declared.HasField("tensor_type")}
+    return {**found, **{tensor.name: tensor.data_type for tensor in proto.graph.initializer}}
+
+
+def _types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
     hollow = onnx.ModelProto(ir_version=max(proto.ir_version, 4), opset_import=proto.opset_import, functions=proto.functions)
     graph, given = hollow.graph, proto.graph
     graph.name = given.name
@@ -31,7 +41,7 @@ def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
         if not is_raised_by(error, "onnx"):
             raise
     values = (*graph.input, *graph.output, *graph.value_info)
-    return {value.name: value.type for value in values if _has_rank(value.type)}
+    return {value.name: value.type for value in values}
 
 
 def _has_rank(declared: onnx.TypeProto) -> bool:

@@ -53,8 +53,8 @@ def verify(
         inputs: values to use in place of made-up ones: one dict of input name to array (a list of arrays for a sequence), a
             list of such dicts, or the path of an .npz with keys ``name`` or ``in:name``. Inputs left out are made up.
         seed: what made-up values are drawn with.
-        rtol: float error tolerated relative to the largest magnitude of the output in that case; default by the coarsest float
-            type the original computes with: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
+        rtol: float error tolerated relative to the largest magnitude of the element's own row or column in that case; default by
+            the coarsest float type the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
         atol: float error tolerated besides; default likewise: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
             Integers, booleans and strings must be the same whatever the tolerances.
         shapes: sizes of named inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.

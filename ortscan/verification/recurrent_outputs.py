@@ -1,0 +1,47 @@
+"""Which outputs of a model are computed by onnxruntime's RNN, LSTM and GRU nodes, or another that does not pass NaN on.
+
+The former take NaN and infinity for other numbers (their activations bound what they get), so on such inputs they compute
+another thing than the equations of the operators do, and a rewrite that brings such nodes, or takes them away, changes that.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+
+import onnx
+
+from ortscan.verification.graph_index import GraphIndex
+from ortscan.verification.subgraphs import bodies_of
+
+__all__ = ["recurrent_outputs", "swallowing_outputs"]
+
+_RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
+_SWALLOWING = _RECURRENT | {"LogSoftmax"}
+
+
+def recurrent_outputs(proto: onnx.ModelProto) -> set[str]:
+    """Return the outputs that depend on a recurrent node, wherever it is."""
+    return _outputs_of(proto, _RECURRENT)
+
+
+def swallowing_outputs(proto: onnx.ModelProto) -> set[str]:
+    """Return the outputs that depend on a node that does not pass NaN on; LogSoftmax of doubles gives numbers."""
+    return _outputs_of(proto, _SWALLOWING)
+
+
+def _outputs_of(proto: onnx.ModelProto, kinds: Set[str]) -> set[str]:
+    functions = {(function.domain, function.name): list(function.node) for function in proto.functions}
+    index = GraphIndex(proto.graph)
+    made = [name for node in index.nodes if _holds(node, kinds, functions, set()) for name in node.output if name]
+    return index.forward(made) & {value.name for value in proto.graph.output} if made else set()
+
+
+def _holds(
+    node: onnx.NodeProto, kinds: Set[str], functions: Mapping[tuple[str, str], Sequence[onnx.NodeProto]], seen: set[tuple[str, str]]
+) -> bool:
+    if node.op_type in kinds and node.domain in ("", "ai.onnx"):
+        return True
+    called = (node.domain, node.op_type)
+    inner = [one for body in bodies_of(node) for one in body.node]
+    if called in functions and called not in seen:
+        seen.add(called)
+        inner += functions[called]
+    return any(_holds(one, kinds, functions, seen) for one in inner)

@@ -1,0 +1,28 @@
+"""What a full comparison finds and what it lets pass, on a share of the pairs of `tests.verification_pairs`; all are run there."""
+
+import pytest
+
+from ortscan.verification import verify
+from tests.verification_pairs.honest import honest_pairs
+from tests.verification_pairs.wrong import wrong_pairs
+
+WRONG = wrong_pairs()
+HONEST = honest_pairs()
+
+
+def test_there_are_enough_pairs_of_names_of_their_own():
+    assert len({one.name for one in WRONG}) == len(WRONG) >= 150
+    assert len({one.name for one in HONEST}) == len(HONEST) >= 500
+
+
+@pytest.mark.parametrize("one", WRONG[::2], ids=lambda one: one.name)
+def test_a_pair_that_differs_is_found(one):
+    outcome = verify(one.before, one.after)
+    said = one.untried is not None and any(one.untried in line for line in (*outcome.not_tried, *outcome.notes))
+    assert outcome.outcome == "different" or said, outcome.summary()
+
+
+@pytest.mark.parametrize("one", HONEST[::12], ids=lambda one: one.name)
+def test_a_pair_that_only_rounds_otherwise_is_no_difference(one):
+    outcome = verify(one.before, one.after)
+    assert outcome.outcome == "equal", outcome.summary()
