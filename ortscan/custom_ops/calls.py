@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ortscan.custom_ops.memory import room_for_results
 from ortscan.custom_ops.ports import arrays_of, slots_of
 from ortscan.custom_ops.running import runner_of
+from ortscan.errors import UnsupportedModel
 from rewrites.python_ops.wire import Spec, parse_spec
 
 __all__ = ["Runner", "run_call"]
@@ -19,10 +21,22 @@ _MOST_PREPARED = 256
 def run_call(text: str, slots: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Run the call that ``text`` describes on what is in ``slots``, and give the slots it returns. Raises whatever goes wrong."""
     spec, run = _prepared(text)
-    return slots_of(run(arrays_of(slots, spec.inputs)), spec.outputs)
+    results = slots_of(run(_inputs(slots, spec)), spec.outputs)
+    room_for_results(results)
+    return results
+
+
+def _inputs(slots: Sequence[np.ndarray], spec: Spec) -> list[np.ndarray]:
+    try:
+        return arrays_of(slots, spec.inputs)
+    except (ValueError, StopIteration) as error:
+        raise UnsupportedModel(f"a call of Python is given other values than it says: {str(error) or 'too few'}.") from error
 
 
 @functools.lru_cache(_MOST_PREPARED)
 def _prepared(text: str) -> tuple[Spec, Runner]:
     spec = parse_spec(text)
-    return spec, runner_of(spec)
+    try:
+        return spec, runner_of(spec)
+    except (LookupError, TypeError, ValueError) as error:
+        raise UnsupportedModel(f"a call of Python cannot be read: {type(error).__name__}: {error}.") from error

@@ -20,11 +20,12 @@ def calls_python(target: "str | os.PathLike[str] | bytes") -> bool:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Give the version of the op that the metadata of ``model`` names; 0 where it needs none. Raises as ``load`` does."""
+    """Give the version of the op that the metadata of ``model`` names; 0 where it names none. Raises as ``load`` does."""
     from ortscan.modelio import load
 
     said = load(model).model.metadata_props.get(METADATA)
     try:
-        return int(json.loads(said)["version"]) if said else 0
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        version = json.loads(said)["version"] if said else 0
+    except (ValueError, LookupError, TypeError, RecursionError):
         return 0
+    return version if isinstance(version, int) else 0

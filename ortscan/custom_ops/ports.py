@@ -99,6 +99,8 @@ def _fitting(result: object, port: Port, number: int) -> np.ndarray:
 def _text(item: object) -> str:
     text = item.decode() if isinstance(item, bytes) else str(item)
     text.encode()
+    if "\0" in text:
+        raise ValueError("a string with a null character cannot be returned")
     return text
 
 

@@ -1,13 +1,16 @@
 """What goes around a run of a session whose model calls Python."""
 
+import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ortscan.custom_ops.ending import begun, counted, not_at_the_end
 from ortscan.custom_ops.failures import cause_of, going_on, surfacing
+from ortscan.custom_ops.memory import room_for_inputs
 from ortscan.custom_ops.signals import deferred
+from ortscan.custom_ops.terminating import heeding
 from ortscan.fork_gate import not_while_forking
 
 __all__ = ["explaining", "run_of_python_ops"]
@@ -17,22 +20,27 @@ _ROOM = 60
 """How deep onnxruntime-extensions and what catches exceptions may call each other, at most; much less than that is needed."""
 
 
-def run_of_python_ops() -> AbstractContextManager[None]:
-    """Keep signals from ending the process while the block runs, and raise what ops have raised.
+def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[None]:
+    """Keep signals from ending the process while the block runs, and raise what ops have raised; ``arguments``: those of the run.
 
-    Raises RecursionError where it would otherwise be raised in code that must not raise anything.
+    Raises RecursionError and MemoryError where they would otherwise be raised in code that must not raise anything.
     """
-    return surfacing(_protected())
+    return surfacing(_protected(arguments))
 
 
 @contextmanager
-def _protected() -> Iterator[None]:
+def _protected(arguments: Sequence[Any]) -> Iterator[None]:
     try:
         _need_room(_ROOM)
     except RecursionError as error:
         raise RecursionError(*error.args) from None
-    with counted(), not_while_forking(), deferred():
-        yield
+    room_for_inputs(arguments)
+    over = heeding(arguments, threading.get_ident())
+    try:
+        with counted(), not_while_forking(), deferred():
+            yield
+    finally:
+        over()
 
 
 def _need_room(calls: int) -> None:
@@ -40,17 +48,19 @@ def _need_room(calls: int) -> None:
         _need_room(calls - 1)
 
 
-def explaining(callback: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[], None]]:
+def explaining(callback: Callable[..., Any], arguments: Sequence[Any] = ()) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Give a callback for ``run_async`` that adds to onnxruntime's message what an op has raised, and what to call if none begins.
 
-    Raises as ``not_at_the_end`` does.
+    Raises as ``not_at_the_end`` does, and MemoryError.
     """
     not_at_the_end()
-    counted_out, failed_out = begun(), going_on()
+    room_for_inputs(arguments)
+    counted_out, failed_out, terminated_out = begun(), going_on(), heeding(arguments)
 
     def over() -> None:
         counted_out()
         failed_out()
+        terminated_out()
 
     def told(results: Any, user_data: Any, message: str) -> Any:
         try:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ortscan.custom_ops.ports import dtype_of
+from ortscan.custom_ops.terminating import not_terminated
 
 __all__ = ["ScanPlan", "run_scan"]
 
@@ -63,6 +64,7 @@ def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[n
     if steps == 0:
         return [*states, *_nothing(plan, body, states, streams, captured)]
     for t in range(steps):
+        not_terminated()
         results = body([*states, *(stream[t, ...] for stream in streams), *captured])
         states = list(results[: plan.states])
         for stack, value in zip(stacks, results[plan.states :], strict=True):

@@ -193,22 +193,22 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run as onnxruntime's class does; what was raised inside a Python custom op is raised here."""
-        with self._ortscan_run():
+        with self._ortscan_run(args, kwargs):
             return super().run(*args, **kwargs)
 
     def run_with_ort_values(self, *args: Any, **kwargs: Any) -> Any:
         """Run as onnxruntime's class does; see ``run``."""
-        with self._ortscan_run():
+        with self._ortscan_run(args, kwargs):
             return super().run_with_ort_values(*args, **kwargs)
 
     def run_with_iobinding(self, *args: Any, **kwargs: Any) -> Any:
         """Run as onnxruntime's class does; see ``run``."""
-        with self._ortscan_run():
+        with self._ortscan_run(args, kwargs):
             return super().run_with_iobinding(*args, **kwargs)
 
     def run_with_ortvaluevector(self, *args: Any, **kwargs: Any) -> Any:
         """Run as onnxruntime's class does; see ``run``."""
-        with self._ortscan_run():
+        with self._ortscan_run(args, kwargs):
             return super().run_with_ortvaluevector(*args, **kwargs)
 
     def run_async(
@@ -219,19 +219,19 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
             return super().run_async(output_names, input_feed, callback, user_data, run_options)
         from ortscan.custom_ops.runs import explaining
 
-        told, over = explaining(callback)
+        told, over = explaining(callback, (input_feed, run_options))
         try:
             return super().run_async(output_names, input_feed, told, user_data, run_options)
         except BaseException:
             over()
             raise
 
-    def _ortscan_run(self) -> contextlib.AbstractContextManager[None]:
+    def _ortscan_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
         if not self._ortscan_python_ops:
             return _NOTHING
         from ortscan.custom_ops.runs import run_of_python_ops
 
-        return run_of_python_ops()
+        return run_of_python_ops([*args, *kwargs.values()])
 
 
 @functools.cache

@@ -26,6 +26,7 @@ from rewrites.python_ops.one_node import body_model, missing_kernel, node_model
 from rewrites.python_ops.packed_model import pack
 from rewrites.python_ops.reference import reference_runs
 from rewrites.python_ops.wider import run_wider
+from rewrites.python_ops.wire import TEXT
 from rewrites.replace import replace_value
 from rewrites.report import KernelGap, LoopReport
 from rewrites.values import static_dims
@@ -127,9 +128,12 @@ def _exchange(
     if ctx.opset < NEEDED_OPSET:
         return NotApplicable("PYTHON-OP-OPSET", f"the model is of opset {ctx.opset}")
     given, made = ports_of(inputs), ports_of(outputs)
-    for ports in (given, made):
-        if isinstance(ports, NotApplicable):
-            return ports
+    if isinstance(given, NotApplicable):
+        return given
+    if isinstance(made, NotApplicable):
+        return made
+    if text := next((value for value, port in zip(inputs, given, strict=True) if port.slot == TEXT), None):
+        return NotApplicable("PYTHON-OP-TYPE", f"'{text.name}' holds strings, which do not all arrive in Python as they are")
     build = ctx.builder()
     results = write_call(build, what, payload, inputs, outputs, (given, made))
     build.insert_before(node)

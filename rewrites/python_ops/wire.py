@@ -17,10 +17,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CARRIERS", "META", "SLOTS", "Port", "Spec", "is_packed", "meta_length", "meta_offsets", "needs_shapes", "parse_spec"]
+from rewrites.errors import UnsupportedModel
+
+__all__ = [
+    "CARRIERS",
+    "META",
+    "SLOTS",
+    "TEXT",
+    "Port",
+    "Spec",
+    "is_packed",
+    "meta_length",
+    "meta_offsets",
+    "needs_shapes",
+    "parse_spec",
+]
 
 SLOTS = ("float", "double", "int64", "int32", "bool", "string", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 """The element types of the operator's inputs, and of its outputs, in order."""
+
+TEXT = "string"
+"""The slot of strings. onnxruntime-extensions cuts one that it hands to Python at a null character, and ends the process on one
+that is not UTF-8: a call may give strings, but is not given any."""
 
 META = "int64"
 """The slot in which shapes travel."""
@@ -63,10 +81,24 @@ class Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Read what ``Spec.text`` wrote."""
-    plain = json.loads(text)
-    ports = {name: tuple(Port(*port) for port in plain[name]) for name in ("inputs", "outputs")}
-    return Spec(plain["what"], ports["inputs"], ports["outputs"], plain["payload"])
+    """Read what ``Spec.text`` wrote. Raises UnsupportedModel where it is something else."""
+    try:
+        plain = json.loads(text)
+        what, payload = plain["what"], plain["payload"]
+        inputs, outputs = (tuple(_port(*port) for port in plain[name]) for name in ("inputs", "outputs"))
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise UnsupportedModel(f"a call of Python cannot be read: {type(error).__name__}: {error}.") from None
+    if not isinstance(what, str) or not isinstance(payload, Mapping):
+        raise UnsupportedModel("a call of Python cannot be read: it does not say what to do.")
+    if any(port.slot == TEXT for port in inputs):
+        raise UnsupportedModel("a call of Python is given strings, which do not all arrive as they are.")
+    return Spec(what, inputs, outputs, payload)
+
+
+def _port(kind: str, rank: int) -> Port:
+    if kind not in CARRIERS or not isinstance(rank, int) or rank < 0:
+        raise ValueError(f"{kind!r} of rank {rank!r} is no value")
+    return Port(kind, rank)
 
 
 def needs_shapes(ports: Sequence[Port]) -> bool:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 __all__ = ["Box"]
 
+_OF_ONNXRUNTIME = ".ses"
+"""Version 1.32 writes this where it is imported: a time and a random number."""
+
 _OWN = ("work", "home", "cache", "tmp")
 
 
@@ -68,4 +71,4 @@ class Box:
 
     def left(self) -> list[str]:
         """Give the temporary files that are still there."""
-        return sorted(os.listdir(self.tmp))
+        return sorted(set(os.listdir(self.tmp)) - {_OF_ONNXRUNTIME})
