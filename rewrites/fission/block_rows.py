@@ -47,7 +47,8 @@ def block_rows(
     if most is not None:
         wanted = build.const([most])
     else:
-        elements = [_elements(build, value, loop, steps) for value in sources]
+        divisor = _larger(build, steps, one)
+        elements = [_elements(build, value, loop, divisor) for value in sources]
         total = elements[0] if elements else one
         for more in elements[1:]:
             total = build.op("Add", total, more)
