@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.external_location import OutOfReach, folders_of
+from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.declared_twice import declare_as_first_said
 from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
@@ -71,6 +72,7 @@ def _path(path: str | os.PathLike[str] | None) -> Path | None:
 
 def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | None) -> LoadedModel:
     refuse_what_would_be_lost(proto, name)
+    refuse_endless_calls(proto, name)
     refuse_defects_of_data(proto, name)
     check_references(proto, name)
     try:
@@ -102,6 +104,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
 
 def _from_ir(original: ir.Model) -> LoadedModel:
     name = "the given onnx_ir.Model"
+    refuse_endless_calls(original, name)
     refuse_depth(original, name)
     _refuse_undefined_values(original, name)
     model = _copied(original, name)

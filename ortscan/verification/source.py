@@ -14,12 +14,13 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, reading, save, to_proto
+from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.slots import tensor_slots
 from ortscan.paths import is_path
 from ortscan.temporary import TemporaryFolder
 from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import ModelFileError, OptionError
-from rewrites.plain_text import shown
+from rewrites.plain_text import quoted, shown
 
 __all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source"]
 
@@ -42,9 +43,15 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
 
     Raises:
         ModelFileError: the file is missing or is no ONNX model.
-        UnsupportedModel: its format is older or newer than can be read.
+        UnsupportedModel: its format is older or newer than can be read, or its functions call each other without end.
         OptionError: ``model`` is of another type.
     """
+    source = _opened(model, stack)
+    refuse_endless_calls(source.proto, quoted(model) if isinstance(model, str | os.PathLike) else "the given model")
+    return source
+
+
+def _opened(model: AnyModel, stack: ExitStack) -> Source:
     if isinstance(model, str | os.PathLike):
         if not is_path(model):
             raise ModelFileError(f"{shown(model)} is not a path.")

@@ -1,0 +1,75 @@
+"""Refuses models whose functions call each other so often that written out they would be larger than anything runs.
+
+    f1 calls f0 ten times, f2 calls f1 ten times, …, the main graph calls f11    ->    10^12 nodes
+
+onnxruntime writes all calls out when it loads a model, and so do inference and inlining. The nodes are counted without that, in
+time that grows with the file.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.protos import bodies_in
+from rewrites.errors import UnsupportedModel
+
+__all__ = ["MOST_CALLED_NODES", "refuse_endless_calls"]
+
+MOST_CALLED_NODES = 1 << 20
+"""How many nodes the calls of functions may add up to."""
+
+_Key = tuple[str, str, str]
+_MAIN = ("", "", "")
+_COUNTLESS = 10**18
+
+
+def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
+    """Raise UnsupportedModel where the calls in ``model`` come to more nodes than MOST_CALLED_NODES; a circle is no call."""
+    if not model.functions:
+        return
+    nodes = _nodes_of_proto(model) if isinstance(model, onnx.ModelProto) else _nodes_of_ir(model)
+    known: dict[_Key, int] = {}
+    for key in _callees_first(nodes):
+        called = sum(count * known.get(callee, 0) for callee, count in nodes[key].items())
+        known[key] = min(called + sum(nodes[key].values()), _COUNTLESS)
+    written_out = known[_MAIN] - sum(nodes[_MAIN].values())
+    if written_out > MOST_CALLED_NODES:
+        size = f"{written_out} nodes of its functions with all calls written out"
+        raise UnsupportedModel(f"{name} would have {size}, more than the {MOST_CALLED_NODES} allowed.")
+
+
+def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:
+    """Count the nodes of each operator in the main graph and in each function, graphs nested in them included."""
+    found: dict[_Key, Counter[_Key]] = {}
+    owner = _MAIN
+    for body, _ in bodies_in(model):
+        if isinstance(body, onnx.FunctionProto):
+            owner = (body.domain, body.name, body.overload)
+        found.setdefault(owner, Counter()).update((node.domain, node.op_type, node.overload) for node in body.node)
+    return found
+
+
+def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
+    bodies: dict[_Key, Iterable[ir.Node]] = {key: function.all_nodes() for key, function in model.functions.items()}
+    return {
+        key: Counter(node.op_identifier() for node in body) for key, body in [*bodies.items(), (_MAIN, model.graph.all_nodes())]
+    }
+
+
+def _callees_first(nodes: Mapping[_Key, Counter[_Key]]) -> list[_Key]:
+    """Return all keys, each after those it calls, by a depth-first search without recursion."""
+    order: list[_Key] = []
+    seen: set[_Key] = set()
+    for root in nodes:
+        waiting = [(root, False)]
+        while waiting:
+            key, done = waiting.pop()
+            if done:
+                order.append(key)
+            elif key not in seen:
+                seen.add(key)
+                waiting.append((key, True))
+                waiting += [(called, False) for called in nodes[key] if called in nodes and called not in seen]
+    return order
