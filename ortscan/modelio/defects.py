@@ -72,6 +72,8 @@ def refuse_defects(model: ir.Model, name: str) -> None:
 
     Raises MalformedLoop where a Scan or Loop outside functions is none.
     """
+    if not model.graph.outputs:
+        raise UnsupportedModel(f"{name} has no outputs, so nothing in it is computed.")
     functions = {(domain, op_type) for domain, op_type, _ in model.functions}
     for body, opsets, in_function in [
         (model.graph, model.opset_imports, False),

@@ -14,6 +14,7 @@ from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.declared_twice import declare_as_first_said
 from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
 from ortscan.modelio.external import check_references, within_reach
+from ortscan.modelio.free_sizes import free_negative_sizes
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
@@ -156,6 +157,7 @@ def _loaded(
         # A model that imports other sets only is one of the newest opset for onnxruntime.
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)
+    free_negative_sizes(model)
     listed = unlist_weights(model)
     refuse_defects(model, name)
     return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)

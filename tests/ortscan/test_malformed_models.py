@@ -186,3 +186,19 @@ def test_what_is_not_of_the_model_goes_through_as_it_came(error: BaseException, 
     with pytest.raises(type(error)) as found:
         ortscan.optimize(model())
     assert found.value is error
+
+
+def test_sizes_below_zero_are_free_ones() -> None:
+    loop = (
+        'y = Loop <body = b (int64 i, bool c, float[-1] s) => (bool k, float[-1] t) { k = Identity (c) t = Add (s, s) }> (n, "", x)'
+    )
+    proto = model(loop, "float[-1] x, int64 n", outputs="float[-1] y")
+    proto.graph.node[0].attribute[0].g.input[0].type.tensor_type.shape.dim.add(dim_value=-3)
+    result = ortscan.optimize(proto)
+    assert isinstance(result, onnx.ModelProto)
+    assert result.graph.input[0] == proto.graph.input[0]
+
+
+def test_a_model_without_outputs_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="has no outputs"):
+        ortscan.optimize(changed(lambda proto: proto.graph.ClearField("output")))
