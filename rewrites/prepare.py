@@ -13,8 +13,10 @@ from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
+from rewrites.outer_products import part_outer_products
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
+from rewrites.slice_bounds import put_bounds_into_bodies
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches, is_if
 from rewrites.unrolling.recurrent_nodes import lacks
@@ -202,6 +204,8 @@ def tidy(ctx: Context) -> None:
     graph = ctx.model.graph
     level_half_products(ctx)
     cast_early(ctx)
+    put_bounds_into_bodies(ctx)
+    part_outer_products(ctx)
     drop_unread(graph)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():

@@ -12,7 +12,7 @@ from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
-from rewrites.normal_form import own_outputs
+from rewrites.normal_form import own_outputs, scan_axes
 from rewrites.not_applicable import NotApplicable
 
 __all__ = ["Migration", "migrate"]
@@ -44,7 +44,7 @@ def migrate(ctx: Context, target: int) -> Migration:
     Raises MigrationError or MalformedLoop where a node cannot be written so; the model is then half migrated.
     """
     model, source = ctx.model, ctx.opset
-    _give_outputs_of_their_own(ctx)
+    _write_plainly(ctx)
     result = Migration(source, target, model.ir_version, model.ir_version)
     scans = [node for node in loops_inside_out(model.graph) if is_left_standing(node, source, target)]
     _refuse_scans_in_functions(model, target)
@@ -57,12 +57,17 @@ def migrate(ctx: Context, target: int) -> Migration:
     return result
 
 
-def _give_outputs_of_their_own(ctx: Context) -> None:
-    """Write bodies that return one value twice, or an input itself, such that onnxruntime computes what they mean."""
-    for node in loops_inside_out(ctx.model.graph):
-        patch = own_outputs.check(view(node, ctx.opset), ctx)
-        if not isinstance(patch, NotApplicable):
-            patch.edit()
+def _write_plainly(ctx: Context) -> None:
+    """Write loops such that onnxruntime computes what they mean, and lives.
+
+    It computes garbage where a body returns one value twice, or an input itself, and may end the process where a Scan has another
+    axis than 0.
+    """
+    for rule in (own_outputs, scan_axes):
+        for node in loops_inside_out(ctx.model.graph):
+            patch = rule.check(view(node, ctx.opset), ctx)
+            if not isinstance(patch, NotApplicable):
+                patch.edit()
 
 
 def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:

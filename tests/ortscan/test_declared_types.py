@@ -86,3 +86,30 @@ def test_bodies_that_use_the_same_names_have_shapes_of_their_own(one, two):
     wanted = ort_run(model, feeds)
     for after in (ortscan.optimize(model), ortscan.optimize(model, passes=["dead-code"]), ortscan.migrate(model, 21)):
         assert_same_numbers(ort_run(sound(after), feeds), wanted)
+
+
+CUT = """<ir_version: 8, opset_import: ["": 13]>
+g (float[5,3] xs, float[3,3] z) => (float[5,3,3] ys) <int64[1] one = {1}, int64[1] far = {9223372036854775807}, int64[1] zero = {0}> {
+    ys = Scan <num_scan_inputs = 1, body = b (float[3] x) => (float[3,3] y) <WEIGHTS> {
+        n = Shape (z) k = Slice (n, START, far, zero) u = Shape (x) j = Concat <axis = 0> (u, k) r = Expand (x, j) y = Add (r, z) }> (xs) }"""
+
+
+@pytest.mark.parametrize(("start", "weights"), [("one", ""), ("start", "int64[1] start = {1}")])
+def test_bounds_of_a_cut_in_a_body_are_known_there(start, weights):
+    model = model_from_text(CUT.replace("START", start).replace("<WEIGHTS>", f"<{weights}>" if weights else ""), check=False)
+    feeds = {"xs": np.arange(15, dtype=np.float32).reshape(5, 3), "z": np.ones((3, 3), np.float32)}
+    wanted = ort_run(model, feeds)
+    for after in (ortscan.migrate(model, 18), ortscan.optimize(model, passes=["dead-code"]), ortscan.optimize(model)):
+        assert_same_numbers(ort_run(sound(after), feeds), wanted)
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+@pytest.mark.parametrize("more", ["c = Identity (b)", "c = Cast <to = 1> (b)"])
+def test_products_of_vectors_of_unlike_length_pass_the_data_propagation_of_onnx(op, more):
+    model = model_from_text(f"""<ir_version: 6, opset_import: ["": 11]> g (float[3] a, float[T,2] bs) => (float[T,3,2] ys) {{
+        ys = Scan <num_scan_inputs = 1, body = q (float[2] b) => (float[3,2] y) {{
+            {more} u = Unsqueeze <axes = [1]> (a) w = Unsqueeze <axes = [0]> (c) y = {op} (u, w) }}> (bs) }}""")
+    feeds = {"a": np.arange(3, dtype=np.float32), "bs": np.arange(8, dtype=np.float32).reshape(4, 2)}
+    wanted = ort_run(model, feeds)
+    for after in (ortscan.migrate(model, 14), ortscan.migrate(model, 21), ortscan.optimize(model)):
+        assert_same_numbers(ort_run(sound(after), feeds), wanted)

@@ -1,0 +1,70 @@
+"""An Identity keeps onnx's inference from taking the numbers of vectors for sizes where it fails over those.
+
+    Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a of 3 numbers, b of 2
+
+From opset 14 on the data propagation of onnx 1.23 follows what vectors of known length hold, whatever their type, through
+Unsqueeze and the like, and refuses a sum or product of 3 of them by 2. Nothing goes through an Identity, which onnxruntime drops.
+"""
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+
+__all__ = ["part_outer_products"]
+
+_SINCE = 14
+_MEET = frozenset({"Add", "Mul", "Sub"})
+_HAND_ON = frozenset({"Cast", "Squeeze", "Unsqueeze"})
+_GO_THROUGH = _HAND_ON | _MEET | {"Concat", "Gather", "Slice"}
+
+
+def part_outer_products(ctx: Context) -> None:
+    """Do so all over the model."""
+    if ctx.opset < _SINCE:
+        return
+    lengths: dict[ir.Value, int | None] = {}
+    for node in list(ctx.model.graph.all_nodes()):
+        if node.op_type not in _MEET or node.domain != "" or len(node.inputs) != 2:
+            continue
+        left, right = node.inputs
+        found = _length(left, lengths), _length(right, lengths)
+        if None in found or 1 in found or found[0] == found[1]:
+            continue
+        place, value = next(((i, one) for i, one in enumerate((left, right)) if one is not None and _goes_through(one)), (0, left))
+        assert value is not None
+        b = ctx.builder()
+        copy = b.op("Identity", value)
+        copy.type, copy.shape = value.type, value.shape
+        b.insert_before(node)
+        node.replace_input_with(place, copy)
+        lengths[node.outputs[0]] = None
+
+
+def _goes_through(value: ir.Value) -> bool:
+    producer = value.producer()
+    return producer is not None and producer.domain == "" and producer.op_type in _GO_THROUGH
+
+
+def _length(value: ir.Value | None, lengths: dict[ir.Value, int | None]) -> int | None:
+    """Give how many numbers onnx would follow."""
+    if value is None:
+        return None
+    if value not in lengths:
+        lengths[value] = None
+        lengths[value] = _found(value, lengths)
+    return lengths[value]
+
+
+def _found(value: ir.Value, lengths: dict[ir.Value, int | None]) -> int | None:
+    dims = None if value.shape is None else value.shape.dims
+    if dims is not None and len(dims) < 2:
+        size = dims[0] if dims else 1
+        return size if isinstance(size, int) else None
+    node = value.producer()
+    if node is None or not _goes_through(value):
+        return None
+    parts = [_length(one, lengths) for one in node.inputs[: 1 if node.op_type not in (*_MEET, "Concat") else None]]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or node.op_type in ("Gather", "Slice"):
+        return None
+    return sum(known) if node.op_type == "Concat" else max(known)
