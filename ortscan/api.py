@@ -236,9 +236,10 @@ def rewritten(
         )
         ctx = Context.of(model, options, evaluate, has_kernel if custom_ops else None)
         prepare(ctx)
+        learn = learn_again if fixed is None else _clean_up_and_learn
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)
-        report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress, learn=learn_again)
+        report = rewrite(ctx, rules, stop_after=stop_after, debug=debug, progress=progress, learn=learn)
         report.flattened, said_of_branches = run_both_branches(ctx)
         messages += said_of_branches
         if custom_ops and stop_after is None:
@@ -264,6 +265,11 @@ def rewritten(
         lifted = load_in_opset(model, "keep", chosen.abilities)
     report.migrated = lifted.migration is not None and lifted.migration.source != lifted.migration.target
     return lifted.loaded, report
+
+
+def _clean_up_and_learn(ctx: Context) -> bool:
+    clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
+    return learn_again(ctx)
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:

@@ -82,7 +82,7 @@ def prepare(ctx: Context) -> None:
 
 
 def learn_again(ctx: Context) -> bool:
-    """Infer again what rewrites have left open, as it would be if the model were read anew, and decide what that tells.
+    """Drop what nobody reads any more, infer again what is open, as if the model were read anew, and decide what that tells.
 
     Nodes are inferred one by one as rules make them, without the sizes that vectors hold elsewhere in the model. Return whether
     anything is known now that was not. Nothing is looked at where neither a loop nor an If, nor two directions to join, are left.
@@ -90,6 +90,8 @@ def learn_again(ctx: Context) -> bool:
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in graph.all_nodes()):
         return False
+    if drop_unread(graph):
+        return True  # the rules first
     before = {value: value.shape for value in _inner_values(graph)}
     if not all(map(_is_known, before.values())):
         _forget_names_in_bodies(graph)
@@ -217,13 +219,16 @@ def tidy(ctx: Context) -> None:
         _forget_free_dims(one)
 
 
-def drop_unread(graph: ir.Graph) -> None:
-    """Remove the nodes of ``graph`` and the branches in it that nobody reads."""
+def drop_unread(graph: ir.Graph) -> bool:
+    """Remove the nodes of ``graph`` and the branches in it that nobody reads; return whether there were any."""
+    found = False
     for node in graph:
         if not is_loop(node):
             for branch in node_graphs(node):
-                drop_unread(branch)
-    remove_nodes(unread_nodes(graph))
+                found |= drop_unread(branch)
+    unread = unread_nodes(graph)
+    remove_nodes(unread)
+    return found or bool(unread)
 
 
 def _forget_free_dims(value: ir.Value) -> None:

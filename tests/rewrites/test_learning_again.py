@@ -2,11 +2,12 @@
 
 import onnx_ir as ir
 
+import ortscan
 from rewrites.driver import rewrite
 from rewrites.normal_form import dead_code, one_trip
 from rewrites.prepare import learn_again
 from rewrites.report import Report
-from tests.rewrites.apply import prepared
+from tests.rewrites.apply import prepared, read
 from tests.rewrites.normal_form.harness import scan
 
 ONE = scan("h1 = Add (h, x) y = Neg (h1)", given="float[2] s, float[1,2] xs", results="float[2] z, float[1,2] ys")
@@ -71,3 +72,25 @@ def test_a_branch_that_new_knowledge_decides_is_taken() -> None:
     made.shape = ir.Shape([None, 2])
     assert learn_again(ctx)
     assert "If" not in [node.op_type for node in ctx.model.graph]
+
+
+def test_what_is_not_read_any_more_is_dropped_before_anything_is_inferred() -> None:
+    ctx = prepared(scan("h1 = Add (h, x) d = Abs (x) y = Neg (h1)", after="u = Neg (ys)"))
+    assert learn_again(ctx)
+    assert "Neg" not in [node.op_type for node in ctx.model.graph]
+    assert not learn_again(ctx)
+
+
+def test_with_fixed_shapes_too_a_second_call_changes_nothing() -> None:
+    body = "n = Shape (h) f = Expand (k, n) g = Add (f, x) h1 = Mul (h, g) y = Neg (h1)"
+    text = scan(
+        body,
+        given="float[N] s, float[T,N] xs",
+        results="float[N] z, float[T,N] ys",
+        inputs="float[N] h, float[N] x",
+        outputs="float[N] h1, float[N] y",
+        weights="float k = {2}",
+    )
+    shapes = {"xs": [3, 2]}
+    once = ortscan.optimize(read(text), fix_shapes=shapes)
+    assert ortscan.optimize(once, fix_shapes=shapes) == once

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
 from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.shape_relations import same
 from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec, split_spec
 
 __all__ = ["MOVEMENT"]
@@ -178,10 +179,13 @@ def _transpose(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | No
 
 
 def _expand(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
-    x = reading.features(node.inputs[0])
+    """Read one that spreads nothing; two sizes that are not known may differ."""
+    x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     source, result = node.inputs[0], node.outputs[0]
-    same = source is not None and source.shape is not None and result.shape is not None and source.shape.dims == result.shape.dims
-    return [x] if x is not None and same else None
+    if x is None or source is None:
+        return None
+    ones = isinstance(sizes, tuple) and all(size == 1 for size in sizes) and len(sizes) <= x.lead + len(x.shape)
+    return [x] if ones or same(source, result) else None
 
 
 MOVEMENT: dict[str, _Read] = {

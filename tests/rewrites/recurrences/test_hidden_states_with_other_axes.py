@@ -18,6 +18,7 @@ VIEWS = {
     "an axis in front, by Reshape": ("y = Reshape (h1, in_front)", "1,B,H"),
     "an axis between, by Reshape": ("y = Reshape (h1, between)", "B,1,H"),
     "an axis behind, by Reshape": ("y = Reshape (h1, behind)", "B,H,1"),
+    "spread": ("y = Expand (h1, wide)", "BB,H"),
     "one axis": ("y = Reshape (h1, flat)", "BH"),
     "as it is": ("y = Identity (h1)", "B,H"),
 }
@@ -27,7 +28,7 @@ MASKED = "a = MatMul (h, r) b = MatMul (x, w) c = Add (a, b) t = Tanh (c) h1 = W
 
 def model_of(view: str, rows: int, size: int, free: bool, masked: bool):
     code, axes = VIEWS[view]
-    sizes = {"B": rows, "H": size, "BH": rows * size}
+    sizes = {"B": rows, "H": size, "BH": rows * size, "BB": 3 if rows == 1 else rows}
     dims = ",".join(str(sizes.get(dim, dim)) for dim in axes.split(","))
     weights = ", ".join(str((i + 1) % 3 / 4) for i in range(size * size))
     rows_said = "B" if free else str(rows)
@@ -36,7 +37,7 @@ def model_of(view: str, rows: int, size: int, free: bool, masked: bool):
     said = dims if not free else ",".join("?" for _ in dims.split(","))
     return read(
         f"""g (float[{rows_said},{size}] s, {", ".join(scans)}) => (float[{rows_said},{size}] z, float[4,{said}] ys)
-        <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] four = {{4}}, int64[1] flat = {{-1}},
+        <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] four = {{4}}, int64[1] flat = {{-1}}, int64[2] wide = {{{sizes["BB"]}, {size}}},
          int64[3] in_front = {{1, -1, {size}}}, int64[3] between = {{-1, 1, {size}}}, int64[3] behind = {{-1, {size}, 1}},
          float[{size},{size}] r = {{{weights}}}, float[{size},{size}] w = {{{weights}}}> {{
             z, ys = Scan <num_scan_inputs = {1 + masked}, body = b ({", ".join(inner)}) => (float[{rows_said},{size}] h1, float[{said}] y) {{
