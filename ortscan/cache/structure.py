@@ -7,10 +7,14 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ortscan.cache.own_files import open_own
 
-__all__ = ["Structure", "has_structure", "structure_of"]
+if TYPE_CHECKING:
+    from mmap import mmap
+
+__all__ = ["Structure", "fields_of", "has_structure", "number_at", "structure_of"]
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 _SIZES = {1: 8, 5: 4}
@@ -49,28 +53,33 @@ def has_structure(path: Path, size: int, structure: Structure) -> bool:
     return False
 
 
-def _fields(content: bytes, within: tuple[int, int], wanted: int) -> Iterator[tuple[int, int]]:
+def _fields(content: "bytes | mmap", within: tuple[int, int], wanted: int) -> Iterator[tuple[int, int]]:
     """Give where the values of one field of a message begin and end; raises IndexError or KeyError where it is no message."""
+    return ((start, stop) for number, kind, start, stop in fields_of(content, within) if number == wanted and kind == _BYTES)
+
+
+def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
+    """Return the number of each field of a message, its kind, and where its value begins and ends; raises as ``_fields`` does."""
     at, end = within
     while at < end:
-        tag, at = _number(content, at)
-        kind = tag & 7
+        tag, at = number_at(content, at)
+        kind, start = tag & 7, at
         if kind == _VARINT:
-            _, at = _number(content, at)
-            continue
-        size = _SIZES.get(kind)
-        if size is None:
-            if kind != _BYTES:
-                raise KeyError(kind)
-            size, at = _number(content, at)
-        if at + size > end:
+            _, at = number_at(content, at)
+        elif kind in _SIZES:
+            at += _SIZES[kind]
+        elif kind == _BYTES:
+            size, start = number_at(content, at)
+            at = start + size
+        else:
+            raise KeyError(kind)
+        if at > end:
             raise IndexError(at)
-        if tag >> 3 == wanted and kind == _BYTES:
-            yield at, at + size
-        at += size
+        yield tag >> 3, kind, start, at
 
 
-def _number(content: bytes, at: int) -> tuple[int, int]:
+def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
+    """Return the number that begins at ``at``, and where it ends."""
     value = shift = 0
     while True:
         byte = content[at]

@@ -12,9 +12,10 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def byte_size(text: str) -> int:
     """Read ``1048576``, ``256M``, ``1.5G`` or ``1GiB``; units are powers of 1024."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
-    if match is None:
+    size = float(match[1]) * _UNITS[match[2]] if match is not None else math.inf
+    if size == math.inf:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 256M or 1G")
-    return int(float(match[1]) * _UNITS[match[2]])
+    return int(size)
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -18,6 +18,7 @@ from ortscan.session.in_words import in_words
 from ortscan.session.opening import FOLDER_ENTRY, opened
 from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
+from ortscan.session.replaced_weights import check_weights
 from ortscan.session.settings import Settings, entry_of, read_settings
 from ortscan.session.source import Source
 from rewrites.raised_by import is_from_elsewhere, is_raised_by
@@ -115,6 +116,8 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
             for look_up in ATTEMPTS:
                 try:
                     prepared = prepare(source, settings, target, look_up)
+                    if options is not None and not prepared.is_original:
+                        check_weights(options, source)
                 except OptionError:
                     raise
                 except Exception as error:  # whatever goes wrong here must not keep the caller's model from running

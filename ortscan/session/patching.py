@@ -3,14 +3,15 @@
 import abc
 import contextlib
 import sys
-import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from ortscan.fork_safe import ForkSafeLock
+
 __all__ = ["patched"]
 
-_lock = threading.RLock()
+_lock = ForkSafeLock()
 _active: list[type] = []
 
 
@@ -37,8 +38,6 @@ def patched(**options: Any) -> Iterator[type]:
     (``target="cuda"``, ``strict=True``, ``cache=False``, …) for SessionOptions that do not say otherwise. Blocks may be nested; the
     innermost counts, the last to be entered where threads overlap. Raises OptionError for an option there is not.
     """
-    import onnxruntime
-
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.settings import spelled
 
@@ -53,7 +52,6 @@ def patched(**options: Any) -> Iterator[type]:
     with _lock:
         _exchange(_active[-1] if _active else original, PatchedSession)
         _active.append(PatchedSession)
-    assert onnxruntime.InferenceSession is PatchedSession
     try:
         yield PatchedSession
     finally:

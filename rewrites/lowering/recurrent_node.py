@@ -105,6 +105,8 @@ def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
     hidden = _hidden_size(node)
     if hidden is None:
         return NotApplicable("RNN-HIDDEN-SIZE", "hidden_size is not given, and no shape of a weight or state tells it")
+    if hidden < 1:
+        return NotApplicable("RNN-HIDDEN-SIZE", f"its hidden size is {hidden}, but must be 1 or more")
     return RecurrentNode(
         node,
         kind,

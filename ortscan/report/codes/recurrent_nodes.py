@@ -23,9 +23,9 @@ TABLE = (
     ),
     Code(
         "RNN-HIDDEN-SIZE",
-        "The number of hidden features of a recurrent node is not known.",
-        "onnxruntime demands hidden_size. It could be read off the shape of a weight or a state, but none is known; declaring the "
-        "shape of R helps.",
+        "The number of hidden features of a recurrent node is not known, or is none.",
+        "onnxruntime demands a hidden_size of 1 or more. It could be read off the shape of a weight or a state, but none is known; "
+        "declaring the shape of R helps.",
     ),
     Code(
         "RNN-INPUT",

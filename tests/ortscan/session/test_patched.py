@@ -1,5 +1,6 @@
 import abc
 import sys
+import threading
 import types
 
 import numpy as np
@@ -88,3 +89,37 @@ def test_sessions_and_classes_made_before_are_still_those_of_onnxruntime():
         assert not isinstance(before, Mine)
         assert not issubclass(Base, Mine)
     assert isinstance(mine, ort.InferenceSession)
+
+
+def test_blocks_of_threads_that_overlap_end_with_the_class_that_was_there():
+    before = onnxruntime.InferenceSession
+    problems: list[BaseException] = []
+
+    def enter_and_leave() -> None:
+        try:
+            for _ in range(20):
+                with ortscan.patched(cache=False) as made:
+                    assert issubclass(made, before)
+                    assert onnxruntime.InferenceSession is not before
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=enter_and_leave) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert onnxruntime.InferenceSession is before
+
+
+def test_blocks_may_end_in_another_order_than_they_began():
+    before = onnxruntime.InferenceSession
+    blocks = [ortscan.patched(cache=False) for _ in range(4)]
+    made = [block.__enter__() for block in blocks]
+    for left in (1, 3, 0):
+        blocks[left].__exit__(None, None, None)
+        made[left] = None
+        assert onnxruntime.InferenceSession is [each for each in made if each is not None][-1]
+    blocks[2].__exit__(None, None, None)
+    assert onnxruntime.InferenceSession is before

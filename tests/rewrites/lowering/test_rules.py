@@ -185,6 +185,19 @@ def test_a_node_whose_size_nothing_tells_is_refused():
     assert codes == ["RNN-HIDDEN-SIZE"]
 
 
+@pytest.mark.parametrize("size", ["", "hidden_size = 0, ", "hidden_size = -1, "])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_node_of_no_size_stays_as_it_was_with_the_reason(kind, size):
+    """onnxruntime refuses it; batch-first, it would be written out for ever."""
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[B, T, 3] x, float[1, 0, 3] W, float[1, 0, 0] R) => (y) {{ y = {kind} <{size}layout = 1> (x, W, R) }}""")
+    report = ortscan.explain(model)
+    found = [reason for entry in report.nodes for reason in entry.reasons]
+    assert [reason.code for reason in found] == ["RNN-HIDDEN-SIZE"]
+    assert "but must be 1 or more" in found[0].detail
+    assert not report.changed
+
+
 def test_lengths_that_are_no_whole_numbers_are_refused():
     _, _, codes = lowered(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", float[B] n"), [sequence_lengths])
     assert codes == ["RNN-INPUT"]
