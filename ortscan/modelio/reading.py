@@ -11,6 +11,7 @@ from google.protobuf.json_format import ParseError as JsonError  # type: ignore[
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.text_format import ParseError as TextError  # type: ignore[import-untyped]
 
+from ortscan.modelio.text_depth import DEEPEST_BRACKETS, nests_too_deep
 from rewrites.errors import ModelFileError, UnsupportedModel
 
 __all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "require_model"]
@@ -81,7 +82,10 @@ def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onn
         if form == "protobuf":
             proto.ParseFromString(content)
         elif form == "onnxtxt":
-            proto = onnx.parser.parse_model(str(content, "utf-8"))
+            text = str(content, "utf-8")
+            if nests_too_deep(text):
+                raise UnsupportedModel(f"{name} has brackets nested more than {DEEPEST_BRACKETS} deep.")
+            proto = onnx.parser.parse_model(text)
         else:
             proto = onnx.serialization.registry.get(form).deserialize_proto(bytes(content), proto)
     except (DecodeError, JsonError, TextError, onnx.parser.ParseError, UnicodeError):
