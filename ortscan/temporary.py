@@ -5,10 +5,11 @@ import secrets
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["TemporaryFolder"]
+__all__ = ["TemporaryFolder", "insisting"]
 
 
 class TemporaryFolder:
@@ -35,9 +36,13 @@ class TemporaryFolder:
 
 
 def _remove(path: Path, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child that ends
-        return
+    if os.getpid() == owner:  # not in a forked child that ends
+        insisting(lambda: shutil.rmtree(path, ignore_errors=True))
+
+
+def insisting(work: Callable[[], None]) -> None:
+    """Do what may be done twice; where the first time is interrupted, the second is not."""
     try:
-        shutil.rmtree(path, ignore_errors=True)
-    finally:  # an interrupt may have come half-way
-        shutil.rmtree(path, ignore_errors=True)
+        work()
+    finally:
+        work()

@@ -28,9 +28,18 @@ def guarded(parse: Callable[[], argparse.Namespace]) -> int:
     except BrokenPipeError:  # the reader of a pipe has left (`| head`)
         return ExitCode.ERROR
     except Exception as error:
+        if _came_of_an_interrupt(error):
+            return _fail("interrupted", ExitCode.INTERRUPTED)
         if verbose > 1:
             traceback.print_exc()
         return _fail(_sentence(error), _code(error))
+
+
+def _came_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether something in the way of an interrupt failed over it, as argparse does."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _code(error: Exception) -> ExitCode:

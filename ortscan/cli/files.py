@@ -2,18 +2,19 @@
 
 import stat
 import zipfile
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortscan.paths import is_path
-from rewrites.errors import ModelFileError, OptionError
+from rewrites.errors import ModelFileError, OptionError, OrtscanError
 from rewrites.plain_text import shown
 
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
 
-__all__ = ["check_npz", "check_readable", "check_report", "check_writable", "size_of_model", "size_of_source"]
+__all__ = ["check_npz", "check_output", "check_readable", "check_report", "check_writable", "size_of_model", "size_of_source"]
 
 
 def check_readable(path: str) -> None:
@@ -43,12 +44,34 @@ def check_writable(path: str) -> None:
 
 
 def check_report(path: str | None, *models: str | None) -> None:
-    """Raise as ``check_writable`` does, and OptionError where the page would replace one of ``models``."""
+    """Raise as ``check_writable`` does, and OptionError where the page would replace one of ``models`` or its external data."""
     if path is None:
         return
-    if any(model is not None and Path(model).resolve() == Path(path).resolve() for model in models):
-        raise OptionError(f"--report {path} would replace the model.")
+    for model in models:
+        if model is not None and (Path(model).resolve() == Path(path).resolve() or _is_part_of(path, model)):
+            raise OptionError(f"--report {path} would replace the model.")
     check_writable(path)
+
+
+def check_output(path: str, inputs: str | None) -> None:
+    """Raise as ``check_writable`` does, and OptionError where the model would replace the ``inputs`` it is to be run on."""
+    if inputs is not None and Path(path).exists() and Path(path).samefile(inputs):
+        raise OptionError(f"the output {path} would replace the inputs.")
+    check_writable(path)
+
+
+def _is_part_of(path: str, model: str) -> bool:
+    """Whether what is at ``path`` is the file at ``model`` under another name, or its external data."""
+    if not Path(path).is_file() or not Path(model).is_file():
+        return False
+    if Path(path).samefile(model):
+        return True
+    from ortscan.modelio.protos import locations_in
+    from ortscan.modelio.reading import read
+
+    with suppress(OrtscanError, ValueError, OSError):
+        return any(Path(model).parent.joinpath(place).samefile(path) for place in locations_in(read(Path(model))))
+    return False
 
 
 def size_of_source(path: str, loaded: "LoadedModel") -> int:

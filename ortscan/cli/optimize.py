@@ -38,7 +38,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     output = checked_output(args)
-    check_report(args.report, args.model, output)
+    check_report(args.report, args.model, output, args.inputs)
 
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome

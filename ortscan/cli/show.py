@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -10,6 +9,8 @@ from rich.text import Text
 from ortscan.cli.console import stdout_console
 from ortscan.cli.streams import printing
 from ortscan.cli.written import ADVICE, Sizes, print_json, verified, written
+from ortscan.modelio.destination import destination
+from ortscan.modelio.replacing import Replacement
 from ortscan.report import html, text
 from ortscan.report.as_json import report_dict
 from ortscan.report.tables import safe
@@ -92,6 +93,8 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
 def _write_page(path: str | None, report: Report, title: str, facts: list[str]) -> None:
     if path is not None:
         try:
-            Path(path).write_text(html.page(report, title, facts), encoding="utf-8", errors="backslashreplace")
+            with Replacement() as files:
+                files.open(destination(path)).write(html.page(report, title, facts).encode(errors="backslashreplace"))
+                files.commit()
         except OSError as error:
             raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None

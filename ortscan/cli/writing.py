@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from ortscan.cli.files import check_npz, check_readable, check_writable, size_of_model, size_of_source
+from ortscan.cli.files import check_npz, check_output, check_readable, size_of_model, size_of_source
 from ortscan.cli.options import checking
 from ortscan.cli.output import output_of
 from ortscan.cli.progress import working
@@ -23,7 +23,7 @@ def checked_output(args: argparse.Namespace) -> str | None:
     if args.inputs is not None:
         check_npz(args.inputs)
     if output is not None:
-        check_writable(output)
+        check_output(output, args.inputs)
     return output
 
 

@@ -3,21 +3,14 @@
 import os
 import secrets
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-__all__ = ["Replacement", "insisting"]
+from ortscan.temporary import insisting
 
-
-def insisting(work: Callable[[], None]) -> None:
-    """Do what may be done twice; where the first time is interrupted, the second is not."""
-    try:
-        work()
-    finally:
-        work()
+__all__ = ["Replacement"]
 
 
 class Replacement:

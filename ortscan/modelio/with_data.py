@@ -21,10 +21,11 @@ from ortscan.modelio.destination import DataPath, data_path
 from ortscan.modelio.loaded import LoadedModel
 from ortscan.modelio.model_file import write_model
 from ortscan.modelio.protos import tensors_in
-from ortscan.modelio.replacing import Replacement, insisting
+from ortscan.modelio.replacing import Replacement
 from ortscan.modelio.serialising import external_slots, serialised
 from ortscan.modelio.slots import AttributeSlot, Slot
 from ortscan.modelio.tensors import FileTensor, bytes_needed
+from ortscan.temporary import insisting
 from rewrites.errors import ModelFileError
 
 __all__ = ["SMALL", "write_with_data"]

@@ -22,7 +22,7 @@ from ortscan.external_location import is_below
 from ortscan.session.preparing import Prepared
 from ortscan.session.settings import entry_of
 from ortscan.session.source import Source
-from ortscan.temporary import TemporaryFolder
+from ortscan.temporary import TemporaryFolder, insisting
 from rewrites.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
     name = f".ortscan-{secrets.token_hex(6)}.onnx"
     if folder is not None:
         path = os.path.join(folder, name)
-        stack.callback(_unlink, path)
+        stack.callback(insisting, lambda: _unlink(path))
         with contextlib.suppress(OSError):
             _write(path, model.below(folder))
             return path
