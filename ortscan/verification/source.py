@@ -114,7 +114,7 @@ def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> Source:
 
 def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
     path = _temporary_path(stack)
-    ir.save(model, path, external_data="weights.bin")
+    save(model, path, as_external_data=True)
     return Source(reading.read(path), str(path))
 
 
