@@ -10,6 +10,7 @@ import onnx
 from ortscan.verification.budget import RUN_SECONDS, Budget, Level
 from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.crash_risks import crash_risks
+from ortscan.verification.guards import Guards
 from ortscan.verification.interface import interface_differences
 from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.own_process import GuardedRunner
@@ -76,7 +77,12 @@ def compare_models(
     coarsest = coarsest_floats(old.proto)
     old, changes = runnable_oracle(old, new, stack)
     notes += changes
-    plans = [prepare(old.proto, new.proto, specs, sizes, given, settings.seed, settings.level, budget) for given in sets]
+    guards = [Guards(source, stack) for source in (old, new)]
+    watched = [each.watched for each in guards]
+    plans = [prepare((old.proto, new.proto), watched, specs, sizes, given, settings.seed, settings.level, budget) for given in sets]
+    too_large = list(dict.fromkeys(reason for plan in plans for reason in plan.too_large))
+    if too_large:
+        return refuse(names, too_large, notes, inconclusive=True)
     perilous = settings.configure is None and any(plan.perilous for plan in plans)
 
     def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
@@ -110,6 +116,7 @@ def compare_models(
         budget=budget,
         patience=RUN_SECONDS if looped and not any(sets) else None,
         shapes_vary=looped,
+        guards=() if perilous else guards,
         swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
         draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
     )

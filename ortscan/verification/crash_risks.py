@@ -3,7 +3,7 @@
 None of the first is ever run. What might kill it, or is not known not to, is run in a process of its own (``own_process``).
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence, Set
 
 import onnx
 import onnx_ir as ir
@@ -44,11 +44,11 @@ def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
     return next((said for node, version in nodes if (said := _fragile(node, version, constants)) is not None), None)
 
 
-def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
+def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
     """Whether a run of the model could kill the process even if no input has a size of zero.
 
     That is so where an operator is not known to survive them, and where one is known not to and its operands may be empty all the
-    same: cut from something shorter, or of a size nobody knows.
+    same: cut from something shorter, or of a size nobody knows. The nodes in ``watched``, by their outputs, do not count.
     """
     halves = _holds_halves(proto)
     if any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)):
@@ -56,10 +56,10 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
     constants = _constants(proto)
-    fragile = set()
+    fragile: set[str] = set()
     for node, version in nodes:
         if _fragile(node, version, constants) is not None:
-            fragile.add(node.op_type)
+            fragile.update(() if tuple(node.output) in watched else (node.op_type,))
         elif not _is_harmless(node):
             return True
     if not fragile:

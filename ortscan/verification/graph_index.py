@@ -19,10 +19,13 @@ class Slice:
 
 
 class GraphIndex:
-    """The main graph of a model; the values that bodies read from outside count as read by the node that holds them."""
+    """The main graph of a model, or other ``nodes`` on its inputs and initializers.
 
-    def __init__(self, graph: onnx.GraphProto):
-        self.nodes = list(graph.node)
+    The values that bodies read from outside count as read by the node that holds them.
+    """
+
+    def __init__(self, graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto] | None = None):
+        self.nodes = list(graph.node if nodes is None else nodes)
         self.initializers = {tensor.name: tensor for tensor in graph.initializer}
         self.inputs = {value.name for value in graph.input} - set(self.initializers)
         self.reads = [_names_read(node) for node in self.nodes]

@@ -1,6 +1,6 @@
 """Recurrent nodes that an If keeps from sequences without steps or rows, so that sizes of zero may be tried on them.
 
-If (Shape(x) is above 0) then GRU (x, W, R) else ...
+If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,5 +42,7 @@ def _asked(name: str, makers: Mapping[str, onnx.NodeProto], depth: int) -> Itera
         return
     if node.op_type == "Shape":
         yield from ((node.input[0], attribute.i) for attribute in node.attribute if attribute.name == "start")
+    if node.op_type == "Size":
+        yield from ((node.input[0], axis) for axis in (_STEPS, _ROWS))
     for operand in node.input:
         yield from _asked(operand, makers, depth + 1)

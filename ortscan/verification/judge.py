@@ -8,6 +8,7 @@ import numpy as np
 
 from ortscan.verification.budget import RUN_SECONDS, Budget
 from ortscan.verification.compare import Gap, Tolerances, compare_values
+from ortscan.verification.guards import LETS_IN, Guards
 from ortscan.verification.result import Case, CaseStatus, OutputError
 from ortscan.verification.runner import Runs
 from ortscan.verification.scales import History
@@ -51,6 +52,7 @@ class Judge:
         patience: seconds after which a run of the oracle is stopped, None for no limit but the budget.
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
         swallowing: outputs of nodes that onnxruntime does not let pass NaN and infinity on.
+        guards: of the oracle and the other, to be asked before these are run here; none where they run elsewhere.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
         unstable: outputs that differ between two runs of the oracle.
         notes: what a reader should know.
@@ -62,6 +64,7 @@ class Judge:
     budget: Budget
     patience: float | None
     shapes_vary: bool
+    guards: Sequence[Guards] = ()
     swallowing: Set[str] = frozenset()
     draws: bool = False
     unstable: set[str] = field(default_factory=set)
@@ -76,6 +79,8 @@ class Judge:
         first_error, timed_out = None, False
         for attempt in sorted(trial.attempts, key=lambda a: a != self._attempt):
             feed = inputs.feed(trial.point, attempt)
+            if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
+                return Judged(trial, Case(trial.point.sizes, _varied(trial, ""), "skipped", f"the original was not run: {risk}"))
             outcome = self.before.run(feed, self._limit())
             if outcome.values is not None:
                 self._attempt, self._slowest = attempt, max(self._slowest, outcome.seconds)
@@ -92,6 +97,9 @@ class Judge:
 
     def _judge_run(self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float) -> Judged:
         varied = _varied(trial, attempt)
+        if self.guards and (risk := self.guards[1].let_in(feed)) is not None:
+            status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
+            return Judged(trial, Case(trial.point.sizes, varied, status, f"it was not run: {risk}"))
         outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, self.budget.left()), max(RUN_SECONDS, 10 * seconds)))
         if outcome.timed_out and self.budget.is_spent():
             reason = f"no time was left for the result, {outcome.error}"
@@ -113,7 +121,7 @@ class Judge:
             )
             reason = f"every output of the original {unlike}"
             return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason))
-        status: CaseStatus = "different" if any(gap.reason for gap in gaps.values()) else "equal"
+        status = "different" if any(gap.reason for gap in gaps.values()) else "equal"
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
         case = Case(trial.point.sizes, varied, status, outputs=errors)
         if status == "equal" or self._witnessed:

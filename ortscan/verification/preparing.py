@@ -1,6 +1,6 @@
 """From a model, what the caller fixed and what the graph tells, to inputs that can be tried."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from ortscan.verification.crash_risks import dies_of_nothing, may_die, rank_conf
 from ortscan.verification.feeds import is_integer, unmakeable
 from ortscan.verification.given import with_arrays
 from ortscan.verification.interface import quoted
+from ortscan.verification.known_sizes import KnownSizes, known_sizes
 from ortscan.verification.large_integers import may_be_large
 from ortscan.verification.roles import Role, find_roles
 from ortscan.verification.size_rules import learn_sizes
@@ -24,13 +25,14 @@ from rewrites.raised_by import is_from_elsewhere
 __all__ = ["Prepared", "prepare"]
 
 _SMALL = 1 << 22
+_MANY = 16
 
 
 @dataclass(frozen=True)
 class Prepared:
     """Inputs to try with advice on sizes, or the ``problems`` that forbid trying.
 
-    ``perilous``: a run may kill the process it runs in.
+    ``perilous``: a run may kill the process it runs in. ``too_large``: why no session must be made, either.
     """
 
     inputs: Inputs
@@ -39,11 +41,12 @@ class Prepared:
     notes: tuple[str, ...]
     perilous: bool
     not_tried: tuple[str, ...] = ()
+    too_large: tuple[str, ...] = ()
 
 
 def prepare(
-    before: onnx.ModelProto,
-    after: onnx.ModelProto,
+    models: tuple[onnx.ModelProto, onnx.ModelProto],
+    watched: Sequence[Set[tuple[str, ...]]],
     specs: Sequence[Spec],
     sizes: Mapping[str, int],
     given: Mapping[str, Any],
@@ -51,7 +54,11 @@ def prepare(
     level: Level,
     budget: Budget,
 ) -> Prepared:
-    """Get ready to run both models on ``given`` and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
+    """Get ready to run both models on ``given`` and made-up values for the rest, with the free dimensions in ``sizes`` fixed.
+
+    ``watched``: for each the nodes, by their outputs, that need no process of their own: see ``guards``.
+    """
+    before, after = models
     specs, bound = with_arrays(specs, given)
     sizes = {**sizes, **bound}
     fragile = dies_of_nothing(before) or dies_of_nothing(after)
@@ -62,12 +69,17 @@ def prepare(
     if any(spec.dims is None for spec in input_specs(before.graph)):
         problems += _conflicts("original", analysis) + _conflicts("result", _advice(after, specs)[0])
     roles = {} if analysis is None else find_roles(analysis)
+    inner = KnownSizes({}) if analysis is None else known_sizes(analysis)
+    size, name = inner.fixed()
+    fits = size <= _MANY * sum(value.nbytes for value in given.values() if isinstance(value, np.ndarray)) or budget.allows(size)
+    too_large = () if fits else (f"'{name}' would take {size >> 20} MiB",)
     inputs = Inputs(
         specs=specs,
         given=given,
         sizes=sizes,
         defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(given)),
         roles=roles,
+        inner=inner,
         large=_large(analysis, specs, given, roles),
         avoid_nothing=fragile is not None,
         seed=seed,
@@ -77,8 +89,9 @@ def prepare(
     if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
     learned = None if analysis is None else learn_sizes(analysis)
-    perilous = may_die(before, analysis) or may_die(after, _advice(after, specs)[0] if dies_of_nothing(after) else None)
-    return Prepared(inputs, learned, tuple(problems), tuple(notes), perilous, tuple(_not_tried(inputs, before, after)))
+    other = _advice(after, specs)[0] if dies_of_nothing(after) else None
+    perilous = may_die(before, analysis, watched[0]) or may_die(after, other, watched[1])
+    return Prepared(inputs, learned, tuple(problems), tuple(notes), perilous, tuple(_not_tried(inputs, before, after)), too_large)
 
 
 def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:

@@ -12,6 +12,7 @@ from ortscan.verification.budget import Budget, Level
 from ortscan.verification.derived_dims import derived_dims, derived_size
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value, shape_of
+from ortscan.verification.known_sizes import KnownSizes
 from ortscan.verification.plan import (
     Axis,
     Point,
@@ -48,6 +49,7 @@ class Inputs:
         sizes: free dimensions that are fixed.
         defaults: arrays to vary in the case that replaces the defaults of inputs that have one.
         roles: what inputs are used for.
+        inner: what the values inside the model take.
         large: the integer inputs that may be very large.
         avoid_nothing: whether nothing of size zero may reach the model.
         seed: what values are drawn with.
@@ -60,6 +62,7 @@ class Inputs:
     sizes: Mapping[str, int]
     defaults: Mapping[str, np.ndarray]
     roles: Mapping[str, Role]
+    inner: KnownSizes
     large: Set[str]
     avoid_nothing: bool
     seed: int
@@ -122,7 +125,9 @@ class Inputs:
         taken, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
         for point in points:
             size = self.bytes_at(point)
-            fits = self.budget.allows(size) and (size <= _SMALL_BYTES or taken + size <= self.budget.bytes)
+            fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
+                size <= _SMALL_BYTES or taken + size <= self.budget.bytes
+            )
             if fits or point is first:
                 taken += size
                 yield point

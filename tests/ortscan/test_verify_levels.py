@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ortscan.verification import loops_alone, verify
+from ortscan.verification import comparison, loops_alone, verify
 from rewrites.errors import OptionError
 from tests.support.text import model_from_text
 
@@ -161,3 +161,46 @@ def test_a_value_too_large_for_the_memory_limit_is_not_made():
     assert outcome.outcome == "inconclusive"
     assert outcome.limits_hit == ("the memory limit of 1 MiB",)
     assert verify(model(text), model(text), inputs={"x": np.zeros(4_000_000, np.float32)}, memory_limit=1 << 20).ok
+
+
+GUARDED = """
+g (float[T, B, 3] x, float[1, 6, 3] w, float[1, 6, 2] r) => (float[1, B, 2] y) {{
+  least = Constant <value_int = {least}> () size = Size(x) some = Greater(size, least)
+  y = If (some) <then_branch = t () => (float[1, B, 2] a) {{ steps, a = GRU <hidden_size = 2> (x, w, r) }},
+    else_branch = e () => (float[1, B, 2] z) {{
+      n = Shape <start = 1, end = 2> (x) one = Constant <value_ints = [1]> () two = Constant <value_ints = [2]> ()
+      s = Concat <axis = 0> (one, n, two) z = ConstantOfShape(s)
+    }}>
+}}"""
+
+
+def test_sizes_of_zero_that_a_guard_keeps_from_a_node_are_tried_here(monkeypatch):
+    monkeypatch.setattr(comparison, "GuardedRunner", None)
+    text = GUARDED.format(least=0)
+    outcome = verify(model(text), model(text), level="quick")
+    assert outcome.outcome == "equal"
+    assert {case.dims["T"] for case in outcome.cases if case.status == "equal"} == {0, 1, 2, 3}
+
+
+def test_a_guard_that_lets_a_size_of_zero_in_is_a_difference_and_ends_no_process():
+    outcome = verify(model(GUARDED.format(least=0)), model(GUARDED.format(least=-1)), level="quick")
+    assert outcome.outcome == "different"
+    assert "an If lets a sequence without steps or rows into a recurrent node" in outcome.summary()
+
+
+def test_a_value_inside_that_is_larger_than_the_memory_limit_is_not_computed():
+    text = """
+    g (float[N] x) => (float[N] y) <int64[1] s = {10000000000}> {
+      big = ConstantOfShape <value = float[1] {1}> (s) a = Constant <value_ints = [0]> () t = ReduceSum(big, a) y = Add(x, t)
+    }"""
+    outcome = verify(model(text), model(text))
+    assert outcome.outcome == "inconclusive"
+    assert "'big' would take 38146 MiB" in outcome.summary()
+    assert outcome.limits_hit == ("the memory limit of 2048 MiB",)
+
+
+def test_sizes_whose_values_inside_would_be_too_large_are_not_tried():
+    text = "g (float[N, 1000] x) => (float[N] y) { t = Transpose(x) p = MatMul(x, t) a = Constant <value_ints = [1]> () y = ReduceSum <keepdims = 0> (p, a) }"
+    outcome = verify(model(text), model(text), memory_limit=100_000)
+    assert outcome.ok
+    assert max(case.dims["N"] for case in outcome.cases) == 16
