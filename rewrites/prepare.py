@@ -90,15 +90,16 @@ def learn_again(ctx: Context) -> bool:
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in graph.all_nodes()):
         return False
-    if drop_unread(graph):
-        return True  # the rules first
+    read = [value for node in graph.all_nodes() if is_loop(node) for value in node.outputs if value.uses()]
+    drop_unread(graph)
+    freed = any(not value.uses() for value in read)
     before = {value: value.shape for value in _inner_values(graph)}
     if not all(map(_is_known, before.values())):
         _forget_names_in_bodies(graph)
         infer_model(ctx.model)
         _learn_from_captures(ctx)
     decided = _decide(ctx)
-    return decided or any(_says_more(value.shape, shape) for value, shape in before.items())
+    return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())
 
 
 def _inner_values(graph: ir.Graph) -> list[ir.Value]:
@@ -219,16 +220,13 @@ def tidy(ctx: Context) -> None:
         _forget_free_dims(one)
 
 
-def drop_unread(graph: ir.Graph) -> bool:
-    """Remove the nodes of ``graph`` and the branches in it that nobody reads; return whether there were any."""
-    found = False
+def drop_unread(graph: ir.Graph) -> None:
+    """Remove the nodes of ``graph`` and the branches in it that nobody reads."""
     for node in graph:
         if not is_loop(node):
             for branch in node_graphs(node):
-                found |= drop_unread(branch)
-    unread = unread_nodes(graph)
-    remove_nodes(unread)
-    return found or bool(unread)
+                drop_unread(branch)
+    remove_nodes(unread_nodes(graph))
 
 
 def _forget_free_dims(value: ir.Value) -> None:
