@@ -26,7 +26,7 @@ def check_references(proto: onnx.ModelProto, name: str) -> None:
         keys = [entry.key for entry in tensor.external_data]
         entries = {entry.key: entry.value for entry in tensor.external_data}
         what = f"{name}: the external data of {tensor.name!r}"
-        if "location" not in entries:
+        if not entries.get("location"):
             raise ModelFileError(f"{what} has no location.")
         for key in ("location", "offset", "length"):
             if keys.count(key) > 1:

@@ -24,6 +24,9 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
     """Raise UnsupportedModel, naming what and where, if ``proto`` holds something that would not survive."""
     if proto.training_info:
         raise UnsupportedModel(f"{name} holds training_info, which would be lost.")
+    texts = (proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
+    if not _are_utf8(*texts, *(text for entry in proto.metadata_props for text in (entry.key, entry.value))):
+        raise UnsupportedModel(f"{name} says of itself what is not UTF-8.")
     for body, where in bodies_in(proto):
         loss = _loss_in_graph(body) if isinstance(body, onnx.GraphProto) else None
         loss = loss or _loss_in_defaults(body) or _loss_in_nodes(body)
@@ -32,6 +35,10 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
 
 
 def _loss_in_graph(graph: onnx.GraphProto) -> str | None:
+    infos = [info for infos in (graph.input, graph.output, graph.value_info) for info in infos]
+    named = (entry.name for entries in (infos, list(graph.initializer)) for entry in entries)
+    if not _are_utf8(graph.name, graph.doc_string, *named):
+        return "a name that is not UTF-8"
     if graph.sparse_initializer:
         return f"sparse initializer {graph.sparse_initializer[0].values.name!r}, which would be lost,"
     if not all(tensor.name for tensor in graph.initializer):
@@ -55,7 +62,7 @@ def _loss_in_defaults(body: Body) -> str | None:
 def _loss_in_nodes(body: Body) -> str | None:
     for node in body.node:
         label = f"{node.op_type} {node.name!r}"
-        if not all(isinstance(text, str) for text in (node.op_type, node.domain, node.name, *node.input, *node.output)):
+        if not _are_utf8(node.op_type, node.domain, node.name, node.doc_string, *node.input, *node.output):
             return f"a name that is not UTF-8 at {label}"
         if twice := _repeated([attribute.name for attribute in node.attribute]):
             return f"two attributes {twice!r} of {label}"
@@ -81,6 +88,11 @@ def _loss_in_attribute(attribute: onnx.AttributeProto) -> str | None:
 
 def _repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _are_utf8(*texts: str | bytes) -> bool:
+    """Whether texts of a message are, which come as bytes where they are not."""
+    return all(isinstance(text, str) for text in texts)
 
 
 def _is_utf8(text: bytes) -> bool:

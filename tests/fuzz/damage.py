@@ -5,11 +5,13 @@ Model ``number`` of ``seed`` is the same in every run. Each is worked on in a pr
 
 import collections
 import json
+import logging
 import multiprocessing
 import random
 import resource
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -157,6 +159,8 @@ def _worker(pipe: Connection) -> None:
 
     for base in bases()[:3]:
         ortscan.optimize(base)
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))

@@ -3,17 +3,20 @@
 onnxruntime sees both models in a process of its own, since it may die of the original.
 """
 
+import contextlib
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 
 import ortscan
 from rewrites.errors import InvariantBroken, OrtscanError
+from tests.fuzz.damage_kinds import graphs_in
 
 __all__ = ["SECONDS", "TooLong", "Verdict", "outcome"]
 
@@ -74,9 +77,27 @@ def _of(work: Callable[[Any], Any], given: Any, content: bytes) -> Verdict:
         signal.setitimer(signal.ITIMER_PROF, 0)
     if not isinstance(result, onnx.ModelProto):
         return Verdict("unchanged", "explained")
-    after = bytes(result.SerializeToString())
-    same = after == bytes(onnx.ModelProto.FromString(content).SerializeToString())
-    return Verdict("unchanged") if same else Verdict("changed", result=after)
+    before = onnx.ModelProto.FromString(content)
+    return (
+        Verdict("unchanged")
+        if _bare(result) in _spellings(before)
+        else Verdict("changed", result=bytes(result.SerializeToString()))
+    )
+
+
+def _spellings(proto: onnx.ModelProto) -> Iterator[bytes]:
+    """Yield a model as protobuf writes it, and as the IR does, which leaves out what is empty."""
+    yield _bare(proto)
+    with contextlib.suppress(ir.serde.SerdeError):
+        yield _bare(ir.to_proto(ir.from_proto(proto)))
+
+
+def _bare(proto: onnx.ModelProto) -> bytes:
+    """Return all that a model computes, without what is noted of its values."""
+    bare = onnx.ModelProto(graph=proto.graph, functions=proto.functions)
+    for graph in graphs_in(bare.graph):
+        del graph.value_info[:]
+    return bytes(bare.SerializeToString(deterministic=True))
 
 
 def _over(_signal: int, _frame: FrameType | None) -> None:

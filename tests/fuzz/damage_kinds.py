@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import onnx
 
-__all__ = ["DAMAGES", "damaged"]
+__all__ = ["DAMAGES", "damaged", "graphs_in"]
 
 _A = onnx.AttributeProto
 _NUMBERS = (-(1 << 63), -(1 << 31), -3, -2, -1, 0, 1, 2, 3, 5, 7, 1 << 16, 1 << 31, 1 << 40, (1 << 63) - 1)
@@ -34,21 +34,22 @@ def _bytes_changed(base: bytes, draw: random.Random) -> bytes:
     return bytes(content)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph and those nested in it."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in [attribute.g] if attribute.type == _A.GRAPH else attribute.graphs:
-                yield from _graphs(inner)
+                yield from graphs_in(inner)
 
 
 def _graph(proto: onnx.ModelProto, draw: random.Random) -> onnx.GraphProto | onnx.FunctionProto:
-    found: list[onnx.GraphProto | onnx.FunctionProto] = [*_graphs(proto.graph)] * 2 + [*proto.functions]
+    found: list[onnx.GraphProto | onnx.FunctionProto] = [*graphs_in(proto.graph)] * 2 + [*proto.functions]
     return draw.choice(found)
 
 
 def _node(proto: onnx.ModelProto, draw: random.Random) -> onnx.NodeProto:
-    nodes = [node for graph in _graphs(proto.graph) for node in graph.node]
+    nodes = [node for graph in graphs_in(proto.graph) for node in graph.node]
     nodes += [node for function in proto.functions for node in function.node]
     loops = [node for node in nodes if node.op_type in ("Scan", "Loop", "If", "LSTM", "GRU", "RNN")]
     return draw.choice(loops if loops and draw.random() < 0.4 else nodes) if nodes else onnx.NodeProto()
@@ -60,14 +61,14 @@ def _attribute(proto: onnx.ModelProto, draw: random.Random) -> onnx.AttributePro
 
 
 def _tensor(proto: onnx.ModelProto, draw: random.Random) -> onnx.TensorProto:
-    found = [tensor for graph in _graphs(proto.graph) for tensor in graph.initializer]
-    nodes = [node for graph in _graphs(proto.graph) for node in graph.node]
+    found = [tensor for graph in graphs_in(proto.graph) for tensor in graph.initializer]
+    nodes = [node for graph in graphs_in(proto.graph) for node in graph.node]
     found += [attribute.t for node in nodes for attribute in node.attribute if attribute.type == _A.TENSOR]
     return draw.choice(found) if found else onnx.TensorProto()
 
 
 def _info(proto: onnx.ModelProto, draw: random.Random) -> onnx.ValueInfoProto:
-    found = [info for graph in _graphs(proto.graph) for infos in (graph.input, graph.output, graph.value_info) for info in infos]
+    found = [info for graph in graphs_in(proto.graph) for infos in (graph.input, graph.output, graph.value_info) for info in infos]
     return draw.choice(found) if found else onnx.ValueInfoProto()
 
 
@@ -230,7 +231,7 @@ def _data(proto: onnx.ModelProto, draw: random.Random) -> None:
 
 
 def _graphs_swapped(proto: onnx.ModelProto, draw: random.Random) -> None:
-    found = list(_graphs(proto.graph))
+    found = list(graphs_in(proto.graph))
     one, other = draw.choice(found[-3:]), draw.choice(found)
     one.CopyFrom(onnx.GraphProto.FromString(other.SerializeToString()))
 

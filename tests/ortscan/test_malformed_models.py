@@ -202,3 +202,24 @@ def test_sizes_below_zero_are_free_ones() -> None:
 def test_a_model_without_outputs_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match="has no outputs"):
         ortscan.optimize(changed(lambda proto: proto.graph.ClearField("output")))
+
+
+def test_bytes_that_are_no_text_are_refused_wherever_a_text_is_wanted() -> None:
+    for marked in ("producer_name", "doc_string", "graph.name", "graph.doc_string", "graph.input"):
+        proto = model()
+        if marked == "graph.input":
+            proto.graph.input[0].name = proto.graph.node[0].input[0] = "mark"
+        elif marked.startswith("graph."):
+            setattr(proto.graph, marked.removeprefix("graph."), "mark")
+        else:
+            setattr(proto, marked, "mark")
+        with pytest.raises(UnsupportedModel, match="not UTF-8"):
+            ortscan.optimize(proto.SerializeToString().replace(b"mark", b"\xff\xfe\xfd\xfc"))
+
+
+def test_a_model_that_only_the_checker_refuses_still_loses_its_loops() -> None:
+    proto = model(SCAN.replace("= Softmax <axis = 0>", "= Softmax <axis = 0>"))
+    proto.graph.output[0].ClearField("type")
+    result = ortscan.optimize(proto)
+    assert isinstance(result, onnx.ModelProto)
+    assert [node.op_type for node in result.graph.node] == ["Softmax"]
