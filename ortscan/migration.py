@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.border import one_sentence
+from ortscan.comparing import level_of, require_equal
 from ortscan.evaluate import evaluate
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
 from ortscan.opsets import check_opset, newest_opset, opset_number
@@ -25,7 +26,9 @@ _ANYWHERE = Abilities()
 
 @one_sentence
 @quietly
-def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str] | None = None) -> onnx.ModelProto | ir.Model:
+def migrate(
+    model: ModelLike, opset: int | str, *, verify: bool | str = "quick", output: str | os.PathLike[str] | None = None
+) -> onnx.ModelProto | ir.Model:
     """Give ``model`` in another opset, computing the same.
 
     An opset-8 Scan becomes a Scan of today that works on all rows at once, or where an operator in it forbids that, row by row.
@@ -34,13 +37,19 @@ def migrate(model: ModelLike, opset: int | str, *, output: str | os.PathLike[str
     as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
     ``opset``: a number; ``latest``, the newest that is known here and the installed onnxruntime runs; or ``auto``, the newest to
     which all operators of the model can be taken.
+    ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.
+    Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
     ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
     for a path then refers to the external data beside the output instead of holding it.
 
     Raises MigrationError where a node cannot be written in that opset, naming it, and OrtscanError where the model cannot be read,
-    holds a malformed loop, or the result cannot be written. Nothing is written then.
+    holds a malformed loop, or the result cannot be written. Raises VerificationFailed where the two compute different numbers.
+    Nothing is written then.
     """
-    loaded, _ = migrated(model, opset)
+    level = level_of(verify)
+    loaded, report = migrated(model, opset)
+    if level is not None and report.source != report.target:
+        require_equal(model, loaded, level)
     return hand_back(loaded, output)
 
 

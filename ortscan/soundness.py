@@ -1,53 +1,165 @@
-"""Whether a model that was rewritten is still one: for onnx's checker, and for onnxruntime.
+"""Whether a model that was rewritten is still one, and has the shapes it had: what is looked at before anyone gets it.
 
-Each is asked of the original only where the result fails, since a result can be no better than what it was made from. Neither is
-shown large weights, which are declared as inputs instead: no operator's right to exist depends on what they hold.
+Each question is asked of the original only where the result fails, since a result can be no better than what it was made from.
+None is shown large weights, which are declared as inputs instead: no operator's right to exist depends on what they hold.
 """
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import onnx
+import onnx_ir as ir
 
-from ortscan.modelio import LoadedModel, ModelLike
+from ortscan.modelio import LoadedModel, ModelLike, load, to_proto
+from ortscan.modelio.reading import parse, read
+from ortscan.modelio.slots import InitializerSlot, substituted
+from ortscan.shape_agreement import disagreement
+from ortscan.verification.crash_risks import crash_risks, may_die_loading
+from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.runner import Runner, one_line
-from ortscan.verification.source import Source, open_source
+from ortscan.verification.source import Source
+from rewrites.errors import InvariantBroken
+from rewrites.invariants import check_invariants
 from rewrites.raised_by import is_raised_by
 
-__all__ = ["checker_fault", "new_fault"]
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["Original", "checker_fault", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
+_LONGEST = 1 << 20
+_NO_FAULT = "Invalid rank for"
+"""What onnx says where it follows integers of several axes through sums as if they were vectors."""
+_MOST_OPTIMISED = 5000
+"""Nodes of a model that onnxruntime optimises to load it here; with more that would take longer than the rewriting."""
 
 
-def new_fault(before: ModelLike, after: LoadedModel) -> str | None:
-    """Say what is wrong with ``after`` and was not with ``before``, in one line, or None."""
-    with ExitStack() as stack:
-        result = _without_weights(open_source(after, stack).proto)
-        for find in (_checker_says, _load_fault):
-            fault = find(result)
-            if fault is not None and find(_without_weights(open_source(before, stack).proto)) is None:
-                return fault
+class Original:
+    """What a result is held against; it is read when first needed."""
+
+    def __init__(self, model: ModelLike) -> None:
+        self._model = model
+
+    @cached_property
+    def loaded(self) -> LoadedModel:
+        """The model as it is taken in."""
+        return load(self._model)
+
+    @cached_property
+    def proto(self) -> onnx.ModelProto:
+        """The model without its large weights."""
+        if isinstance(self._model, onnx.ModelProto):
+            return _without_weights(self._model)
+        if isinstance(self._model, ir.Model):
+            return _slim(self.loaded)
+        if isinstance(self._model, bytes | bytearray | memoryview):
+            return _without_weights(parse(bytes(self._model), "the given bytes"))
+        return _without_weights(read(Path(self._model)))
+
+    def has(self, find: "_Question") -> bool:
+        """Whether the original has a fault of this kind itself."""
+        return find(self.loaded, self.proto) is not None
+
+
+_Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
+
+
+def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
+    """Return what is wrong with ``after`` and was not with ``before``, in one line, or None."""
+    original = before if isinstance(before, Original) else Original(before)
+    try:
+        result = _slim(after)
+    except InvariantBroken as error:
+        return str(error)
+    for find in (_broken_invariant, _checker_says, _inference_fault, _deadly_node, _load_fault):
+        fault = find(after, result)
+        if fault is not None and not original.has(find):
+            return fault
+    return disagreement(original.proto, result)
+
+
+def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
+    try:
+        check_invariants(loaded.model, "the last patch")
+    except InvariantBroken as error:
+        return str(error)
     return None
 
 
 def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Say what onnx's checker has against a model, weights aside, in one line, or None."""
-    return _checker_says(_without_weights(proto))
+    """Return what onnx's checker, with its inference, has against a model, weights aside, in one line, or None."""
+    slim = _without_weights(proto)
+    return _said_by_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
 
 
-def _checker_says(proto: onnx.ModelProto) -> str | None:
+def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    return _said_by_onnx(lambda: onnx.checker.check_model(proto))
+
+
+def _inference_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    """Infer strictly, what vectors hold included: the shapes found must be those declared, the outputs' above all."""
+
+    def infer(follow: bool) -> str | None:
+        return _said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
+
+    fault = infer(follow=not _is_long(proto.graph))
+    return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
+
+
+def _said_by_onnx(ask: Callable[[], object]) -> str | None:
     try:
-        onnx.checker.check_model(proto, full_check=True)
+        ask()
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
-        return f"onnx.checker says: {one_line(error)}"
+        return f"onnx says: {one_line(error)}"
     return None
 
 
-def _load_fault(proto: onnx.ModelProto) -> str | None:
+def _is_long(graph: onnx.GraphProto) -> bool:
+    """Whether an axis is so long that onnx should not follow what vectors hold, at 200 bytes for each element, known or not."""
+    values = [*graph.input, *graph.value_info]
+    return any(dim.dim_value > _LONGEST for value in values for dim in value.type.tensor_type.shape.dim)
+
+
+def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    return next((f"it would crash onnxruntime: {risk}" for risk in crash_risks(proto)), None)
+
+
+def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     source = Source(proto, proto.SerializeToString())
-    error = Runner(source, [], ["CPUExecutionProvider"], optimise=False).error
+    optimise = sum(1 for _ in loaded.model.graph.all_nodes()) <= _MOST_OPTIMISED
+    if optimise and may_die_loading(proto):
+        guarded = GuardedRunner(source, [], ["CPUExecutionProvider"])
+        error = guarded.error
+        guarded.close()
+    else:
+        error = Runner(source, [], ["CPUExecutionProvider"], _on_one_thread, optimise).error
     return None if error is None else f"onnxruntime says: {error}"
+
+
+def _on_one_thread(options: "ort.SessionOptions") -> None:
+    options.intra_op_num_threads = 1
+
+
+def _slim(loaded: LoadedModel) -> onnx.ModelProto:
+    """Serialise without large weights, which are not read."""
+    values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
+    places = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
+    with substituted(places):
+        return _without_weights(to_proto(loaded))
+
+
+def _is_large(tensor: ir.TensorProtocol | None) -> bool:
+    return tensor is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes > _LARGE_BYTES
+
+
+def _reference(tensor: ir.TensorProtocol) -> ir.ExternalTensor:
+    shape = ir.Shape(tensor.shape.numpy())
+    return ir.ExternalTensor("large", None, None, tensor.dtype, shape=shape, name=tensor.name or "")
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -14,6 +14,7 @@ from rewrites.builder import Builder
 from rewrites.constants import ConstantPool
 from rewrites.moving import node_graphs
 from rewrites.names import Names
+from rewrites.vetoes import Vetoes
 
 __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
 
@@ -57,6 +58,7 @@ class Context:
     """The state shared by all rules while one model is rewritten.
 
     ``rules``: the rules in use, for one that asks what others would do. ``owners``: the nodes last found around graphs.
+    ``vetoes``: what must not be done.
     """
 
     model: ir.Model
@@ -67,6 +69,7 @@ class Context:
     rules: Sequence[ModuleType] = ()
     has_kernel: KernelCheck | None = None
     owners: dict[ir.Graph, ir.Node] = field(default_factory=dict)
+    vetoes: Vetoes = field(default_factory=Vetoes)
 
     @classmethod
     def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":

@@ -26,6 +26,7 @@ from rewrites.rules import ALWAYS
 from rewrites.unrolling import unroll
 from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
 from rewrites.unsliced_types import unsliced
+from rewrites.vetoes import RuleFailed, Veto
 
 __all__ = ["count_operators", "rewrite"]
 
@@ -122,7 +123,8 @@ class _Driver:
         before, self.refused = len(self.report.patches), []
         for absent in absent_nodes(self.ctx):
             entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
-            outcome = write_as_scan(absent, self.ctx)
+            with self.ctx.vetoes.blaming(unroll.NAME, entry.where):
+                outcome = self.ctx.vetoes.on(unroll.NAME, entry.where) or write_as_scan(absent, self.ctx)
             if isinstance(outcome, NotApplicable):
                 entry.reasons.append(Reason(unroll.NAME, outcome.code, outcome.detail))
                 self.refused.append(entry)
@@ -157,7 +159,8 @@ class _Driver:
             waiting.extend(reversed(replaced))
             left += most * max(0, len(replaced) - 1) - 1
             if not left:
-                raise InvariantBroken(f"the rules still fire after {most} patches on the loop {entry.where}")
+                made, why = self.ctx.vetoes.made, f"the rules still fire after {most} patches on the loop {entry.where}"
+                raise RuleFailed(why, Veto(made[-1][0], entry.where, len(made) - 1, why))
 
     def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
         if self.left == 0 or node.graph is None:
@@ -168,7 +171,8 @@ class _Driver:
         if refused is not None and len(rules) < len(self.rules):
             entry.reasons = [Reason("element-types", refused.code, refused.detail)]
         for rule in rules:
-            outcome = rule.check(view(node, self.ctx.opset), self.ctx)
+            with self.ctx.vetoes.blaming(rule.NAME, entry.where):
+                outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(view(node, self.ctx.opset), self.ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:
                     entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
@@ -178,10 +182,12 @@ class _Driver:
         return None
 
     def _apply(self, rule: ModuleType, entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
-        replaced = patch.edit()
+        with self.ctx.vetoes.blaming(rule.NAME, entry.where):
+            replaced = patch.edit()
         fired = Fired(len(self.report.patches) + 1, rule.NAME, entry.where, patch.what)
         self.report.patches.append(fired)
         entry.fired.append(fired)
+        self.ctx.vetoes.made.append((rule.NAME, entry.where))
         if self.left is not None:
             self.left -= 1
         if self.debug and rule not in ALWAYS:

@@ -3,10 +3,12 @@
 import argparse
 import sys
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import leaving_stdout_clean
+from ortscan.errors import OrtscanWarning
 from rewrites.errors import OptionError, OrtscanError, VerificationFailed
 from rewrites.plain_text import one_line, sentence
 
@@ -17,10 +19,14 @@ def guarded(parse: Callable[[], argparse.Namespace]) -> int:
     """Run the verb that ``parse`` finds; no traceback leaves here unless ``-vv`` was given."""
     verbose = 0
     try:
-        with leaving_stdout_clean():
-            args = parse()
-            verbose = getattr(args, "verbose", 0)
-            return int(args.run(args))
+        with leaving_stdout_clean(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", OrtscanWarning)
+            try:
+                args = parse()
+                verbose = getattr(args, "verbose", 0)
+                return int(args.run(args))
+            finally:
+                _show(caught)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
@@ -56,6 +62,12 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "out of memory"
     return f"internal error, please report it (-vv shows where): {type(error).__name__}: {error}"
+
+
+def _show(caught: Sequence[warnings.WarningMessage]) -> None:
+    for warning in caught:
+        if issubclass(warning.category, OrtscanWarning):
+            print(f"ortscan: warning: {sentence(one_line(warning.message))}", file=sys.stderr)
 
 
 def _fail(text: str, code: ExitCode) -> int:

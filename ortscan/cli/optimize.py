@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from ortscan.cli.differing import culprit, without_differences
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_report
 from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, rewriting
@@ -27,7 +28,15 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument("--strict", action="store_true", help="if nothing changed, write nothing and exit with 4")
     add_report(parser)
     add_rewriting(parser).add_argument("--list-passes", action=ListPasses, help="list the passes and stop")
-    add_checking(parser).add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
+    group = add_checking(parser)
+    group.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
+    group.add_argument(
+        "--on-difference",
+        choices=("raise", "keep"),
+        default="raise",
+        help="where the result differs: raise (default), write nothing and name the change that does it; keep, make all changes "
+        "but those",
+    )
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
     search = parser.add_argument_group("finding the rewrite to blame")
     search.add_argument("--stop-after", type=int, metavar="N", help="make only the first N changes (-v numbers them)")
@@ -43,12 +52,16 @@ def run(args: argparse.Namespace) -> int:
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
     from ortscan.cli.written import refutation
+    from ortscan.comparing import is_refuted
     from ortscan.report.words import refused_node
 
     with working(f"rewriting {args.model}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
         loaded, report = api.rewritten(args.model, **rewriting(args), **options)
     verification = compared(args, loaded)
+    if args.on_difference == "keep" and verification is not None and is_refuted(verification):
+        loaded, report = without_differences(args)
+        verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
     sizes = None
@@ -56,8 +69,10 @@ def run(args: argparse.Namespace) -> int:
         sizes = write_model(args, loaded, output)
     show_outcome(args, Outcome(report, verification, sizes))
     if verification is not None and refuted:
-        refused = refused_node(report) if verification.inconclusive else None
-        raise VerificationFailed(refused or refutation(verification, f"{args.model} and its rewrite"))
+        said = refutation(verification, f"{args.model} and its rewrite")
+        if is_refuted(verification):
+            raise VerificationFailed(f"{said}; {culprit(args)}")
+        raise VerificationFailed(refused_node(report) or said)
     if unchanged:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)
         return ExitCode.UNCHANGED

@@ -18,6 +18,7 @@ class Applied:
 
     ``source``: ``optimized`` now, ``cached`` (optimised at an earlier start), ``unchanged`` (there was nothing to do), or
     ``original`` (it was not tried, or did not work). ``why``: one sentence, where the model is the original.
+    ``verified``: how the comparison with the original ended when it was optimised, in one line; empty where there was none.
     ``seconds``: what ortscan added to the start. ``entry``: the folder in the cache, where there is one.
     """
 
@@ -26,6 +27,7 @@ class Applied:
     seconds: float = 0.0
     entry: Path | None = None
     target: str = "cpu"
+    verified: str = ""
     make_report: Callable[[], "Report | None"] = field(default=lambda: None, repr=False)
 
     @cached_property

@@ -1,33 +1,55 @@
 """Optimises the model of a session. Imported only where the cache has nothing: it brings onnx and onnx_ir with it."""
 
+import gc
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from ortscan import api
+from ortscan.border import one_sentence
 from ortscan.cache.notes import Notes
+from ortscan.checked import checked
+from ortscan.comparing import Level, compare, first_line, level_of
 from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor
+from ortscan.quiet import quietly
+from ortscan.rewriting import Rewriting
 from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
 from ortscan.session.source import Source
+from ortscan.verifying import OnDifference, on_difference_of, verified
 from rewrites.errors import OptionError, VerificationFailed
 
 if TYPE_CHECKING:
+    from ortscan.verification import Verification
     from rewrites.report import Report
 
-__all__ = ["let_go", "optimized", "serialised_with_references"]
+__all__ = ["Optimized", "let_go", "optimized", "rewritten", "serialised_with_references"]
 
 _NOWHERE = ".in-memory"
 
 
-def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> tuple[LoadedModel, "Report", dict[str, str]]:
-    """Give the optimised model, the report, and the files that the model names for its external data, each with its digest.
+@dataclass
+class Optimized:
+    """The optimised model, the report, and the files that the model names for its external data, each with its digest.
+
+    ``verified``: how the comparison with the original ended, in one line. ``refuted``: it is not what the original is, and why.
+    """
+
+    loaded: LoadedModel
+    report: "Report"
+    data: dict[str, str]
+    verified: str = ""
+    refuted: str = ""
+
+
+def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> Optimized:
+    """Optimise the model of a session, and compare the result with the original where that is not switched off.
 
     The digests were taken before, and only where there are ``notes`` to take them with. Raises OrtscanError and OSError.
     """
@@ -38,18 +60,39 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
     hollow = hollow_of(proto)
     del proto
     wanted = dict(options)
-    verify = wanted.pop("verify", False)
+    level, on_difference = level_of(wanted.pop("verify", "quick")), on_difference_of(wanted.pop("on_difference", "raise"))
     for name in wanted:
-        if name not in inspect.signature(api.rewritten).parameters:
+        if name not in inspect.signature(Rewriting).parameters:
             raise OptionError(f"this version of ortscan has no option '{name}'.")
-    loaded, report = api.rewritten(model, **wanted)
-    if verify and report.changed:
-        outcome = api.verify(model, loaded, shapes=wanted.get("shapes"))
-        if not outcome.ok:
-            raise VerificationFailed(f"The rewritten model is not what the original is: {outcome.summary()}")
-    if report.changed and "fix_shapes" not in options:
-        loaded.interface = with_known_outputs(loaded.interface, known_outputs(hollow))
-    return loaded, report, digests
+    found = rewritten(model, wanted, level, on_difference)
+    found.data = digests
+    if found.report.changed and "fix_shapes" not in options:
+        found.loaded.interface = with_known_outputs(found.loaded.interface, known_outputs(hollow))
+    return found
+
+
+@one_sentence
+@quietly
+def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None, on_difference: OnDifference) -> Optimized:
+    """Rewrite, check and compare, and let go of all that took."""
+    rewriting = Rewriting(model, **options)
+    outcome = checked(rewriting)
+    result = Optimized(outcome.loaded, outcome.report, {})
+    if level is None or not outcome.report.changed:
+        return result
+
+    def compared(loaded: LoadedModel) -> "Verification":
+        verification = compare(rewriting.model, loaded, level, rewriting.sizes)
+        result.verified = first_line(verification)
+        return verification
+
+    try:
+        outcome = verified(rewriting, outcome, compared, on_difference, on_nothing="pass")
+        result.loaded, result.report = outcome.loaded, outcome.report
+    except VerificationFailed as error:
+        result.refuted = str(error)
+    gc.collect()  # what models were compared as is full of cycles, and holds weights
+    return result
 
 
 def let_go(loaded: LoadedModel) -> None:

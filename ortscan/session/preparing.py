@@ -21,15 +21,18 @@ from ortscan.session.settings import Settings
 from ortscan.session.source import Source
 from ortscan.session.verdict import Verdict
 from ortscan.temporary import TemporaryFolder
+from rewrites.errors import VerificationFailed
 from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
-    from ortscan.modelio import LoadedModel
+    from ortscan.session.optimizing import Optimized
     from rewrites.report import Report
 
 __all__ = ["ATTEMPTS", "LookUp", "Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
-_ONLY_FOR_LOOPS = frozenset({"target", "shapes", "max_unroll", "memory_budget", "fast_math", "passes", "skip"})
+_ONLY_FOR_LOOPS = frozenset(
+    ("target", "shapes", "max_unroll", "memory_budget", "fast_math", "passes", "skip", "verify", "on_difference")
+)
 _NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()
 _one_at_a_time = ForkSafeLock()
@@ -119,7 +122,7 @@ def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], lo
             prepared.applied.why = store
         return prepared
     found = found_by_bytes(source, store, options) if look_up == "all" else None
-    if found is not None:
+    if found is not None and not (found.is_guess and found.entry.facts.get("refuted")):
         return _cached(source, store, found)
     place = Place.of(source, store, options)
     found = found_by_digest(source, place, renew=look_up == "digest") if look_up else None
@@ -154,7 +157,10 @@ def _cached(source: Source, store: Store, found: Found) -> Prepared:
     entry = found.entry
     store.mark_used(entry)
     facts = entry.facts
+    if facts.get("refuted"):
+        raise VerificationFailed(facts["refuted"])
     applied = Applied("cached" if entry.model else "unchanged", entry=entry.folder, make_report=lambda: _report_of(entry))
+    applied.verified = facts.get("verified", "")
     prepared = Prepared(applied, str(entry.model) if entry.model else None, None, None, facts["python_ops"])
     prepared.is_guess = found.is_guess
     prepared.verdict = Verdict(found.confirm) if found.confirm is not None else None
@@ -186,25 +192,30 @@ def _fresh(source: Source, options: Mapping[str, Any], place: Place | None) -> P
         return plain
     from ortscan.session.optimizing import let_go, optimized
 
-    loaded, report, data = optimized(source, options, place.store.notes if place is not None else None)
+    found = optimized(source, options, place.store.notes if place is not None else None)
+    report = found.report
     try:
         if place is not None:
-            place = place.beside(source, data)
+            place = place.beside(source, found.data)
+        if found.refuted:
+            _keep(source, place, {"python_ops": False, "refuted": found.refuted})
+            raise VerificationFailed(found.refuted)
         if report.changed:
-            return _written(source, loaded, report, place, list(data))
+            return _written(source, found, place)
     finally:
-        let_go(loaded)
+        let_go(found.loaded)
     plain = _as_it_is(source, "unchanged")
     plain.applied.make_report = lambda: report
     _keep(source, place, {"python_ops": plain.python_ops, "report": report.to_dict()})
     return plain
 
 
-def _written(source: Source, loaded: "LoadedModel", report: "Report", place: Place | None, data: Sequence[str]) -> Prepared:
+def _written(source: Source, found: "Optimized", place: Place | None) -> Prepared:
     """Put the optimised model where a session can open it: into the cache, or into memory, or into a temporary folder."""
     from ortscan.session.optimizing import serialised_with_references
 
-    applied = Applied("optimized", make_report=lambda: report)
+    loaded, report, data = found.loaded, found.report, list(found.data)
+    applied = Applied("optimized", make_report=lambda: report, verified=found.verified)
     message = serialised_with_references(loaded)
     python_ops = any(node.domain == DOMAIN for node in loaded.model.graph.all_nodes())
     if message is None:
@@ -215,7 +226,7 @@ def _written(source: Source, loaded: "LoadedModel", report: "Report", place: Pla
         save(loaded, path, as_external_data=True)
         return Prepared(applied, path, python_ops=python_ops, holder=holder)
     content, refers = message
-    facts = {"python_ops": python_ops, "refers": refers, "data": data, "report": report.to_dict()}
+    facts = {"python_ops": python_ops, "refers": refers, "data": data, "report": report.to_dict(), "verified": found.verified}
     if place is not None and len(content) <= place.store.limit:
         try:
             applied.entry = keep(source, place, facts, content).folder

@@ -54,6 +54,10 @@ def _opset(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
+def _verification(text: str) -> bool | str:
+    return text if text in ("quick", "full") else _flag(text)
+
+
 OPTIONS: dict[str, Callable[[str], Any]] = {
     "target": str,
     "opset": _opset,
@@ -65,7 +69,8 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "custom_ops": _flag,
     "passes": _names,
     "skip": _names,
-    "verify": _flag,
+    "verify": _verification,
+    "on_difference": str,
 }
 """The options of ``optimize`` that a session takes, each with what reads it."""
 

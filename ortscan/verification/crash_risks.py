@@ -15,7 +15,7 @@ from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
 from rewrites.early_casts import BETWEEN
 from rewrites.values import rank_of
 
-__all__ = ["crash_risks", "dies_of_nothing", "may_die", "rank_conflicts"]
+__all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 
 _RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 _FRAGILE = _RECURRENT | {"Einsum", "Attention"}
@@ -50,8 +50,7 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tupl
     That is so where an operator is not known to survive them, and where one is known not to and its operands may be empty all the
     same: cut from something shorter, or of a size nobody knows. The nodes in ``watched``, by their outputs, do not count.
     """
-    halves = _holds_halves(proto)
-    if any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)):
+    if may_die_loading(proto):
         return True
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
@@ -88,6 +87,12 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
     if node.domain in ("", "ai.onnx"):
         return node.op_type in _HARMLESS
     return (node.domain, node.op_type) in STURDY_ELSEWHERE
+
+
+def may_die_loading(proto: onnx.ModelProto) -> bool:
+    """Whether making a session of the model, or running it first, could kill the process."""
+    halves = _holds_halves(proto)
+    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto))
 
 
 def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:

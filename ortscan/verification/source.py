@@ -105,7 +105,7 @@ def _from_ir(model: ir.Model, stack: ExitStack) -> Source:
 def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> Source:
     folders = _folders(loaded.model)
     proto = to_proto(loaded)
-    if len(folders) > 1 or _data_bytes(proto) > _LARGEST_BYTES:
+    if len(folders) > 1 or _data_bytes(proto) > _LARGEST_BYTES or any(map(_is_linked_away, _external_tensors(loaded.model))):
         path = _temporary_path(stack)
         save(loaded, path)
         return Source(reading.read(path), str(path))
@@ -124,6 +124,12 @@ def _temporary_path(stack: ExitStack) -> Path:
 
 def _folders(model: ir.Model) -> set[str]:
     return {os.path.abspath(tensor.base_dir) for tensor in _external_tensors(model)}
+
+
+def _is_linked_away(tensor: ir.ExternalTensor) -> bool:
+    """Whether the data is a link to somewhere outside its folder, which onnxruntime follows only beside the model's own file."""
+    folder = os.path.realpath(tensor.base_dir)
+    return os.path.commonpath([folder, os.path.realpath(os.path.join(folder, tensor.location))]) != folder
 
 
 def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:

@@ -107,7 +107,8 @@ def _first_patch(
 ) -> tuple[ModuleType, Patch] | None:
     entry.reasons = []
     for rule in rules:
-        outcome = rule.check(view, ctx)
+        with ctx.vetoes.blaming(rule.NAME, entry.where):
+            outcome = ctx.vetoes.on(rule.NAME, entry.where) or rule.check(view, ctx)
         if isinstance(outcome, Patch):
             return rule, outcome
         if not outcome.silent:

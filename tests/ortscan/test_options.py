@@ -178,7 +178,7 @@ def test_what_onnx_ir_says_of_a_model_on_its_way_stays_inside(caplog):
     }"""
     proto = model_from_text(text, check=False)
     proto.graph.output[1].type.tensor_type.ClearField("elem_type")
-    for call in (ortscan.optimize, ortscan.explain, lambda model: ortscan.verify(model, model)):
+    for call in (lambda model: ortscan.optimize(model, verify=False), ortscan.explain, lambda model: ortscan.verify(model, model)):
         call(proto)
     assert caplog.text == ""
 

@@ -35,4 +35,11 @@ TABLE = (
         "Raise the limit with --memory-budget, or give typical sizes with --shape if they are smaller than was assumed for "
         "unknown ones.",
     ),
+    Code(
+        "SELF-CHECK",
+        "What ortscan made of the loop was found wrong, and taken back.",
+        "Every result is looked at before anyone gets it: onnx's checker and its strict inference, the shapes and types of the "
+        "original, loading in onnxruntime, and where asked for a comparison of the numbers. This one did not pass, so the rule "
+        "that made it leaves the loop as it is. That is a defect of ortscan's. Please report it, with the model.",
+    ),
 )

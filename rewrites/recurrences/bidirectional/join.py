@@ -34,7 +34,8 @@ def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> li
             if fired and pair.guards is not None:  # an If may have become part of another
                 break
             entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
-            outcome = both_directions.check(pair, ctx)
+            with ctx.vetoes.blaming(both_directions.NAME, entry.where):
+                outcome = ctx.vetoes.on(both_directions.NAME, entry.where) or both_directions.check(pair, ctx)
             if isinstance(outcome, Patch):
                 if fire(both_directions, entry, outcome) is None:
                     return reports
@@ -54,7 +55,9 @@ def _turn(ctx: Context, fire: Fire) -> list[NodeReport]:
         view = read(node)
         if isinstance(view, NotApplicable):
             continue
-        entry, outcome = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type), turned_nodes.check(view, ctx)
+        entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
+        with ctx.vetoes.blaming(turned_nodes.NAME, entry.where):
+            outcome = ctx.vetoes.on(turned_nodes.NAME, entry.where) or turned_nodes.check(view, ctx)
         if isinstance(outcome, Patch):
             if fire(turned_nodes, entry, outcome) is None:
                 break

@@ -1,0 +1,42 @@
+"""What ``ortscan optimize`` does where the result is not what the original is: finds the change that does it."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ortscan.cli.options import checking, rewriting
+from ortscan.cli.progress import working
+from ortscan.quiet import quietly
+
+if TYPE_CHECKING:
+    from ortscan.modelio import LoadedModel
+    from ortscan.verification.result import Verification
+    from rewrites.report import Report
+
+__all__ = ["culprit", "without_differences"]
+
+
+@quietly
+def culprit(args: argparse.Namespace) -> str:
+    """Say which change makes the difference."""
+    from ortscan.rewriting import Rewriting
+    from ortscan.verifying import named
+
+    with working("looking for the change that makes the difference", args.quiet):
+        return named(Rewriting(args.model, **rewriting(args)), None, lambda result: _compared(args, result))
+
+
+@quietly
+def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]":
+    """Rewrite with all changes but those that make a difference."""
+    from ortscan.rewriting import Rewriting
+    from ortscan.verifying import kept
+
+    with working("looking for the changes that make a difference", args.quiet):
+        outcome = kept(Rewriting(args.model, **rewriting(args)), lambda result: _compared(args, result))
+    return outcome.loaded, outcome.report
+
+
+def _compared(args: argparse.Namespace, result: "LoadedModel") -> "Verification":
+    from ortscan import api
+
+    return api.verify(args.model, result, **checking(args))
