@@ -13,6 +13,7 @@ from rewrites.moving import lift_initializers, node_graphs, remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
+from rewrites.normal_form.stateless_loops import give_states
 from rewrites.outer_products import part_outer_products
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
@@ -210,6 +211,7 @@ def tidy(ctx: Context) -> None:
     put_bounds_into_bodies(ctx)
     part_outer_products(ctx)
     drop_unread(graph)
+    give_states(ctx)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]

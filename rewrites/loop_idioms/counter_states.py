@@ -15,6 +15,7 @@ from rewrites.context import Context
 from rewrites.loop_idioms.affine import Affine
 from rewrites.loop_idioms.counters import Counter, counters, trip_count, within
 from rewrites.loop_idioms.emission import emit, scalar_of
+from rewrites.loop_idioms.extremes import larger
 from rewrites.loops import Loop, LoopView, rebuild
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
@@ -88,7 +89,7 @@ def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, 
     """Give the counter after all steps as an int64 without axes."""
     if steps is not None and steps.number is not None:
         return emit(b, counter.start + Affine.of(counter.step * max(0, steps.number)))
-    count = b.op("Max", scalar_of(b, limit), zero)
+    count = larger(b, scalar_of(b, limit), zero)
     if counter.step != 1:
         count = b.op("Mul", count, b.const(np.array(counter.step, np.int64)))
     return count if counter.start.number == 0 else b.op("Add", count, scalar_of(b, counter.state.initial))

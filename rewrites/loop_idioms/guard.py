@@ -13,6 +13,7 @@ import onnx_ir as ir
 from rewrites.branches import say_has_steps
 from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.loop_idioms.extremes import exceeds
 from rewrites.loops import LoopView
 
 __all__ = ["guarded", "zero_step_shapes"]
@@ -48,7 +49,7 @@ def guarded(
         copies.append(copy)
     otherwise = ir.Graph([], copies, nodes=nodes, name=names.fresh("no_steps"))
     before = ctx.builder()
-    some = before.op("Greater", steps, before.const(np.array(0, np.int64)))
+    some = exceeds(before, steps, before.const(np.array(0, np.int64)))
     before.insert_before(loop.node)
     outputs = [ir.Value(name=names.fresh(f"{scan.outputs[i].name}_or_none"), type=scan.outputs[i].type) for i in used]
     attributes = [ir.AttrGraph("then_branch", then), ir.AttrGraph("else_branch", otherwise)]

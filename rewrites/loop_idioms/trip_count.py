@@ -19,6 +19,7 @@ from rewrites.context import Context
 from rewrites.loop_idioms.affine import STEP, Affine
 from rewrites.loop_idioms.counters import integers_of, within
 from rewrites.loop_idioms.emission import emit, scalar_of
+from rewrites.loop_idioms.extremes import exceeds, larger, smaller
 from rewrites.loop_idioms.integers import Integers
 from rewrites.loop_idioms.ranges import at_least
 from rewrites.loops import Loop, LoopView
@@ -152,11 +153,11 @@ def _emit(
     else:
         left, count = bounds[1:], _steps(b, bounds[0])
     for bound in left:
-        count = b.op("Min", count, _steps(b, bound))
+        count = smaller(b, count, _steps(b, bound))
     if isinstance(starts, ir.Value):
         count = b.op("Mul", count, scalar_of(b, starts))
     for room in rooms:
-        count = b.op("Mul", count, b.op("Cast", b.op("Greater", emit(b, room), b.const(0)), to=int(ir.DataType.INT64)))
+        count = b.op("Mul", count, b.op("Cast", exceeds(b, emit(b, room), b.const(0)), to=int(ir.DataType.INT64)))
     return count
 
 
@@ -175,4 +176,4 @@ def _steps(b: Builder, bound: _Bound) -> ir.Value:
     if bound.slope != 1:
         room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
     one = b.const(np.array(1, np.int64))
-    return b.op("Max", b.op("Add", room, one), one)
+    return larger(b, b.op("Add", room, one), one)

@@ -176,6 +176,7 @@ def step_of(s: Scope, dim: Dim) -> Val:
         return s.ints(dim)
     seen = s.pick(lambda v: dim in v.shape, own=0.5)
     if seen is None:
+        s.world.declared[dim] = "static"  # the model is one of this size alone
         return s.ints(s.world.size(dim))
     at = seen.shape.index(dim)
     if s.world.opset >= 15 and s.world.chance(0.4):
@@ -203,6 +204,7 @@ def filled(s: Scope, dtype: str, dims: Sequence[Dim], number: float = 0.0) -> Va
     """A tensor full of one number, its sizes read off others where they are free."""
     fixed = all(isinstance(dim, int) for dim in dims)
     if (fixed and s.world.chance(0.6)) or s.world.opset < 8:
+        s.world.declared.update({dim: "static" for dim in dims if isinstance(dim, str)})
         return s.const(np.full([s.world.size(dim) for dim in dims], number), dtype)
     if (
         s.world.opset >= 9
