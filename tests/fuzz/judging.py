@@ -13,7 +13,7 @@ from onnx import ModelProto
 import ortscan
 from ortscan import OrtscanError
 from tests.fuzz.case import Case, Feeds
-from tests.fuzz.comparing import difference
+from tests.fuzz.comparing import coarseness, difference
 from tests.fuzz.unaliased import unaliased
 from tests.support.loop_oracle import run_model
 from tests.support.runtime import run_session
@@ -89,6 +89,7 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
         after = _session(data, case.options.get("custom_ops", False))
     except Exception as error:
         return _as(judgement, "invalid", f"load: {_said(error)}")
+    coarse = coarseness(case.model)
     for k, feeds in enumerate(case.feeds):
         if k in dead or not _fits(case, feeds):
             continue
@@ -102,7 +103,7 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
         before = expected[k]
         if before is None or _garbage(case, feeds):
             continue
-        said = difference(before, actual)
+        said = difference(before, actual, coarse)
         if said and not _shaky(case, oracle, feeds, before, actual):
             return _as(judgement, "wrong", f"feed {k}: {said}")
     seconds["checks"] = time.process_time() - clock
@@ -212,12 +213,12 @@ def _shaky(case: Case, oracle: ort.InferenceSession, feeds: Feeds, before: list[
     """
     if any(np.shape(a) != np.shape(b) for a, b in zip(before, actual, strict=True)):
         return False
-    model = unaliased(case.model) or case.model
+    model, coarse = unaliased(case.model) or case.model, coarseness(case.model)
     plain = run_session(_session(model.SerializeToString(), plain=True), feeds)
-    if difference(plain, actual) is None:
+    if difference(plain, actual, coarse) is None:
         return True
     try:
-        if difference(run_model(model, feeds), actual) is None:
+        if difference(run_model(model, feeds), actual, coarse) is None:
             return True
     except Exception:
         pass
@@ -227,7 +228,7 @@ def _shaky(case: Case, oracle: ort.InferenceSession, feeds: Feeds, before: list[
             name: (array * (1 + scale * rng.choice([-1, 1], array.shape))).astype(array.dtype) if array.dtype.kind == "f" else array
             for name, array in feeds.items()
         }
-        if difference(before, run_session(oracle, nudged)) is not None:
+        if difference(before, run_session(oracle, nudged), coarse) is not None:
             return True
     return False
 
