@@ -12,6 +12,7 @@ from onnx import ModelProto
 
 import ortscan
 from ortscan import OrtscanError
+from rewrites.errors import InvariantBroken
 from tests.fuzz.case import Case, Feeds
 from tests.fuzz.comparing import coarseness, difference
 from tests.fuzz.unaliased import unaliased
@@ -69,6 +70,8 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
     try:
         result = _rewritten(case)
         data = result.SerializeToString()
+    except InvariantBroken as error:
+        return Judgement("foreign", _said(error))
     except OrtscanError as error:
         return Judgement("refused", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
     except Exception as error:
