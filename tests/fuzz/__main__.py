@@ -23,13 +23,14 @@ def main() -> int:
     given = parser.parse_args()
     count = given.count if given.count or given.hours else 1000
     seconds = given.hours * 3600 if given.hours else None
-    if given.kind == "damage":
-        from tests.fuzz import damage
-
-        return int(damage.campaign(seed=given.seed, count=count, seconds=seconds, jobs=given.jobs, out=given.out))
 
     def tell(line: str) -> None:
         print(line, flush=True)
+
+    if given.kind == "damage":
+        from tests.fuzz import damage
+
+        return int(damage.campaign(given.seed, count, seconds, given.jobs, given.out, given.first, tell) > 0)
 
     campaign = Campaign(
         given.seed, given.kind, count, seconds, given.first, given.jobs, tuple(given.targets), given.out, not given.no_shrink, tell
