@@ -10,12 +10,13 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.loop_shapes import find_open_shapes
+from rewrites.moving import node_graphs
 from rewrites.onnx_inference import infer_by_onnx
 from rewrites.shape_relations import forget_variations
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
-__all__ = ["has_long_vectors", "infer_model", "infer_node", "learn_shapes"]
+__all__ = ["contradicts", "has_long_vectors", "infer_model", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
 _LONGEST = 1 << 20
@@ -121,24 +122,8 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
     Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
     """
-    schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
-    if schema is None:
-        return
-    types, data = {}, {}
-    for value in node.inputs:
-        if value is None or value.name is None:
-            continue
-        if value.type is None:
-            return
-        types[value.name] = _type_proto(value)
-        array = const_array(value, limit=_DATA_BYTES)
-        if array is not None and array.dtype.kind in "iu":
-            data[value.name] = onnx.numpy_helper.from_array(array, value.name)
-    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:
-        found = onnx.shape_inference.infer_node_outputs(
-            schema, ir.serde.serialize_node(node), types, data, opset_imports=imports, ir_version=ir_version
-        )
+        found = _found(node, opsets, ir_version)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
         return
     for value in node.outputs:
@@ -147,6 +132,39 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
             value.type = ir.serde.deserialize_type_proto_for_type(proto)
         if proto is not None and value.shape is None:
             value.shape = ir.serde.deserialize_type_proto_for_shape(proto)
+
+
+def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
+    """Whether ``node``, which holds no graphs, takes no operands of the sizes it is given."""
+    if node_graphs(node):
+        return False
+    try:
+        _found(node, opsets, ir_version)
+    except onnx.shape_inference.InferenceError as error:
+        return "ShapeInferenceError" in str(error)
+    except onnx.checker.ValidationError:
+        return False
+    return False
+
+
+def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
+    schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
+    if schema is None:
+        return {}
+    types, data = {}, {}
+    for value in node.inputs:
+        if value is None or value.name is None:
+            continue
+        if value.type is None:
+            return {}
+        types[value.name] = _type_proto(value)
+        array = const_array(value, limit=_DATA_BYTES)
+        if array is not None and array.dtype.kind in "iu":
+            data[value.name] = onnx.numpy_helper.from_array(array, value.name)
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return onnx.shape_inference.infer_node_outputs(
+        schema, ir.serde.serialize_node(node), types, data, opset_imports=imports, ir_version=ir_version
+    )
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortscan.modelio.map_types import holds_map
 from rewrites.errors import InvariantBroken
 
-__all__ = ["Interface"]
+__all__ = ["Interface", "without_negative_sizes"]
 
 _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
@@ -134,7 +134,14 @@ def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:
         value.type = value.shape = None
     else:
         value.type = ir.serde.deserialize_type_proto_for_type(info.type)
-        value.shape = ir.serde.deserialize_type_proto_for_shape(info.type)
+        value.shape = without_negative_sizes(ir.serde.deserialize_type_proto_for_shape(info.type))
+
+
+def without_negative_sizes(shape: ir.Shape | None) -> ir.Shape | None:
+    """Take a size below 0, which some exporters write for a free one, for not known."""
+    if shape is None or not any(isinstance(dim, int) and dim < 0 for dim in shape.dims):
+        return shape
+    return ir.Shape([None if isinstance(dim, int) and dim < 0 else dim for dim in shape.dims])
 
 
 def _put_header(model: ir.Model, header: onnx.ModelProto) -> None:

@@ -1,0 +1,68 @@
+"""Sizes that a model declares oddly, or that one of its branches is not made for."""
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+from tests.support.text import model_from_text
+
+SCAN = """<ir_version: 8, opset_import: ["": OPSET]> g (float[N,2] x, float[2] h) => (float[2] l, float[N,2] ys) {
+    l, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] a) => (float[2] n, float[2] y) { n = Add (s, a) y = Tanh (n) }> (h, x) }"""
+LOOP = """<ir_version: 8, opset_import: ["": OPSET]> g (float[N,2] x, float[2] h) => (float[2] l, float[N,2] ys) <int64[1] z = {0}, int64[0] o = {}> {
+    sh = Shape (x) q = Gather (sh, z) m = Reshape (q, o)
+    l, ys = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] n, float[2] y) { d = Identity (c) a = Gather (x, i) n = Add (s, a) y = Tanh (n) }> (m, , h) }"""
+COUNT = """<ir_version: 8, opset_import: ["": OPSET]> g (float[N,2] x, float[2] h) => (float[2] l, float[N,2] ys) {
+    sh = Shape (x) e = ConstantOfShape (sh) l, ys = Scan <num_scan_inputs = 2, body = b (float[2] s, float[2] a, float[2] k) => (float[2] n, float[2] y) { n = Add (s, a) y = Add (n, k) }> (h, x, e) }"""
+
+
+@pytest.mark.parametrize("text", [SCAN, LOOP, COUNT])
+@pytest.mark.parametrize("opset", [11, 16])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_size_of_minus_one_is_a_free_one(text, opset, steps):
+    model = model_from_text(text.replace("OPSET", str(opset)), check=False)
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.shape.dim[0].dim_param:
+            value.type.tensor_type.shape.dim[0].dim_value = -1
+    feeds = {"x": np.arange(2 * steps, dtype=np.float32).reshape(steps, 2), "h": np.ones(2, np.float32)}
+    wanted = ort_run(model, feeds)
+    for after in (ortscan.optimize(model), ortscan.migrate(model, 18), ortscan.optimize(model, fix_shapes={"x": [steps, 2]})):
+        assert_same_numbers(ort_run(after, feeds), wanted)
+        onnx.checker.check_model(after, full_check=True)
+    assert [value.SerializeToString() for value in ortscan.optimize(model).graph.input] == [
+        value.SerializeToString() for value in model.graph.input
+    ]
+
+
+TWO_RATES = """<ir_version: 8, opset_import: ["": 16]>
+g (float[B,N] x, float[B,3] h, int64 rate) => (float[B,3] y, float[K,M] s) <int64 k = {16}, float[6,3] wide, float[4,3] narrow, int64[1] zero = {0}> {
+    c = Equal (rate, k)
+    y, s = If (c) <
+        then_branch = t () => (float[B,3] y1, float[B,3] s1) { f = MatMul (x, wide) y1 = Add (f, h) s1 = Tanh (y1) },
+        else_branch = e () => (float[B,3] y2, float[B,3] s2) { INSIDE }> }"""
+OTHERS = {
+    "plain": "f2 = MatMul (x, narrow) y2 = Add (f2, h) s2 = Sigmoid (y2)",
+    "behind a nested If": "f2 = If (c) <then_branch = p () => (v) { v = Neg (h) }, else_branch = q () => (w) { w = MatMul (x, narrow) }> y2 = Add (f2, h) s2 = Sigmoid (y2)",
+    "in a Scan": "ax = Unsqueeze (x, zero) r = Scan <num_scan_inputs = 1, body = b (float[B,N] a) => (float[B,3] m) { m = MatMul (a, narrow) }> (ax) f2 = Squeeze (r, zero) y2 = Add (f2, h) s2 = Sigmoid (y2)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("inside", OTHERS)
+@pytest.mark.parametrize(("width", "rate"), [(6, 16), (4, 8)])
+@pytest.mark.parametrize("target", ["cpu", "onnx"])
+def test_a_branch_made_for_another_size_may_stay(inside, width, rate, target):
+    rng = np.random.default_rng(0)
+    text = TWO_RATES.replace("INSIDE", OTHERS[inside]).replace("float[6,3] wide, float[4,3] narrow, ", "")
+    model = model_from_text(text, check=False)
+    for name, rows in (("wide", 6), ("narrow", 4)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=(rows, 3)).astype(np.float32), name))
+    feeds = {"x": rng.normal(size=(2, width)).astype(np.float32), "h": rng.normal(size=(2, 3)).astype(np.float32)}
+    feeds["rate"] = np.array(rate)
+    wanted = ort_run(model, feeds)
+    after = ortscan.optimize(model, fix_shapes={"x": [2, width], "h": [2, 3]}, target=target)
+    onnx.checker.check_model(after, full_check=True)
+    assert_same_numbers(ort_run(after, feeds), wanted)
+    with pytest.raises(Exception, match="MatMul"):
+        ort_run(after, {**feeds, "rate": np.array(24 - rate)})
