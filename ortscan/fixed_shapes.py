@@ -6,6 +6,8 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.verification.arguments import given_shapes
+from rewrites.context import Context
+from rewrites.contradictory_branches import hide_sizes_from_branches
 from rewrites.errors import OptionError
 from rewrites.inference import infer_model
 from rewrites.plain_text import shown
@@ -54,8 +56,13 @@ class FixedShapes:
             value.shape = self._forgotten(value.shape)
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 
-    def put_into_outputs(self, model: ir.Model) -> None:
-        """Make the sizes that follow for the outputs of ``model``, which no loop hides any more, the declared ones."""
+    def put_into_outputs(self, ctx: Context) -> None:
+        """Make the sizes that follow for the outputs, which no loop hides any more, the declared ones.
+
+        A branch that they do not fit does not see them.
+        """
+        model = ctx.model
+        hide_sizes_from_branches(ctx)
         infer_model(model)
         for value, before in zip(model.graph.outputs, self._declared, strict=True):
             declared = before
