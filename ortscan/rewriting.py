@@ -138,7 +138,7 @@ class Rewriting:
             messages += note_python_ops(lifted.loaded, report)
         tidy(ctx)
         if fixed is not None:
-            fixed.put_into_outputs(ctx.model)
+            fixed.put_into_outputs(ctx)
             retake_interface(lifted.loaded)
         restore_interface(lifted.loaded)
         report.operators_after = count_operators(model.graph)
