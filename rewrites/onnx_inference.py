@@ -20,10 +20,19 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
     try:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
-        inferred = onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=data_prop)
+        inferred = _inferred(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
     _take_over(model.graph, inferred.graph)
+
+
+def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=data_prop)
+    except MemoryError:  # what vectors hold may be longer than memory; onnx has given back what it took
+        if not data_prop:
+            raise
+    return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=False)
 
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto) -> None:

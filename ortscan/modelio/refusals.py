@@ -25,7 +25,7 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
     if proto.training_info:
         raise UnsupportedModel(f"{name} holds training_info, which would be lost.")
     texts = (proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
-    if not _are_utf8(*texts, *(text for entry in proto.metadata_props for text in (entry.key, entry.value))):
+    if not _are_utf8(*texts, *_noted(proto)):
         raise UnsupportedModel(f"{name} says of itself what is not UTF-8.")
     for body, where in bodies_in(proto):
         loss = _loss_in_graph(body) if isinstance(body, onnx.GraphProto) else None
@@ -37,7 +37,7 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
 def _loss_in_graph(graph: onnx.GraphProto) -> str | None:
     infos = [info for infos in (graph.input, graph.output, graph.value_info) for info in infos]
     named = (entry.name for entries in (infos, list(graph.initializer)) for entry in entries)
-    if not _are_utf8(graph.name, graph.doc_string, *named):
+    if not _are_utf8(graph.name, graph.doc_string, *named, *_noted(graph, *infos)):
         return "a name that is not UTF-8"
     if graph.sparse_initializer:
         return f"sparse initializer {graph.sparse_initializer[0].values.name!r}, which would be lost,"
@@ -62,7 +62,8 @@ def _loss_in_defaults(body: Body) -> str | None:
 def _loss_in_nodes(body: Body) -> str | None:
     for node in body.node:
         label = f"{node.op_type} {node.name!r}"
-        if not _are_utf8(node.op_type, node.domain, node.name, node.doc_string, *node.input, *node.output):
+        texts = (node.op_type, node.domain, node.name, node.overload, node.doc_string)
+        if not _are_utf8(*texts, *node.input, *node.output, *_noted(node)):
             return f"a name that is not UTF-8 at {label}"
         if twice := _repeated([attribute.name for attribute in node.attribute]):
             return f"two attributes {twice!r} of {label}"
@@ -88,6 +89,11 @@ def _loss_in_attribute(attribute: onnx.AttributeProto) -> str | None:
 
 def _repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto) -> list[str]:
+    """Return the metadata of parts of a model."""
+    return [text for part in parts for entry in part.metadata_props for text in (entry.key, entry.value)]
 
 
 def _are_utf8(*texts: str | bytes) -> bool:

@@ -62,6 +62,8 @@ def defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
         return None if element in _KINDS or element == _T.UNDEFINED else f"has the element type {element}, which is not defined"
     if which in ("sequence_type", "optional_type"):
         return defect_of_type(getattr(kind, which).elem_type, depth + 1)
+    if which == "map_type" and kind.map_type.key_type not in _KINDS:
+        return f"is a map of keys of the type {kind.map_type.key_type}, which is not defined"
     if which == "map_type":
         return defect_of_type(kind.map_type.value_type, depth + 1)
     return None
