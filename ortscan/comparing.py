@@ -6,6 +6,7 @@ from ortscan.modelio import LoadedModel, ModelLike
 from ortscan.verification.budget import Level
 from ortscan.warned import warn
 from rewrites.errors import OptionError, VerificationFailed
+from rewrites.plain_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ def level_of(verify: Any) -> Level | None:
     for level in LEVELS:
         if isinstance(verify, str) and verify == level:
             return level
-    raise OptionError(f"verify must be 'quick', 'full' or False, not {verify!r}.")
+    raise OptionError(f"verify must be 'quick', 'full' or False, not {shown(verify)}.")
 
 
 def compare(

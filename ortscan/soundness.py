@@ -20,7 +20,7 @@ from ortscan.verification.crash_risks import crash_risks, may_die_loading
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source
-from rewrites.errors import InvariantBroken
+from rewrites.errors import InvariantBroken, UnsupportedModel
 from rewrites.invariants import check_invariants
 from rewrites.raised_by import is_raised_by
 
@@ -33,6 +33,7 @@ _LARGE_BYTES = 1 << 16
 _LONGEST = 1 << 20
 _NO_FAULT = "Invalid rank for"
 """What onnx says where it follows integers of several axes through sums as if they were vectors."""
+_ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 _MOST_OPTIMISED = 5000
 """Nodes of a model that onnxruntime optimises to load it here; with more that would take longer than the rewriting."""
 
@@ -68,17 +69,32 @@ _Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
 
 
 def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
-    """Return what is wrong with ``after`` and was not with ``before``, in one line, or None."""
+    """Return what is wrong with ``after`` and was not with ``before``, in one line, or None.
+
+    Raises UnsupportedModel where ``before`` was no model for either onnx or onnxruntime, and ``after`` is none.
+    """
     original = before if isinstance(before, Original) else Original(before)
     try:
         result = _slim(after)
     except InvariantBroken as error:
         return str(error)
+    shared: list[_Question] = []
     for find in (_broken_invariant, _checker_says, _inference_fault, _deadly_node, _load_fault):
         fault = find(after, result)
         if fault is not None and not original.has(find):
             return fault
+        shared += [find] if fault is not None else []
+    if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
+        for find in (_checker_says, _inference_fault):
+            if find in shared:
+                raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto)}")
     return disagreement(original.proto, result)
+
+
+def _may_have_other_operators(model: ir.Model) -> bool:
+    """Whether the model has operators of a library that onnxruntime may be given where the model runs."""
+    mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
+    return any(node.domain in model.opset_imports and node.domain not in mine for node in model.graph.all_nodes())
 
 
 def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:

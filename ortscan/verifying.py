@@ -10,6 +10,7 @@ from ortscan.report.words import refused_node
 from ortscan.rewriting import Outcome, Rewriting
 from ortscan.self_check import Judge, culprit
 from rewrites.errors import OptionError, VerificationFailed
+from rewrites.plain_text import shown
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
@@ -25,7 +26,7 @@ def on_difference_of(given: Any) -> OnDifference:
     """Read ``on_difference``. Raises OptionError for another value."""
     if isinstance(given, str) and given in ("raise", "keep"):
         return "raise" if given == "raise" else "keep"
-    raise OptionError(f"on_difference must be 'raise' or 'keep', not {given!r}.")
+    raise OptionError(f"on_difference must be 'raise' or 'keep', not {shown(given)}.")
 
 
 def verified(
