@@ -132,7 +132,8 @@ def _says_how_to_open(entry: Entry) -> bool:
     facts = entry.facts
     if entry.model is not None and not (isinstance(facts.get("refers"), bool) and _are_names(facts.get("data"))):
         return False
-    return isinstance(facts.get("python_ops"), bool) and isinstance(facts.get("report"), dict | None)
+    said = all(isinstance(facts.get(name, ""), str) for name in ("verified", "refuted"))
+    return said and isinstance(facts.get("python_ops"), bool) and isinstance(facts.get("report"), dict | None)
 
 
 def _content(entry: Entry) -> bytes:

@@ -112,6 +112,8 @@ PARTS = {
     "refers": (None,),
     "external": ("x", [1], [["a"]]),
     "key": ("f" * 64, None),
+    "verified": (3, None),
+    "refuted": (3, ["x"]),
 }
 
 for _kind, _change in KINDS.items():
