@@ -49,7 +49,7 @@ class Budget:
         """Return whether no time is left, and remember that it was so."""
         if self.left() > 0:
             return False
-        self.hits[f"the time limit of {self.seconds:g} s"] = None
+        self.hits[f"the time limit of {self.seconds:.2g} s"] = None
         return True
 
     def allows(self, size: int) -> bool:

@@ -132,9 +132,9 @@ class Judge:
     def _limit(self) -> float:
         """How long a run may take: much longer than the oracle ever took, at most what patience and budget allow.
 
-        As long as nothing ran there is some time, whatever the budget: else a busy machine would leave nothing compared.
+        There is some time for the first cases, whatever the budget: else a busy machine would leave nothing compared.
         """
-        left = self.budget.left() if self._slowest else max(_SHORTEST_LIMIT, self.budget.left())
+        left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self._slowest) if self._slowest else _SHORTEST_LIMIT)
         limit = left if self.patience is None else min(left, self.patience)
         return limit if not self._slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self._slowest))
 

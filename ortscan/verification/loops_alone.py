@@ -28,13 +28,14 @@ LARGE_BYTES = 64 << 20
 """So is one with more bytes of weights."""
 
 _MOST_NODES = 1000
+_SECONDS_A_NODE = 0.002
 _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 
 
 def is_large(proto: onnx.ModelProto) -> bool:
     """Return whether running the whole model is too dear for a quick comparison."""
     weights = sum(_size(tensor) for graph in all_graphs(proto) for tensor in graph.initializer)
-    return weights > LARGE_BYTES or sum(1 for _ in all_nodes(proto)) > LARGE_NODES
+    return weights > LARGE_BYTES or _count(proto) > LARGE_NODES
 
 
 def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:
@@ -46,7 +47,7 @@ def compare_loops(old: Source, new: Source, settings: Settings, budget: Budget, 
     """Compare each loop and recurrent node of the main graph by itself, in an order drawn by the seed, until time is up.
 
     A difference counts where the whole models differ as well, or cannot be run: alone a loop may get what it never gets in its
-    model.
+    model. Where no loop can be cut out it is compared as a whole after all, if there is time.
     """
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
     types = value_types(old.proto)
@@ -85,7 +86,10 @@ def compare_loops(old: Source, new: Source, settings: Settings, budget: Budget, 
                 continue
             return outcome
         found.append(outcome)
-    return _summed_up(found, left_out, unchanged, len(positions))
+    outcome = _summed_up(found, left_out, unchanged, len(positions))
+    if outcome.inconclusive and _SECONDS_A_NODE * _count(old.proto) < budget.left():
+        return compare_models(old, new, input_specs(old.proto.graph), {}, [{}], settings, budget, stack)
+    return outcome
 
 
 def _compare(
@@ -143,6 +147,10 @@ def _summed_up(found: Sequence[Verification], left_out: Mapping[str, Sequence[st
         inconclusive=bool(problems),
         not_tried=(*not_tried, "the model around its loops", *dict.fromkeys(text for one in found for text in one.not_tried)),
     )
+
+
+def _count(proto: onnx.ModelProto) -> int:
+    return sum(1 for _ in all_nodes(proto))
 
 
 def _listed(labels: Sequence[str]) -> str:
