@@ -61,7 +61,7 @@ def test_a_branch_made_for_another_size_may_stay(inside, width, rate, target):
     feeds = {"x": rng.normal(size=(2, width)).astype(np.float32), "h": rng.normal(size=(2, 3)).astype(np.float32)}
     feeds["rate"] = np.array(rate)
     wanted = ort_run(model, feeds)
-    after = ortscan.optimize(model, fix_shapes={"x": [2, width], "h": [2, 3]}, target=target)
+    after = ortscan.optimize(model, fix_shapes={"x": [2, width], "h": [2, 3]}, target=target, verify=False)
     onnx.checker.check_model(after, full_check=True)
     assert_same_numbers(ort_run(after, feeds), wanted)
     with pytest.raises(Exception, match="MatMul"):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 
 import ortscan
@@ -47,9 +46,8 @@ def test_an_input_that_a_body_returns_untyped_keeps_its_type(opset, given, targe
     feeds |= {"go": np.array(True)} if given else {}
     wanted = ort_run(model, feeds)
     compared = slice(1 if again == "i" else None)  # onnxruntime stacks the last number three times of an ``i`` returned itself
-    for after in (ortscan.migrate(model, target), ortscan.optimize(model), ortscan.optimize(ir.from_proto(model))):
-        proto = after if isinstance(after, onnx.ModelProto) else ir.to_proto(after)
-        assert_same_numbers(ort_run(sound(proto), feeds)[compared], wanted[compared])
+    for after in (ortscan.migrate(model, target, verify=False), ortscan.optimize(model, verify=False)):
+        assert_same_numbers(ort_run(sound(after), feeds)[compared], wanted[compared])
 
 
 def test_a_rank_said_of_the_input_counts_where_the_output_says_none():
