@@ -29,7 +29,7 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
     def bordered(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return work(*args, **kwargs)
-        except (OrtscanError, MemoryError):
+        except (OrtscanError, MemoryError, Warning):
             raise
         except Exception as error:
             if _is_of_the_call(error) or is_from_elsewhere(error) or (isinstance(error, RecursionError) and _stack_was_deep()):

@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 import ortscan
+from ortscan.errors import OrtscanWarning
 from rewrites.errors import UnsupportedModel
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -44,7 +45,7 @@ def test_a_scan_whose_outputs_are_not_written_as_onnxruntime_wants_runs(text: st
     for row in x:
         last = np.tanh(last * last + row)
     expected = [last, np.full((3, 2) if text is OUTER else 2, 4, np.float32)]
-    assert_same_numbers(ort_run(ortscan.optimize(model), {"h": h, "c": c, "x": x}), expected)
+    assert_same_numbers(ort_run(ortscan.optimize(model, verify=False), {"h": h, "c": c, "x": x}), expected)
     assert_same_numbers(ortscan.InferenceSession(model).run(None, {"h": h, "c": c, "x": x}), expected)
     assert model.SerializeToString() == before
 
@@ -63,5 +64,6 @@ def test_a_branch_may_give_a_value_of_the_graph_around_it():
           y = If (f) <then_branch = t () => (float[2] d) { }, else_branch = e () => (float[2] n) { n = Neg (d) }> }"""
     )
     c = np.ones(2, np.float32)
-    result = ortscan.optimize(model)
+    with pytest.warns(OrtscanWarning, match="not verified: nothing was compared: the original does not load"):
+        result = ortscan.optimize(model)
     assert [ort_run(result, {"f": np.array(flag), "c": c})[0].tolist() for flag in (True, False)] == [[2, 2], [-2, -2]]
