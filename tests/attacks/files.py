@@ -13,7 +13,7 @@ import onnxruntime as ort
 from onnx import TensorProto
 
 import ortscan
-from tests.attacks.frame import Box, attack, command, refused
+from tests.attacks.frame import Box, attack, command, refused, survived
 
 __all__: list[str] = []
 
@@ -123,7 +123,7 @@ LOCATIONS: dict[str, tuple[str, str, Build]] = {
     "absolute, of the system": ("/etc/passwd", _RELATIVE, nothing),
     "absolute, a device": ("/dev/zero", _RELATIVE, nothing),
     "of the process": ("../../../../../../../../proc/self/environ", _LEAVES, nothing),
-    "empty": ("", _RELATIVE, nothing),
+    "empty": ("", "has no location", nothing),
     "a link out": ("l", _LEAVES, link("../../outside/secret")),
     "an absolute link out": ("l", _LEAVES, lambda folder, box: (folder / "l").symlink_to(box.outside / "secret")),
     "a link out to nothing": ("l", _LEAVES, link("../../outside/planted")),
@@ -246,10 +246,10 @@ def _(box: Box) -> None:
         assert command("optimize", path, box.work / "out.onnx")[0] == 1
 
 
-@attack("a model through a pipe is read")
+@attack("a model through a pipe")
 def _(box: Box) -> None:
     content = onnx.parser.parse_model(TEXT.replace("MatMul (a, w)", "Add (a, a)")).SerializeToString()
     read, write = os.pipe()
     os.write(write, content)
     os.close(write)
-    assert isinstance(ortscan.optimize(f"/dev/fd/{read}"), onnx.ModelProto)
+    assert survived(lambda: ortscan.explain(f"/dev/fd/{read}")) is not None
