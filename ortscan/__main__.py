@@ -18,7 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     open_closed_streams()
     tolerate_odd_names()
-    return int(guarded(lambda: build_parser().parse_args(argv)))
+    arguments = sys.argv[1:] if argv is None else argv
+    return int(guarded(lambda: build_parser().parse_args(arguments), arguments))
 
 
 if __name__ == "__main__":

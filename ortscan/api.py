@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ortscan.border import one_sentence
 from ortscan.checked import checked
 from ortscan.comparing import compare, level_of
+from ortscan.limited import limited
 from ortscan.modelio import LoadedModel, ModelLike, hand_back
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_path
 from ortscan.quiet import quietly
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["explain", "optimize", "rewritten", "verify"]
 
 
+@limited
 @one_sentence
 @quietly
 def optimize(
@@ -44,6 +46,8 @@ def optimize(
     skip: Iterable[str] = (),
     verify: bool | str = "quick",
     on_difference: str = "raise",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> onnx.ModelProto | ir.Model:
     """Give ``model`` without the loops that can go, computing the same numbers up to the order of sums.
@@ -72,6 +76,8 @@ def optimize(
     Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
     ``on_difference``: ``raise`` VerificationFailed where they differ, which names the patch that does it; or ``keep`` all patches
     but those that do, with an OrtscanWarning.
+    ``time_limit``, ``memory_limit``: seconds and bytes that all of it may take. With one of them the work is done in a process of
+    its own, about a second slower, and LimitExceeded is raised where it would take more; for models that nobody vetted.
     ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
     for a path then refers to the external data beside the output instead of holding it. Without ``output`` it holds all weights,
     and over 2 GB cannot be serialised.
@@ -100,11 +106,12 @@ def optimize(
     return hand_back(outcome.loaded, output)
 
 
+@limited
 @one_sentence
-def explain(model: ModelLike, **options: Any) -> Report:
+def explain(model: ModelLike, *, time_limit: float | None = None, memory_limit: int | None = None, **options: Any) -> Report:
     """Say what ``optimize`` would do to each loop of ``model``, and why it leaves what it leaves.
 
-    ``options`` are those of ``optimize``. Nothing is changed or written. Raises OrtscanError as ``optimize`` does.
+    ``options``, ``time_limit`` and ``memory_limit`` are those of ``optimize``, and so are errors. Nothing is changed or written.
     """
     for name in ("verify", "on_difference", "output"):
         options.pop(name, None)

@@ -2,6 +2,7 @@
 
 from rewrites.errors import (
     InvariantBroken,
+    LimitExceeded,
     MalformedLoop,
     MigrationError,
     ModelFileError,
@@ -13,6 +14,7 @@ from rewrites.errors import (
 
 __all__ = [
     "InvariantBroken",
+    "LimitExceeded",
     "MalformedLoop",
     "MigrationError",
     "ModelFileError",

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from ortscan.border import one_sentence
 from ortscan.comparing import level_of, require_equal
 from ortscan.evaluate import evaluate
+from ortscan.limited import limited
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
 from ortscan.opsets import check_opset, newest_opset, opset_number
 from ortscan.quiet import quietly
@@ -24,10 +25,17 @@ __all__ = ["migrate", "migrate_loaded", "migrated"]
 _ANYWHERE = Abilities()
 
 
+@limited
 @one_sentence
 @quietly
 def migrate(
-    model: ModelLike, opset: int | str, *, verify: bool | str = "quick", output: str | os.PathLike[str] | None = None
+    model: ModelLike,
+    opset: int | str,
+    *,
+    verify: bool | str = "quick",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    output: str | os.PathLike[str] | None = None,
 ) -> onnx.ModelProto | ir.Model:
     """Give ``model`` in another opset, computing the same.
 
@@ -39,6 +47,7 @@ def migrate(
     which all operators of the model can be taken.
     ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.
     Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
+    ``time_limit``, ``memory_limit``: as for ``optimize``.
     ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
     for a path then refers to the external data beside the output instead of holding it.
 

@@ -8,6 +8,7 @@ from rewrites.plain_text import sentence
 
 __all__ = [
     "InvariantBroken",
+    "LimitExceeded",
     "MalformedLoop",
     "MigrationError",
     "ModelFileError",
@@ -47,6 +48,10 @@ class MigrationError(OrtscanError):
 
 class InvariantBroken(OrtscanError):
     """A rewrite left the model in a state it must never be in; always a defect of ortscan."""
+
+
+class LimitExceeded(OrtscanError):
+    """A model asks for more time or memory than the caller allows."""
 
 
 class VerificationFailed(OrtscanError):

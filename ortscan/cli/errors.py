@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.limits import has_limits, run_within_limits
 from ortscan.cli.streams import leaving_stdout_clean
 from ortscan.errors import OrtscanWarning
 from rewrites.errors import OptionError, OrtscanError, VerificationFailed
@@ -15,8 +16,11 @@ from rewrites.plain_text import one_line, sentence
 __all__ = ["guarded"]
 
 
-def guarded(parse: Callable[[], argparse.Namespace]) -> int:
-    """Run the verb that ``parse`` finds; no traceback leaves here unless ``-vv`` was given."""
+def guarded(parse: Callable[[], argparse.Namespace], argv: Sequence[str], limited: bool = True) -> int:
+    """Run the verb that ``parse`` finds in ``argv``; no traceback leaves here unless ``-vv`` was given.
+
+    ``limited``: whether it is to keep to its limits of time and memory.
+    """
     verbose = 0
     try:
         with leaving_stdout_clean(), warnings.catch_warnings(record=True) as caught:
@@ -24,6 +28,8 @@ def guarded(parse: Callable[[], argparse.Namespace]) -> int:
             try:
                 args = parse()
                 verbose = getattr(args, "verbose", 0)
+                if limited and has_limits(args):
+                    return run_within_limits(args, argv)
                 return int(args.run(args))
             finally:
                 _show(caught)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ortscan.cli.console import stdout_console
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_readable, check_report
+from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.progress import working
 from ortscan.cli.streams import printing
@@ -32,6 +33,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_report(parser)
     add_rewriting(parser)
     add_display(parser)
+    add_limits(parser)
     parser.set_defaults(run=run)
 
 

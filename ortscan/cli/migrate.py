@@ -3,6 +3,7 @@
 import argparse
 
 from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_checking, add_display, add_shape
 from ortscan.cli.output import add_output
 from ortscan.cli.progress import working
@@ -31,6 +32,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_shape(add_checking(parser))
     parser.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    add_limits(parser)
     parser.set_defaults(run=run)
 
 

@@ -6,6 +6,7 @@ import sys
 from ortscan.cli.differing import culprit, without_differences
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_report
+from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.output import add_output
 from ortscan.cli.passes import ListPasses
@@ -38,6 +39,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "but those",
     )
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    add_limits(parser)
     search = parser.add_argument_group("finding the rewrite to blame")
     search.add_argument("--stop-after", type=int, metavar="N", help="make only the first N changes (-v numbers them)")
     search.add_argument("--debug", action="store_true", help="check the whole model after every change")

@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 
-__all__ = ["byte_size", "name_list", "seed", "shape", "shapes_by_name", "steps", "tolerance"]
+__all__ = ["byte_size", "name_list", "seconds", "seed", "shape", "shapes_by_name", "steps", "tolerance"]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -38,6 +38,17 @@ def name_list(text: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of names such as a,b")
     return names
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
+    return value
 
 
 def seed(text: str) -> int:

@@ -4,6 +4,7 @@ import argparse
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_npz, check_readable
+from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_checking, add_display, add_shape, checking
 from ortscan.cli.progress import working
 
@@ -22,6 +23,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument("after", metavar="B", help="the model that should compute the same")
     add_shape(add_checking(parser))
     add_display(parser)
+    add_limits(parser)
     parser.set_defaults(run=run)
 
 

@@ -6,8 +6,6 @@ process imports little beside onnxruntime, so it starts fast.
 
 import contextlib
 import functools
-import multiprocessing.spawn
-import os
 import pickle
 import signal
 import subprocess
@@ -17,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from ortscan import child_process
 from ortscan.verification.runner import Bare, Outcome, Runner
 
 if TYPE_CHECKING:
@@ -72,15 +71,7 @@ class GuardedRunner:
             self._cause_of_death()
 
     def _spawn(self) -> None:
-        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-        executable = os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable)
-        self._process = subprocess.Popen(
-            [executable, "-P", "-c", _CHILD],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-        )
+        self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def _make_session(self) -> str | None:
         """Make the session in the process; return the reason where there can be none."""
@@ -137,8 +128,7 @@ _NOTHING = _Nothing()
 
 def serve() -> None:
     """Be the process: make the session that is asked for, say how that went, then run what comes until nothing more does."""
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    replies = child_process.own_stdout()
     runner = Runner(*pickle.load(sys.stdin.buffer))
     _reply(replies, runner.error)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
