@@ -30,7 +30,7 @@ from rewrites.shape_relations import (
     without_names,
 )
 
-__all__ = ["find_open_shapes"]
+__all__ = ["find_open_shapes", "infer_body"]
 
 _Shapes = dict[ir.Value, ir.Shape | None]
 
@@ -45,6 +45,11 @@ def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], Non
     search = _Search(opset, infer, proven)
     search.look_again(graph, inside=False)
     return search.changing
+
+
+def infer_body(body: ir.Graph, opset: int, infer: Callable[[ir.Node], None]) -> None:
+    """Set all shapes in ``body`` to what its operators make of those of its inputs, alone."""
+    _Search(opset, infer, proven=True).infer_graph(body)
 
 
 class _Search:
@@ -115,7 +120,7 @@ class _Search:
         while True:
             for state, shape in zip(loop.states, shapes, strict=True):
                 state.inner.shape = shape
-            self._infer_graph(loop.body)
+            self.infer_graph(loop.body)
             widened = [self._common([state.inner.shape, state.next.shape]) for state in loop.states]
             self.changing.update(state.inner for state in loop.states if differ(state.inner.shape, state.next.shape))
             if all(dims_of(new) == dims_of(shape) for new, shape in zip(widened, shapes, strict=True)):
@@ -124,7 +129,8 @@ class _Search:
         self._tell((state.final, self._anew(shape)) for state, shape in zip(loop.states, shapes, strict=True))
         self._tell((output.outer, stacked(output.inner.shape)) for output in loop.scan_outputs)
 
-    def _infer_graph(self, graph: ir.Graph) -> None:
+    def infer_graph(self, graph: ir.Graph) -> None:
+        """Find all shapes in ``graph`` from those of its inputs alone."""
         for node in graph:
             for value in node.outputs:
                 value.shape = None
@@ -134,12 +140,12 @@ class _Search:
             elif isinstance(loop, ScanView) and not loop.batched:
                 for inner, shape in into_scan(loop):
                     inner.shape = shape
-                self._infer_graph(loop.body)
+                self.infer_graph(loop.body)
                 self._tell((state.final, state.initial.shape) for state in loop.states)
                 self._tell(out_of_scan(loop, named=True))
             elif node_graphs(node):
                 for nested in node_graphs(node):
-                    self._infer_graph(nested)
+                    self.infer_graph(nested)
                 self._tell(self._results_of_branches(node))
             else:
                 self.infer(node)

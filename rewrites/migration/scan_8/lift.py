@@ -14,8 +14,9 @@ from rewrites.dependence import is_deterministic
 from rewrites.errors import MigrationError
 from rewrites.loops import ScanOutput, ScanView
 from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
+from rewrites.migration.scan_8.kept_shapes import may_change
 from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
-from rewrites.migration.scan_8.one_step_apart import may_change, one_step_apart
+from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
 from rewrites.migration.scan_8.row import make_row
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
@@ -53,7 +54,7 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     loop = ScanView.of(node, _SINCE)
     if loop.sequence_lens is not None:
         _refuse_what_lengths_change(loop)
-    if ctx.options.target.loops and may_change(loop):
+    if ctx.options.target.loops and may_be_one_step(loop) and may_change(loop, ctx):
         node = one_step_apart(loop, ctx)
     return _lift(node, ctx)
 

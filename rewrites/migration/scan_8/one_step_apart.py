@@ -19,20 +19,17 @@ from rewrites.migration.scan_8.lengths import Lengths, Sizes, filled
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import take_over
-from rewrites.shape_relations import same
 from rewrites.spelling import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
 from rewrites.values import const_array, dim_of
 
-__all__ = ["may_change", "one_step_apart"]
+__all__ = ["may_be_one_step", "one_step_apart"]
 
 
-def may_change(loop: ScanView) -> bool:
-    """Whether a state may have another shape after a step than before, where there may be but one step."""
+def may_be_one_step(loop: ScanView) -> bool:
+    """Whether there may be but one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
-    if (lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)):
-        return False
-    return any(not same(state.inner, state.next) for state in loop.states)
+    return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
 def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:

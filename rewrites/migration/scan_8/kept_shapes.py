@@ -1,0 +1,149 @@
+"""Tells which opset-8 Scans have states of one shape: none of its sizes is another after a step that does not fail.
+
+    h [N, 7], x [M, 5]:  Add (h, h)           ->    [N, 7] again
+                         Concat (x, h)        ->    fails unless M = N or one is empty: what has M rows has N of them
+                         Add (MatMul (x, w), h)     may be [M, 7] where N is 1
+
+Each size of what the Scan is given has a name, and the operators of the body are asked what they make of those. onnxruntime's
+Concat leaves out operands without elements, whatever their other sizes are: each size that may be 0 is tried as 0 apart.
+"""
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.inference import contradicts, infer_node
+from rewrites.loop_shapes import infer_body
+from rewrites.loops import ScanView
+from rewrites.shape_relations import FREE, VARIES, Dim, is_unknown, same
+
+__all__ = ["may_change"]
+
+
+_CASES = 32
+_BROADCAST = frozenset({"Add", "Sub", "Mul", "Div"})
+_Told = int | str | None
+_Shapes = list[ir.Shape | None]
+
+
+def may_change(loop: ScanView, ctx: Context) -> bool:
+    """Whether a step may give a state of ``loop``, an opset-8 Scan, another shape."""
+    if all(same(state.inner, state.next) for state in loop.states):
+        return False
+    given = [_shape_of_row(state.initial, 1) for state in loop.states]
+    given += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
+    body = loop.body
+    values = [value for graph in (body, *body.subgraphs()) for value in graph.inputs]
+    values += [value for node in body.all_nodes() for value in node.outputs]
+    before = {value: value.shape for value in values}
+    cases, tried = [given], 0
+    try:
+        while cases and tried < _CASES:
+            shapes, tried = cases.pop(), tried + 1
+            answer = _case(loop, shapes, ctx)
+            if answer is None:
+                return True
+            cases += answer
+    finally:
+        for value, shape in before.items():
+            value.shape = shape
+    return bool(cases)
+
+
+def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
+    """Give the cases that are left to look at where the body is given such shapes; None where a state may get another."""
+    fails = False
+
+    def infer(node: ir.Node) -> None:
+        nonlocal fails
+        if node.op_type == "Concat" and node.domain == "":
+            node.outputs[0].shape = _of_concat(node)
+            return
+        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+        if node in own and node.op_type in _BROADCAST and node.outputs[0].shape is None:
+            fails = fails or contradicts(node, ctx.model.opset_imports, ctx.model.ir_version)
+
+    own = set(loop.body)
+    for value, shape in zip(loop.body.inputs, given, strict=True):
+        value.shape = shape
+    infer_body(loop.body, ctx.opset, infer)
+    if fails:
+        return []
+    for node in loop.body:
+        choice = next(_choices(node), None)
+        if choice is not None:
+            return [[_renamed(shape, name, other) for shape in given] for name, other in choice]
+    return [] if all(same(state.inner, state.next) for state in loop.states) else None
+
+
+def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
+    """Give the shape without the first ``outside`` axes, each size named: equal names are of equal sizes."""
+    if value.shape is None:
+        return None
+    dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
+    return ir.Shape(dims[outside:])
+
+
+def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
+    """Give what is so wherever ``node`` does not fail: one of these sizes at least is the other, or 0."""
+    dims = _operands(node)
+    if node.op_type == "Concat" and dims is not None:
+        full = [one for one in dims if 0 not in one]
+        sizes = [dim for one in full for dim in one]
+        zeros: list[tuple[str, int | str]] = [(dim, 0) for dim in dict.fromkeys(sizes) if isinstance(dim, str)]
+        pairs = [] if None in sizes else _side_by_side(full, _axis(node, dims))
+    elif node.op_type == "MatMul" and dims is not None and min(map(len, dims)) > 1:
+        pairs, zeros = [(dims[0][-1], dims[1][-2])], []
+    else:
+        return
+    for left, right in pairs:
+        if isinstance(left, str) and right is not None and left != right:
+            yield [(left, right), *zeros]
+        elif isinstance(right, str) and left is not None and left != right:
+            yield [(right, left), *zeros]
+
+
+def _of_concat(node: ir.Node) -> ir.Shape | None:
+    """Give the shape of what a Concat makes, where its operands surely fit; the sides of empty ones do not count."""
+    dims = _operands(node)
+    if dims is None or not dims[0]:
+        return None
+    axis = _axis(node, dims)
+    full = [one for one in dims if 0 not in one] or dims
+    if any(left is None or left != right for left, right in _side_by_side(full, axis)):
+        return None
+    lengths = [one[axis] for one in dims]
+    numbers = [dim for dim in lengths if isinstance(dim, int)]
+    total = sum(numbers) if len(numbers) == len(lengths) else lengths[0] if len(lengths) == 1 else None
+    return ir.Shape([total if i == axis else dim for i, dim in enumerate(full[0])])
+
+
+def _operands(node: ir.Node) -> list[list[_Told]] | None:
+    """Give the sizes of all operands, where their ranks are known."""
+    shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
+    if node.domain != "" or len(shapes) < len(node.inputs):
+        return None
+    dims = [list(map(_told, shape.dims)) for shape in shapes]
+    return None if node.op_type == "Concat" and len(set(map(len, dims))) > 1 else dims
+
+
+def _axis(node: ir.Node, dims: list[list[_Told]]) -> int:
+    return node.attributes.get_int("axis", 0) % max(len(dims[0]), 1)
+
+
+def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told]]:
+    return [(dims[0][i], one[i]) for one in dims[1:] for i in range(len(one)) if i != axis]
+
+
+def _told(dim: Dim) -> _Told:
+    """Give a size that can be reckoned with: a number or a name of one size."""
+    if isinstance(dim, int):
+        return dim
+    return None if is_unknown(dim) or dim.value is None or dim.value.startswith(VARIES) else dim.value
+
+
+def _renamed(shape: ir.Shape | None, name: str, other: int | str) -> ir.Shape | None:
+    if shape is None:
+        return None
+    return ir.Shape([other if not isinstance(dim, int) and dim.value == name else dim for dim in shape.dims])
