@@ -74,7 +74,7 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
         since = _since_in_onnxruntime(op_type, domain)
         known = version > onnx.defs.onnx_opset_version() or (since is not None and since <= version)
         return None if known else f"is of no operator that opset {version} of {domain or 'onnx'} has"
-    kinds = {name: _KINDS[attribute.type] for name, attribute in schema.attributes.items()}
+    kinds = {name: _KINDS[attribute.type] for one in _with_older(schema) for name, attribute in one.attributes.items()}
     required = tuple(name for name, attribute in schema.attributes.items() if attribute.required)
     return _Form(
         kinds,
@@ -83,6 +83,17 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
         range(schema.min_output, schema.max_output + 1),
         (_singles(schema.inputs), _singles(schema.outputs)),
     )
+
+
+def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
+    """Return the versions of an operator up to this one, oldest first: a rule may take an attribute away that is no more."""
+    found = [schema]
+    while found[0].since_version > 1:
+        try:
+            found.insert(0, onnx.defs.get_schema(schema.name, found[0].since_version - 1, schema.domain))
+        except onnx.defs.SchemaError:
+            break
+    return found
 
 
 def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[int, ...]:

@@ -153,7 +153,7 @@ def test_a_path_with_nothing_to_read_is_one_clear_error(tmp_path: Path, monkeypa
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("ortscan.modelio.reading._without_waiting", refuse)
     with pytest.raises(ModelFileError, match=r"m\.onnx cannot be read: Permission denied"):
         load("m.onnx")
 
