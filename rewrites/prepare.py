@@ -139,11 +139,19 @@ def _lift_weights(ctx: Context, least: int) -> None:
 
 
 def _learn_from_captures(ctx: Context) -> None:
-    """Infer what onnx left open in loop bodies since it does not see constants from around them, such as captured axes."""
+    """Infer what onnx left open in loop bodies: it sees no constants from around them, such as captured axes.
+
+    Nor does it look for the sizes of what is declared with a rank alone, which are those of a loop's result without a step.
+    """
     for node in ctx.model.graph.all_nodes():
         for body in node_graphs(node) if is_loop(node) else ():
             reading = {one for one in body if any(value is not None and _is_captured_number(value, body) for value in one.inputs)}
-            learn_shapes(body, reading, ctx.model.opset_imports, ctx.model.ir_version)
+            declared = {one for one in body if any(map(_has_size_unsaid, one.outputs))}
+            learn_shapes(body, reading | declared, ctx.model.opset_imports, ctx.model.ir_version)
+
+
+def _has_size_unsaid(value: ir.Value) -> bool:
+    return value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims)
 
 
 def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
