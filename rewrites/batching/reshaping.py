@@ -10,7 +10,7 @@ from rewrites.batching.dims import product_of, step_dims, with_steps
 from rewrites.batching.table import rule
 from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze
 from rewrites.spelling import reshape as emit_reshape
-from rewrites.values import dim_of, static_dims
+from rewrites.values import const_array, dim_of, static_dims
 
 __all__ = ["flatten", "insert_axes", "remove_axes", "reshape"]
 
@@ -73,7 +73,8 @@ def flatten(call: Call) -> Sequence[Result]:
 def reshape(call: Call) -> Sequence[Result]:
     """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own place, so both move up together.
 
-    Where dimensions of 0 are meant (``allowzero``) the number of steps is written instead of the leading 0.
+    Where dimensions of 0 are meant (``allowzero``) the number of steps is written instead of the leading 0. A lone computed
+    dimension is left to be inferred, as onnxruntime does where it fuses: of an empty batch it is 0, which would copy another one.
     """
     call.same_each_step(1)
     x, b = call.operand(0).value, call.build
@@ -81,6 +82,8 @@ def reshape(call: Call) -> Sequence[Result]:
     if dims is not None:
         return [Result(with_steps(call, x, dims))]
     shape = ints_operand(call.node, 1)
+    if shape is DYNAMIC:
+        shape = _with_one_inferred(call.node.inputs[1]) or shape
     if shape == (-1,):
         return [Result(b.op("Flatten", x, axis=1))]
     if shape is DYNAMIC or shape is None or -1 in shape:
@@ -91,3 +94,17 @@ def reshape(call: Call) -> Sequence[Result]:
         given = call.operand(1).value
         return call.like([x, b.op("Concat", lead, given, axis=0)])
     return [Result(emit_reshape(b, x, [0, *shape]))]
+
+
+def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
+    """Give what ``shape`` joins, all numbers above 0 but for one computed dimension, which becomes -1; else None."""
+    node = None if shape is None else shape.producer()
+    if node is None or node.op_type != "Concat" or node.domain != "":
+        return None
+    found: list[int] = []
+    for part in node.inputs:
+        known = const_array(part)
+        if known is None and (part is None or dim_of(part, 0) != 1):
+            return None
+        found += [-1] if known is None else [int(number) for number in known.ravel()]
+    return tuple(found) if found.count(-1) == 1 and all(number == -1 or number > 0 for number in found) else None

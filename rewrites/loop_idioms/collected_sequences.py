@@ -74,8 +74,11 @@ def _can_join(one: _Collecting) -> bool:
     rank = rank_of(one.inserted)
     if rank is None:
         return False
+    places = [(node, rank + _stacks(node)) for node in one.joined]
+    if not all(0 <= axis_of(node, 0, axes) < axes for node, axes in places):
+        return False
     along = [axis_of(node, 0, rank) for node in one.joined if not _stacks(node)]
-    return all(rank > 0 and isinstance(dim_of(one.inserted, axis), int) for axis in along)
+    return all(isinstance(dim_of(one.inserted, axis), int) for axis in along)
 
 
 def _stacks(node: ir.Node) -> bool:

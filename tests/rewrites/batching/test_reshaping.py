@@ -1,6 +1,10 @@
+import numpy as np
 import pytest
 
+from ortscan.api import rewritten
+from ortscan.modelio import give_back
 from tests.rewrites.batching.harness import F32, I64, Case, case, check, const, emitted, given, refusal, same, steps
+from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
 
 @pytest.mark.parametrize("opset", [8, 12, 13, 21])
@@ -86,3 +90,24 @@ def test_reshape_by_a_computed_shape_with_zeros() -> None:
 
 def test_a_shape_that_differs_between_steps_is_refused() -> None:
     assert refusal(case("y = Reshape (x, s)", x=steps(F32, 6), s=steps(I64, 2))) == "BATCHED-STRUCTURE"
+
+
+@pytest.mark.parametrize(
+    ("where", "row", "joined"),
+    [("1", "B,2", "one, size, two"), ("1", "B,2", "one, two, size"), ("2", "2,B", "size, two"), ("1", "B,2", "two, size")],
+)
+def test_a_computed_dimension_may_be_0(where: str, row: str, joined: str) -> None:
+    model = model_from_text(
+        f"""g (float[T,{row}] x) => (float[T,{",".join("ABC"[: joined.count(",") + 1])}] y) {{
+            y = Scan <num_scan_inputs = 1, body = b (float[{row}] r) => (float[{",".join("ABC"[: joined.count(",") + 1])}] v)
+            <int64[1] at = {{{where}}}, int64[1] one = {{1}}, int64[1] two = {{2}}> {{
+                sizes = Shape (x) size = Gather (sizes, at) shape = Concat <axis = 0> ({joined}) v = Reshape (r, shape)
+            }}> (x)
+        }}""",
+        18,
+    )
+    loaded, report = rewritten(model, debug=True)
+    assert not report.operators_after["Scan"]
+    for size in (0, 1, 3):
+        x = np.arange(8 * size, dtype=np.float32).reshape(4, *(size if dim == "B" else 2 for dim in row.split(",")))
+        assert_same_numbers(ort_run(give_back(loaded), {"x": x}), ort_run(model, {"x": x}))

@@ -135,6 +135,7 @@ OTHERWISE = {
     "at a place": collecting("q1 = SequenceInsert (q, h1, o)", STACKED, weights="int64 o = {0}"),
     "twice": collecting("q2 = SequenceInsert (q, h1) q1 = SequenceInsert (q2, x)", STACKED),
     "and read": collecting("q1 = SequenceInsert (q, h1)", f"{STACKED} l = SequenceLength (qs)", results="float[2] z, float[N,M] ys, int64 l"),
+    "joined along no axis": collecting("q1 = SequenceInsert (q, h1)", STACKED.replace("axis = 0", "axis = 3")),
     "not from nothing": collecting("q1 = SequenceInsert (q, h1)", STACKED).replace("SequenceEmpty ()", "SequenceConstruct (s)"),
     "and asked for its length in the body": collecting("q1 = SequenceInsert (q, h2) l = SequenceLength (q) f = Cast <to = 1> (l) h2 = Add (h1, f)", STACKED).replace("q1 = SequenceInsert (q, h2) l = SequenceLength (q) f = Cast <to = 1> (l) h2 = Add (h1, f)", "l = SequenceLength (q) f = Cast <to = 1> (l) h2 = Add (h1, f) q1 = SequenceInsert (q, h2)"),
 }  # fmt: skip
