@@ -22,7 +22,7 @@ from ortscan.verification.result import Verification
 from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs
 from ortscan.verification.series import run_series, untried_sizes
-from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
+from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from ortscan.verification.source import Source, changed_source
 from ortscan.verification.specs import Spec, output_specs
 from ortscan.verification.subgraphs import all_nodes
@@ -54,7 +54,7 @@ def problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[s
     """Return why the two need not, or must not, be run."""
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
-    problems += [f"the result is computed wrongly by onnxruntime: {scan}" for scan in unsound_scans(after)]
+    problems += [f"the result is computed wrongly by onnxruntime: {loop}" for loop in unsound_loops(after)]
     return interface_differences(before, after) + problems
 
 
@@ -71,8 +71,8 @@ def compare_models(
     """Run both on ``sets`` of given inputs and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
     names = [spec.name for spec in output_specs(old.proto.graph)]
     notes = []
-    if unsound_scans(old.proto):
-        notes.append("the original ran with Identity added at outputs of Scan bodies that onnxruntime computes wrongly")
+    if unsound_loops(old.proto):
+        notes.append("the original ran with Identity added at outputs of loop bodies that onnxruntime computes wrongly")
         old = changed_source(old, sound_oracle(old.proto), stack)
     coarsest = coarsest_floats(old.proto)
     old, changes = runnable_oracle(old, new, stack)

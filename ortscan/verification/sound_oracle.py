@@ -1,11 +1,12 @@
 """Repairing a model that onnxruntime computes wrongly, so that it can serve as the oracle.
 
 A Scan whose body returns a value twice, or returns one of its own inputs, is legal; onnxruntime gives uninitialised memory
-for it. One Identity per such output cures it:
+for it. Of a Loop whose body returns its step number it gives the last one for all steps. One Identity per such output cures it:
 
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
+    body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
-Nothing else is touched, and Loop needs no such help.
+Nothing else is touched: what else a Loop returns it returns rightly.
 """
 
 from collections.abc import Iterator
@@ -14,29 +15,29 @@ import onnx
 
 from ortscan.verification.subgraphs import all_graphs, all_nodes
 
-__all__ = ["sound_oracle", "unsound_scans"]
+__all__ = ["sound_oracle", "unsound_loops"]
 
 
-def unsound_scans(proto: onnx.ModelProto) -> list[str]:
-    """One description per Scan that onnxruntime computes wrongly."""
+def unsound_loops(proto: onnx.ModelProto) -> list[str]:
+    """One description per Scan or Loop that onnxruntime computes wrongly."""
     found = []
-    for node, body in _scans(proto):
-        positions = _unsound_outputs(body)
+    for node, body in _loops(proto):
+        positions = _unsound_outputs(node, body)
         if positions:
             names = ", ".join(f"'{body.output[i].name}'" for i in positions)
-            found.append(f"Scan '{node.name or node.output[0]}' returns {names} without a node of its own in its body")
+            found.append(f"{node.op_type} '{node.name or node.output[0]}' returns {names} without a node of its own in its body")
     return found
 
 
 def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of ``proto`` in which every Scan body output has a node of its own; ``proto`` itself where that is so already."""
-    if not unsound_scans(proto):
+    """A copy of ``proto`` in which every such output has a node of its own; ``proto`` itself where that is so already."""
+    if not unsound_loops(proto):
         return proto
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     taken = _names(copy)
-    for _, body in _scans(copy):
-        for position in _unsound_outputs(body):
+    for node, body in _loops(copy):
+        for position in _unsound_outputs(node, body):
             output = body.output[position]
             name = f"{output.name}_own"
             while name in taken:
@@ -47,13 +48,16 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _scans(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.GraphProto]]:
+def _loops(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.GraphProto]]:
     for node, _ in all_nodes(proto):
-        if node.op_type == "Scan" and node.domain in ("", "ai.onnx"):
+        if node.op_type in ("Scan", "Loop") and node.domain in ("", "ai.onnx"):
             yield from ((node, attribute.g) for attribute in node.attribute if attribute.name == "body")
 
 
-def _unsound_outputs(body: onnx.GraphProto) -> list[int]:
+def _unsound_outputs(node: onnx.NodeProto, body: onnx.GraphProto) -> list[int]:
+    if node.op_type == "Loop":
+        step = body.input[0].name if body.input else None
+        return [position for position, output in enumerate(body.output) if output.name == step]
     inputs = {value.name for value in body.input}
     seen: set[str] = set()
     positions = []

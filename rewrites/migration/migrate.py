@@ -60,11 +60,11 @@ def migrate(ctx: Context, target: int) -> Migration:
 def _write_plainly(ctx: Context) -> None:
     """Write loops such that onnxruntime computes what they mean, and lives.
 
-    It computes garbage where the body of a Scan returns one value twice, or an input itself, and may end the process where a Scan
-    has another axis than 0.
+    It computes garbage where the body of a Scan returns one value twice, or an input itself, or a Loop's its step number, and may
+    end the process where a Scan has another axis than 0.
     """
-    for rule in (own_outputs, scan_axes):
-        for node in [loop for loop in loops_inside_out(ctx.model.graph) if loop.op_type == "Scan"]:
+    for rule, kinds in ((own_outputs, ("Scan", "Loop")), (scan_axes, ("Scan",))):
+        for node in [loop for loop in loops_inside_out(ctx.model.graph) if loop.op_type in kinds]:
             patch = rule.check(view(node, ctx.opset), ctx)
             if not isinstance(patch, NotApplicable):
                 patch.edit()

@@ -4,11 +4,12 @@ import numpy as np
 import onnx
 import pytest
 
+import ortscan
 from ortscan.verification import verify
 from ortscan.verification.endless import may_run_for_ever
-from ortscan.verification.sound_oracle import sound_oracle, unsound_scans
+from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from tests.support.loop_oracle import run_model
-from tests.support.text import model_from_text, ort_run
+from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
 TWICE = """
 g (float[2] h, float[T, 2] x) => (float[2] last, float[T, 2] y) {
@@ -66,8 +67,8 @@ def test_an_unsound_scan_is_repaired_to_what_it_means(text, opset):
     proto = model_from_text(text, opset)
     kept = proto.SerializeToString()
     repaired = sound_oracle(proto)
-    assert unsound_scans(proto)
-    assert not unsound_scans(repaired)
+    assert unsound_loops(proto)
+    assert not unsound_loops(repaired)
     onnx.checker.check_model(repaired, full_check=True)
     for expected, actual in zip(run_model(proto, feeds(proto)), ort_run(repaired, feeds(proto)), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
@@ -79,7 +80,42 @@ def test_a_sound_model_is_left_alone():
     assert sound_oracle(proto) is proto
 
 
-def test_a_loop_needs_no_repair():
+RETURNED = {
+    "stacked": """g (int64 n, float[2] h) => (float[2] last, int64[T] y) {
+      last, y = Loop (n, , h) <body = b (int64 i, bool c, float[2] s) => (bool c1, float[2] s1, int64 i) {
+        c1 = Identity (c) s1 = Add (s, s) }> }""",
+    "carried": """g (int64 n, int64 h) => (int64 last, int64[T] y) {
+      last, y = Loop (n, , h) <body = b (int64 i, bool c, int64 s) => (bool c1, int64 i, int64 s1) {
+        c1 = Identity (c) s1 = Add (s, i) }> }""",
+    "twice": """g (int64 n, int64 h) => (int64 last, int64[T] y, int64[T] z) {
+      last, y, z = Loop (n, , h) <body = b (int64 i, bool c, int64 s) => (bool c, int64 i, int64 i, int64 s) { }> }""",
+    "inside a Scan": """g (int64 n, float[2] h, float[3] x) => (float[2] last, int64[3, K] y) {
+      last, y = Scan <num_scan_inputs = 1, body = o (float[2] r, float e) => (float[2] r1, int64[K] k) {
+        r1, k = Loop (n, , r) <body = b (int64 i, bool c, float[2] s) => (bool c1, float[2] s1, int64 i) {
+          c1 = Identity (c) s1 = Mul (s, e) }> }> (h, x) }""",
+}
+
+
+@pytest.mark.parametrize("way", RETURNED)
+def test_a_loop_that_returns_its_step_number_is_repaired_to_what_it_means(way):
+    proto = model_from_text(RETURNED[way], 18, check=False)
+    h = np.ones(2, np.float32) if "float[2] h" in RETURNED[way] else np.array(7)
+    given = {"n": np.array(4), "h": h} | ({"x": np.ones(3, np.float32)} if "x)" in RETURNED[way] else {})
+    assert unsound_loops(proto)
+    repaired = sound_oracle(proto)
+    assert not unsound_loops(repaired)
+    for expected, actual in zip(run_model(proto, given), ort_run(repaired, given), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    for after in (ortscan.optimize(proto), ortscan.migrate(proto, 13), ortscan.migrate(proto, 21)):
+        assert not unsound_loops(after)
+        assert_same_numbers(ort_run(after, given), ort_run(repaired, given))
+    outcome = verify(proto, repaired)
+    assert outcome.ok, outcome.summary()
+    assert any("ran with Identity added" in note for note in outcome.notes)
+    assert not verify(repaired, proto).ok
+
+
+def test_what_else_a_loop_returns_needs_no_repair():
     proto = model_from_text(
         """
         g (int64 n, float[2] x) => (float[2] last, float[K, 2] y) {
@@ -113,7 +149,7 @@ def test_a_scan_inside_a_function_is_repaired():
           }> (h, x)
         }"""
     )
-    assert unsound_scans(proto)
+    assert unsound_loops(proto)
     outcome = verify(proto, model_from_text(SOUND, 18))
     assert outcome.ok, outcome.summary()
 
