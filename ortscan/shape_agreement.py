@@ -4,8 +4,8 @@ Asked with a size for every free dimension, since a name says nothing where it d
 squeezed has another rank with a batch of 1. What onnx cannot infer of either model is not compared.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import chain, count, repeat
 
 import onnx
 
@@ -16,8 +16,7 @@ __all__ = ["disagreement"]
 _FIRST, _STEP = 11, 12
 """Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
 
-_Known = tuple[int, list[int | None] | None]
-"""An element type, and sizes where the rank is known."""
+_Types = Mapping[str, onnx.TypeProto]
 
 
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
@@ -25,28 +24,30 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
 
     ``before`` must be sound at the sizes it is asked at: where inference finds contradictions in it, nothing is compared.
     """
-    for sizes in (lambda: iter(count(_FIRST, _STEP)), _ones):
-        old = _found(before, sizes, strict=True, inputs=after.graph.input)
-        new = _found(after, sizes, strict=False) if old is not None else None
-        for name, was in (old or {}).items():
-            said = _contradiction(was, new.get(name)) if new is not None else None
+    old, new = _bare(before, after.graph.input), _bare(after)
+    free = [_free_dims(old.graph), _free_dims(new.graph)]
+    for sizes in (lambda: iter(count(_FIRST, _STEP)), lambda: repeat(1)):
+        for dims in free:
+            _choose(dims, sizes())
+        was = _found(old, strict=True)
+        now = _found(new, strict=False, among=was) if was is not None else None
+        for name, type_now in (now or {}).items():
+            said = _contradiction((was or {})[name], type_now)
             if said is not None:
                 return f"'{name}' {said}"
+        if not any(free):
+            break
     return None
 
 
-def _ones() -> Iterator[int]:
-    while True:
-        yield 1
-
-
-def _contradiction(was: _Known, now: _Known | None) -> str | None:
-    if now is None:
+def _contradiction(was: onnx.TypeProto, now: onnx.TypeProto) -> str | None:
+    if was == now:
         return None
-    if was[0] and now[0] and was[0] != now[0]:
-        names = [onnx.TensorProto.DataType.Name(one).lower() for one in (was[0], now[0])]
+    type_was, type_now = was.tensor_type.elem_type, now.tensor_type.elem_type
+    if type_was and type_now and type_was != type_now:
+        names = [onnx.TensorProto.DataType.Name(one).lower() for one in (type_was, type_now)]
         return f"is of {names[0]} in the original and of {names[1]} in the result"
-    old, new = was[1], now[1]
+    old, new = _dims(was.tensor_type), _dims(now.tensor_type)
     if old is None or new is None:
         return None
     if len(old) != len(new) or any(None not in (one, other) and one != other for one, other in zip(old, new, strict=True)):
@@ -58,39 +59,46 @@ def _shown(dims: Iterable[int | None]) -> str:
     return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
-def _found(
-    model: onnx.ModelProto, sizes: Callable[[], Iterator[int]], strict: bool, inputs: Iterable[onnx.ValueInfoProto] = ()
-) -> dict[str, _Known] | None:
-    """Infer all values of the main graph with ``sizes`` for its free dimensions; None where that cannot be done.
-
-    ``inputs``: where others than the model's own are, which may have sizes built in.
-    """
+def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
+    """Return a copy that declares its inputs only, as ``inputs`` do where given: those of a result may have sizes built in."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model)
-    graph, chosen, fresh = proto.graph, dict[str, int](), sizes()
     declared = {info.name: info for info in inputs}
-    for info in graph.input:
+    for info in proto.graph.input:
         if info.name in declared:
             info.CopyFrom(declared[info.name])
-        for axis, dim in enumerate(info.type.tensor_type.shape.dim):
-            if not dim.HasField("dim_value"):
-                name = dim.dim_param or f"{info.name}[{axis}]"
-                dim.dim_value = chosen[name] if name in chosen else chosen.setdefault(name, next(fresh))
-    for info in graph.output:
+    for info in proto.graph.output:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
-    graph.ClearField("value_info")
+    proto.graph.ClearField("value_info")
+    return proto
+
+
+def _free_dims(graph: onnx.GraphProto) -> list[tuple[str, onnx.TensorShapeProto.Dimension]]:
+    """Return the free dimensions of the inputs; those of one name have one size."""
+    dims = [(f"{info.name}[{axis}]", dim) for info in graph.input for axis, dim in enumerate(info.type.tensor_type.shape.dim)]
+    return [(dim.dim_param or place, dim) for place, dim in dims if not dim.HasField("dim_value")]
+
+
+def _choose(dims: Iterable[tuple[str, onnx.TensorShapeProto.Dimension]], sizes: Iterator[int]) -> None:
+    chosen = dict[str, int]()
+    for name, dim in dims:
+        dim.dim_value = chosen[name] if name in chosen else chosen.setdefault(name, next(sizes))
+
+
+def _found(model: onnx.ModelProto, strict: bool, among: Container[str] | None = None) -> _Types | None:
+    """Infer the values of the main graph, those ``among`` names where given; None where that cannot be done."""
     try:
-        inferred = onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=True).graph
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=True).graph
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
         return None
-    values = [info for info in (*inferred.output, *inferred.value_info) if info.type.HasField("tensor_type")]
-    return {info.name: _known(info.type.tensor_type) for info in values}
+    values = (info for info in chain(inferred.output, inferred.value_info) if among is None or info.name in among)
+    return {info.name: info.type for info in values if info.type.HasField("tensor_type")}
 
 
-def _known(tensor: onnx.TypeProto.Tensor) -> _Known:
+def _dims(tensor: onnx.TypeProto.Tensor) -> list[int | None] | None:
     if not tensor.HasField("shape"):
-        return tensor.elem_type, None
-    return tensor.elem_type, [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+        return None
+    return [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]

@@ -115,13 +115,13 @@ def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return _said_by_onnx(lambda: onnx.checker.check_model(proto))
 
 
-def _inference_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Infer strictly, what vectors hold included: the shapes found must be those declared, the outputs' above all."""
 
     def infer(follow: bool) -> str | None:
         return _said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
 
-    fault = infer(follow=not _is_long(proto.graph))
+    fault = infer(follow=not _is_long(loaded.model.graph))
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
 
 
@@ -135,10 +135,10 @@ def _said_by_onnx(ask: Callable[[], object]) -> str | None:
     return None
 
 
-def _is_long(graph: onnx.GraphProto) -> bool:
+def _is_long(graph: ir.Graph) -> bool:
     """Whether an axis is so long that onnx should not follow what vectors hold, at 200 bytes for each element, known or not."""
-    values = [*graph.input, *graph.value_info]
-    return any(dim.dim_value > _LONGEST for value in values for dim in value.type.tensor_type.shape.dim)
+    shapes = (value.shape for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
+    return any(isinstance(dim, int) and dim > _LONGEST for shape in shapes if shape is not None for dim in shape)
 
 
 def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
