@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ortscan.checked import checked
 from ortscan.comparing import compare, level_of
 from ortscan.limited import limited
 from ortscan.modelio import LoadedModel, ModelLike, hand_back
+from ortscan.modelio.reading import read_from_pipe
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_path
 from ortscan.quiet import quietly
 from ortscan.rewriting import Rewriting, Shapes
@@ -100,9 +102,11 @@ def optimize(
         passes=passes,
         skip=skip,
     )
+    started = time.monotonic()
     outcome = checked(rewriting)
+    spent = time.monotonic() - started
     if level is not None:
-        outcome = verified(rewriting, outcome, lambda loaded: compare(model, loaded, level, rewriting.sizes), keep)
+        outcome = verified(rewriting, outcome, lambda loaded: compare(rewriting.model, loaded, level, spent, rewriting.sizes), keep)
     return hand_back(outcome.loaded, output)
 
 
@@ -146,6 +150,7 @@ def verify(
     from ortscan import verification
 
     limits: dict[str, Any] = {"level": level, "time_limit": time_limit, "memory_limit": memory_limit}
+    before, after = read_from_pipe(before), read_from_pipe(after)
     return verification.verify(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes, **limits)
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ortscan.modelio import LoadedModel, ModelLike
-from ortscan.verification.budget import Level
+from ortscan.verification.budget import Level, quick_seconds
 from ortscan.warned import warn
 from rewrites.errors import OptionError, VerificationFailed
 from rewrites.plain_text import shown
@@ -32,17 +32,18 @@ def compare(
     before: ModelLike,
     after: "ModelLike | LoadedModel",
     level: Level,
+    spent: float,
     shapes: "Mapping[str, Sequence[int | None]] | None" = None,
 ) -> "Verification":
-    """Compare two models."""
+    """Compare two models; a quick comparison takes its time by that ``spent`` on making one out of the other, in seconds."""
     from ortscan.verification import verify
 
-    return verify(before, after, shapes=shapes, level=level)
+    return verify(before, after, shapes=shapes, level=level, time_limit=quick_seconds(spent) if level == "quick" else None)
 
 
-def require_equal(before: ModelLike, after: LoadedModel, level: Level) -> None:
+def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: float) -> None:
     """Raise VerificationFailed where the two differ; warn where nothing could be compared."""
-    verification = compare(before, after, level)
+    verification = compare(before, after, level, spent)
     if is_refuted(verification):
         raise VerificationFailed(f"The migrated model is not what the original is: {first_line(verification)}")
     if not verification.ok:

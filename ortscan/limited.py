@@ -23,6 +23,7 @@ import onnx_ir as ir
 from ortscan import child_process
 from ortscan.errors import OrtscanWarning
 from ortscan.modelio import load, save
+from ortscan.modelio.reading import read_from_pipe
 from ortscan.temporary import TemporaryFolder
 from rewrites import errors
 from rewrites.errors import LimitExceeded, OptionError, OrtscanError
@@ -75,6 +76,7 @@ def _is_number(value: Any, kind: type) -> bool:
 
 def _sendable(model: Any, stack: ExitStack) -> Any:
     """Return what the child makes the same model of; an onnx_ir Model goes through a file that ``stack`` removes."""
+    model = read_from_pipe(model)
     if isinstance(model, ir.Model):
         path = stack.enter_context(TemporaryFolder()) / "model.onnx"
         save(load(model), path)

@@ -1,6 +1,7 @@
 """``migrate``: the same model in another opset."""
 
 import os
+import time
 
 import onnx
 import onnx_ir as ir
@@ -10,6 +11,7 @@ from ortscan.comparing import level_of, require_equal
 from ortscan.evaluate import evaluate
 from ortscan.limited import limited
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
+from ortscan.modelio.reading import read_from_pipe
 from ortscan.opsets import check_opset, newest_opset, opset_number
 from ortscan.quiet import quietly
 from ortscan.soundness import new_fault
@@ -55,10 +57,11 @@ def migrate(
     holds a malformed loop, or the result cannot be written. Raises VerificationFailed where the two compute different numbers.
     Nothing is written then.
     """
-    level = level_of(verify)
+    level, model = level_of(verify), read_from_pipe(model)
+    started = time.monotonic()
     loaded, report = migrated(model, opset)
     if level is not None and report.source != report.target:
-        require_equal(model, loaded, level)
+        require_equal(model, loaded, level, time.monotonic() - started)
     return hand_back(loaded, output)
 
 
@@ -70,6 +73,7 @@ def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) 
     ``target``: what the place where the model will run can do.
     """
     check_opset(opset)
+    model = read_from_pipe(model)
     if opset != "auto":
         return _to(model, min(newest_opset(), NEWEST) if opset == "latest" else opset_number(opset), target)
     source = load(model).model.opset_imports.get("", 1)

@@ -19,6 +19,7 @@ from ortscan.modelio import (
     restore_interface,
     retake_interface,
 )
+from ortscan.modelio.reading import read_from_pipe
 from ortscan.needs import note_python_ops
 from ortscan.options import (
     DEFAULT,
@@ -89,7 +90,8 @@ class Rewriting:
         debug: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.model, self.opset, self.debug = model, opset, debug
+        self.model: ModelLike = read_from_pipe(model)
+        self.opset, self.debug = opset, debug
         self._target = target_named(target)
         check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
         self._rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, skip)

@@ -22,7 +22,7 @@ def culprit(args: argparse.Namespace) -> str:
     from ortscan.verifying import named
 
     with working("looking for the change that makes the difference", args.quiet):
-        return named(Rewriting(args.model, **rewriting(args)), None, lambda result: _compared(args, result))
+        return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result))
 
 
 @quietly
@@ -32,11 +32,11 @@ def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]
     from ortscan.verifying import kept
 
     with working("looking for the changes that make a difference", args.quiet):
-        outcome = kept(Rewriting(args.model, **rewriting(args)), lambda result: _compared(args, result))
+        outcome = kept(Rewriting(args.given, **rewriting(args)), lambda result: _compared(args, result))
     return outcome.loaded, outcome.report
 
 
 def _compared(args: argparse.Namespace, result: "LoadedModel") -> "Verification":
     from ortscan import api
 
-    return api.verify(args.model, result, **checking(args))
+    return api.verify(args.given, result, **checking(args))

@@ -12,26 +12,29 @@ from rewrites.errors import ModelFileError, OptionError, OrtscanError
 from rewrites.plain_text import shown
 
 if TYPE_CHECKING:
+    import onnx
+
     from ortscan.modelio import LoadedModel
 
 __all__ = ["check_npz", "check_output", "check_readable", "check_report", "check_writable", "size_of_model", "size_of_source"]
 
 
-def check_readable(path: str) -> None:
-    """Raise ModelFileError, or OSError, unless ``path`` is a regular file: it is read more than once, so a pipe will not do."""
+def check_readable(path: str, may_be_pipe: bool = True) -> None:
+    """Raise ModelFileError, or OSError, unless ``path`` is a regular file, or a pipe where that will do."""
     if not path:
         raise ModelFileError("The path of a file to read is empty.")
     if not is_path(path):
         raise ModelFileError(f"{shown(path)} is not a path.")
     if Path(path).is_dir():
         raise ModelFileError(f"{path} is a folder, not a file.")
-    if not stat.S_ISREG(Path(path).stat().st_mode):
-        raise ModelFileError(f"{path} is not a regular file.")
+    mode = Path(path).stat().st_mode
+    if not stat.S_ISREG(mode) and not (may_be_pipe and stat.S_ISFIFO(mode)):
+        raise ModelFileError(f"{path} is not a regular file{' or a pipe' if may_be_pipe else ''}.")
 
 
 def check_npz(path: str) -> None:
     """Raise as ``check_readable`` does, and ModelFileError where ``path`` is no archive of arrays."""
-    check_readable(path)
+    check_readable(path, may_be_pipe=False)
     if not zipfile.is_zipfile(path):
         raise ModelFileError(f"{path} is not an .npz file.")
 
@@ -74,9 +77,9 @@ def _is_part_of(path: str, model: str) -> bool:
     return False
 
 
-def size_of_source(path: str, loaded: "LoadedModel") -> int:
-    """Count the bytes of the file at ``path``, which ``loaded`` came from, and of its external data."""
-    return Path(path).stat().st_size + sum(file.size for file in loaded.files)
+def size_of_source(given: "str | onnx.ModelProto", loaded: "LoadedModel") -> int:
+    """Count the bytes of the file at the path ``given``, or of a model from a pipe, and of the external data of ``loaded``."""
+    return (Path(given).stat().st_size if isinstance(given, str) else given.ByteSize()) + sum(file.size for file in loaded.files)
 
 
 def size_of_model(path: str) -> int:

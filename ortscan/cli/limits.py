@@ -35,7 +35,8 @@ def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
     from ortscan.limited import checked_limits
 
     time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)
-    process = child_process.start(_CHILD, str(memory_limit or 0), *argv, start_new_session=True)
+    pipes = {"close_fds": False}  # what the shell opened, such as <(…), is for whoever does the work
+    process = child_process.start(_CHILD, str(memory_limit or 0), *argv, start_new_session=True, **pipes)
     try:
         code = process.wait(time_limit)
     except subprocess.TimeoutExpired:

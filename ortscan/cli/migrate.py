@@ -1,10 +1,11 @@
 """``ortscan migrate IN OUT --opset N``: the same model in another opset, compared on onnxruntime before it is written."""
 
 import argparse
+import time
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.limits import add_limits
-from ortscan.cli.options import add_checking, add_display, add_shape
+from ortscan.cli.options import add_checking, add_display, add_level, add_shape
 from ortscan.cli.output import add_output
 from ortscan.cli.progress import working
 from ortscan.cli.writing import checked_output, compared, write_model
@@ -29,8 +30,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         metavar="N",
         help="a number; latest: the newest the installed onnxruntime runs; auto (default): the newest the model can be taken to",
     )
-    add_shape(add_checking(parser))
-    parser.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
+    group = add_checking(parser)
+    add_shape(group)
+    add_level(group)
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
     add_limits(parser)
     parser.set_defaults(run=run)
@@ -44,8 +46,10 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.cli.written import refutation
     from ortscan.migration import migrated
 
+    started = time.monotonic()
     with working(f"migrating {args.model}", args.quiet):
-        loaded, migration = migrated(args.model, args.opset)
+        loaded, migration = migrated(args.given, args.opset)
+    args.spent = time.monotonic() - started
     verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
     sizes = None

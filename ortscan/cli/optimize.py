@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+import time
 
 from ortscan.cli.differing import culprit, without_differences
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_report
 from ortscan.cli.limits import add_limits
-from ortscan.cli.options import add_checking, add_display, add_report, add_rewriting, rewriting
+from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_rewriting, rewriting
 from ortscan.cli.output import add_output
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
@@ -30,7 +31,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_report(parser)
     add_rewriting(parser).add_argument("--list-passes", action=ListPasses, help="list the passes and stop")
     group = add_checking(parser)
-    group.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
+    add_level(group)
     group.add_argument(
         "--on-difference",
         choices=("raise", "keep"),
@@ -57,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.comparing import is_refuted
     from ortscan.report.words import refused_node
 
+    started = time.monotonic()
     with working(f"rewriting {args.model}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
-        loaded, report = api.rewritten(args.model, **rewriting(args), **options)
+        loaded, report = api.rewritten(args.given, **rewriting(args), **options)
+    args.spent = time.monotonic() - started
     verification = compared(args, loaded)
     if args.on_difference == "keep" and verification is not None and is_refuted(verification):
         loaded, report = without_differences(args)

@@ -4,8 +4,9 @@ import argparse
 from typing import Any
 
 from ortscan.cli.values import byte_size, name_list, seed, shape, shapes_by_name, steps, tolerance
+from ortscan.verification.budget import quick_seconds
 
-__all__ = ["add_checking", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
+__all__ = ["add_checking", "add_level", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
 
 
 def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -80,6 +81,19 @@ def add_checking(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
+def add_level(group: argparse._ArgumentGroup) -> None:
+    """Add how thoroughly the result is compared before it is written."""
+    choice = group.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--verify",
+        choices=("full", "quick"),
+        default="full",
+        dest="level",
+        help="how thoroughly to compare: full (default), or quick, in seconds",
+    )
+    choice.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the HTML page."""
     parser.add_argument("--report", metavar="X.html", help="write the full report as an HTML page")
@@ -96,7 +110,10 @@ def add_display(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 def checking(args: argparse.Namespace) -> dict[str, Any]:
     """Give the verification options as keywords of the API."""
+    is_quick = getattr(args, "level", "full") == "quick"
     return {
+        "level": "quick" if is_quick else "full",
+        "time_limit": quick_seconds(args.spent) if is_quick else None,
         "inputs": args.inputs,
         "seed": args.seed,
         "rtol": args.rtol,

@@ -17,13 +17,19 @@ __all__ = ["checked_output", "compared", "write_model"]
 
 
 def checked_output(args: argparse.Namespace) -> str | None:
-    """Give the path to write to, None for --dry-run, once all files the verb is given have been looked at."""
+    """Give the path to write to, None for --dry-run, once all files the verb is given have been looked at.
+
+    ``args.given`` becomes the model to go on with: its path, or what was read from it where that is a pipe.
+    """
     output = output_of(args)
     check_readable(args.model)
     if args.inputs is not None:
         check_npz(args.inputs)
     if output is not None:
         check_output(output, args.inputs)
+    from ortscan.modelio.reading import read_from_pipe
+
+    args.given = read_from_pipe(args.model)
     return output
 
 
@@ -34,14 +40,14 @@ def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification |
     if args.no_verify:
         return None
     with working("comparing both models on onnxruntime", args.quiet):
-        return api.verify(args.model, loaded, **checking(args))
+        return api.verify(args.given, loaded, **checking(args))
 
 
 def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> Sizes:
     """Write ``loaded`` to ``output``."""
     from ortscan.modelio import save
 
-    before = size_of_source(args.model, loaded)
+    before = size_of_source(args.given, loaded)
     with working(f"writing {output}", args.quiet):
-        save(loaded, output, source=args.model, as_external_data=args.save_as_external_data or None)
+        save(loaded, output, as_external_data=args.save_as_external_data or None)
     return Sizes(output, before, size_of_model(output))

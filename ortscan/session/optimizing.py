@@ -3,6 +3,7 @@
 import gc
 import inspect
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -75,14 +76,15 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
 @quietly
 def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None, on_difference: OnDifference) -> Optimized:
     """Rewrite, check and compare, and let go of all that took."""
-    rewriting = Rewriting(model, **options)
+    rewriting, started = Rewriting(model, **options), time.monotonic()
     outcome = checked(rewriting)
+    spent = time.monotonic() - started
     result = Optimized(outcome.loaded, outcome.report, {})
     if level is None or not outcome.report.changed:
         return result
 
     def compared(loaded: LoadedModel) -> "Verification":
-        verification = compare(rewriting.model, loaded, level, rewriting.sizes)
+        verification = compare(rewriting.model, loaded, level, spent, rewriting.sizes)
         result.verified = first_line(verification)
         return verification
 

@@ -13,7 +13,7 @@ import onnxruntime as ort
 from onnx import TensorProto
 
 import ortscan
-from tests.attacks.frame import Box, attack, command, refused, survived
+from tests.attacks.frame import Box, attack, command, refused
 
 __all__: list[str] = []
 
@@ -246,10 +246,24 @@ def _(box: Box) -> None:
         assert command("optimize", path, box.work / "out.onnx")[0] == 1
 
 
-@attack("a model through a pipe")
+@attack("a model through a pipe, which can be read only once, is taken by every verb")
 def _(box: Box) -> None:
     content = onnx.parser.parse_model(TEXT.replace("MatMul (a, w)", "Add (a, a)")).SerializeToString()
-    read, write = os.pipe()
-    os.write(write, content)
-    os.close(write)
-    assert survived(lambda: ortscan.explain(f"/dev/fd/{read}")) is not None
+    out, limits = box.work / "out.onnx", {"time_limit": 60}
+
+    def pipe(what: bytes = content) -> str:
+        read, write = os.pipe()
+        os.write(write, what)
+        os.close(write)
+        return f"/dev/fd/{read}"
+
+    for given in ({}, limits):
+        assert isinstance(ortscan.optimize(pipe(), output=out, **given), onnx.ModelProto)
+        assert isinstance(ortscan.migrate(pipe(), 20, **given), onnx.ModelProto)
+        assert ortscan.explain(pipe(), **given).loops
+    assert ortscan.verify(pipe(), pipe()).ok
+    for line in (("optimize", pipe(), out), ("migrate", pipe(), out), ("explain", pipe()), ("verify", pipe(), pipe())):
+        assert command(*line)[0] == 0
+    assert ortscan.verify(content, out).ok
+    refused(lambda: ortscan.optimize(pipe(b"")), "/dev/fd/", "is empty")
+    refused(lambda: ortscan.optimize(pipe(content[:50])), "/dev/fd/", "cut short")
