@@ -68,12 +68,12 @@ def test_what_cannot_be_read_is_named(name: str, text: str):
         read(**{name: text})
 
 
-def test_all_options_of_optimize_can_be_given_but_for_where_to_write():
+def test_all_options_of_optimize_can_be_given_but_for_limits_and_where_to_write():
     import inspect
 
     from ortscan import optimize
 
-    assert set(inspect.signature(optimize).parameters) - {"model", "output"} <= OPTIONS.keys()
+    assert set(inspect.signature(optimize).parameters) - {"model", "output", "time_limit", "memory_limit"} <= OPTIONS.keys()
 
 
 CPU, CUDA, AZURE = ("CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider")
