@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.branches import say_has_steps
+from rewrites.branches import of_a_size_not_inferred, say_has_steps
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loop_idioms.extremes import exceeds
@@ -42,15 +42,16 @@ def guarded(
     for output, shape in zip(loop.scan_outputs, empty, strict=True):
         dtype = output.inner.dtype or ir.DataType.FLOAT
         given.append(ctx.constants.value(np.zeros(shape, object if dtype == ir.DataType.STRING else dtype.numpy()), "nothing"))
-    copies, nodes = [], []
-    for i in used:
-        copy = ir.Value(name=names.fresh(f"{given[i].name}_out"), type=given[i].type, shape=given[i].shape)
-        nodes.append(ir.Node("", "Identity", [given[i]], outputs=[copy], name=names.fresh("node_Identity")))
-        copies.append(copy)
-    otherwise = ir.Graph([], copies, nodes=nodes, name=names.fresh("no_steps"))
-    before = ctx.builder()
+    before, nothing = ctx.builder(), ctx.builder()
     some = exceeds(before, steps, before.const(np.array(0, np.int64)))
     before.insert_before(loop.node)
+    copies = []
+    for i in used:
+        value = given[i] if i < len(loop.states) else of_a_size_not_inferred(nothing, given[i], some)
+        copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+        nothing.nodes.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh("node_Identity")))
+        copies.append(copy)
+    otherwise = ir.Graph([], copies, nodes=nothing.nodes, name=names.fresh("no_steps"))
     outputs = [ir.Value(name=names.fresh(f"{scan.outputs[i].name}_or_none"), type=scan.outputs[i].type) for i in used]
     attributes = [ir.AttrGraph("then_branch", then), ir.AttrGraph("else_branch", otherwise)]
     node = ir.Node("", "If", [some], attributes, outputs=outputs, name=names.fresh(f"{loop.node.name or 'loop'}_if"))
