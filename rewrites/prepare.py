@@ -15,6 +15,7 @@ from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
 from rewrites.normal_form.stateless_loops import give_states
 from rewrites.outer_products import part_outer_products
+from rewrites.quantized_moves import move_before_dequantizing
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
 from rewrites.slice_bounds import put_bounds_into_bodies
@@ -211,13 +212,14 @@ def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
 def tidy(ctx: Context) -> None:
     """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs.
 
-    Casts, and products of halves, are moved out of the way of a fault of onnxruntime's.
+    Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
     """
     graph = ctx.model.graph
     level_half_products(ctx)
     cast_early(ctx)
     put_bounds_into_bodies(ctx)
     part_outer_products(ctx)
+    move_before_dequantizing(ctx)
     drop_unread(graph)
     give_states(ctx)
     for name, value in list(graph.initializers.items()):

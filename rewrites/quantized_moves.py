@@ -1,0 +1,63 @@
+"""Numbers are moved before they are dequantized, where onnxruntime would write a node of its own that it then refuses.
+
+    Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
+
+onnxruntime quantizes and dequantizes anew after a node that only moves numbers. From opset 21 on it does not load what it made so
+of int8 ("output_dtype INT8 does not match y_zero_point type UINT8", seen in 1.31 and 1.32), nor, in any opset, of int32, which no
+QuantizeLinear gives. Other types, scales that are not known, and such for each row it leaves alone, and so do we.
+"""
+
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.moving import remove_nodes
+from rewrites.replace import take_over
+from rewrites.values import const_array
+
+__all__ = ["move_before_dequantizing"]
+
+_MOVES = frozenset({"Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+_OPERANDS = 3
+_SINCE = 21
+
+
+def move_before_dequantizing(ctx: Context) -> None:
+    """Do so all over the model."""
+    waiting = [node for node in ctx.model.graph.all_nodes() if _is_refused_moved(node, ctx.opset)]
+    while waiting:
+        node = waiting.pop()
+        for move in [user for user, place in node.outputs[0].uses() if place == 0 and _moves(user, node)]:
+            waiting.append(_exchange(node, move, ctx))
+        if not node.outputs[0].uses() and not node.outputs[0].is_graph_output():
+            remove_nodes([node])
+
+
+def _is_refused_moved(node: ir.Node, opset: int) -> bool:
+    if node.op_type != "DequantizeLinear" or node.domain != "" or len(node.inputs) < _OPERANDS:
+        return False
+    given, scale, zero = node.inputs[:_OPERANDS]
+    numbers = const_array(scale)
+    if given is None or zero is None or numbers is None or numbers.size != 1 or const_array(given) is not None:
+        return False
+    return zero.dtype == ir.DataType.INT32 or (zero.dtype == ir.DataType.INT8 and opset >= _SINCE)
+
+
+def _moves(node: ir.Node, source: ir.Node) -> bool:
+    return node.op_type in _MOVES and node.domain == "" and node.graph is source.graph
+
+
+def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
+    """Write ``move`` before ``node``, for the readers of ``move``; gives the node that dequantizes for those."""
+    b, old = ctx.builder(), move.outputs[0]
+    given = node.inputs[0]
+    assert given is not None
+    (moved,) = b.like(move, [given, *move.inputs[1:]])
+    moved.type, moved.shape = given.type, old.shape
+    (result,) = b.like(node, [moved, *node.inputs[1:]])
+    result.type, result.shape = old.type, old.shape
+    b.insert_before(move)
+    take_over(old, result, ctx.names)
+    remove_nodes([move])
+    made = result.producer()
+    assert made is not None
+    return made
