@@ -48,6 +48,7 @@ def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir
         maker = result.producer()
         if maker is None or (maker.graph is not loop.body and maker not in inside.nodes):
             result = inside.op("Identity", result)
+        result.type = result.type or _element_type(one.state)
         result.shape = _known_sizes(result.shape, one.shape)
         loop.body.extend(inside.nodes)
         inside.nodes = []
@@ -62,6 +63,12 @@ def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir
     rebuilt = rebuild(loop, ctx.names, states=kept, scan_outputs=outputs)
     remove_nodes(readers)
     return [rebuilt]
+
+
+def _element_type(state: State) -> ir.TypeProtocol | None:
+    """Give the type of what a state collects: inference knows no results of operators of other domains."""
+    kind = state.initial.type or state.inner.type
+    return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 
 
 def _known_sizes(shape: ir.Shape | None, other: ir.Shape) -> ir.Shape:

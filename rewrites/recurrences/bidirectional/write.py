@@ -19,6 +19,7 @@ from rewrites.values import const_array, is_overridable
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
 
 _KEEP_ZEROS = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+_CONSTANT_OF_SHAPE_SINCE = 9
 _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
@@ -90,6 +91,8 @@ def _zeros(b: Builder, pair: Pair) -> ir.Value:
     kind = pair.forward.dtype
     assert kind is not None
     shape = concat(b, [b.const([1]), shape_of(b, pair.forward.x, 1), b.const([pair.forward.hidden])], 0)
+    if b.opset < _CONSTANT_OF_SHAPE_SINCE:
+        return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
     return b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, kind.numpy())))
 
 

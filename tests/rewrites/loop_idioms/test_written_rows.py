@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 
+from ortscan.api import rewritten
+from ortscan.modelio import give_back
 from rewrites.loop_idioms import written_rows
 from rewrites.normal_form import dead_code, loop_to_scan
-from tests.rewrites.apply import read
+from tests.rewrites.apply import patches, read
 from tests.rewrites.fission.harness import data
 from tests.rewrites.normal_form.harness import becomes, loop, scan, stays
+from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
 ROW = "x = Gather (xs, i) h1 = Add (h, x) u = Unsqueeze (h1, zero)"
 PLACE = "q = Unsqueeze (i, zero)"
@@ -110,3 +113,19 @@ def test_a_loop_of_unknown_length_may_not_write_all_rows() -> None:
 
 def test_a_scan_is_left_alone() -> None:
     stays(written_rows, scan("h1 = Add (h, x) y = Tanh (h)"))
+
+
+def test_a_row_that_inference_does_not_know_has_the_type_of_the_tensor() -> None:
+    model = model_from_text(
+        f"""<ir_version: 10, opset_import: ["": 18, "com.microsoft": 1]>
+        g (float[3,2] xs, float[3,2] t0) => (float[3,2] ys) <{WEIGHTS}, int64 m = {{3}}, bool c0 = {{1}}> {{
+            ys = Loop <body = b (int64 i, bool c, float[3,2] t) => (bool c1, t1) {{
+                c1 = Identity (c)  x = Gather (xs, i)  h1 = com.microsoft.QuickGelu (x)  u = Unsqueeze (h1, zero)  {ND}
+            }}> (m, c0, t0)
+        }}""",
+        check=False,
+    )
+    loaded, report = rewritten(model, passes=["written-rows", "dead-code"], debug=True)
+    assert patches(report)
+    feeds = data(model)
+    assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))

@@ -404,3 +404,20 @@ def test_a_model_that_holds_two_nodes_becomes_one_where_the_target_has_it(target
     assert ("GRU-bidirectional" in ops(after)) == one
     assert_same_numbers(ort_run(after, nodes.feeds()), ort_run(nodes.model(), nodes.feeds()))
     assert "GRU-bidirectional" not in ops(ortscan.optimize(nodes.model(), target=target, skip=["both-directions"]))
+
+
+@pytest.mark.parametrize("opset", [8, 9])
+@pytest.mark.parametrize("first", ["forward", "reverse"])
+def test_a_state_that_one_direction_lacks_is_0_in_every_opset(opset: int, first: str) -> None:
+    ways = [first, "reverse" if first == "forward" else "forward"]
+    model = onnx.parser.parse_model(f"""<ir_version: 4, opset_import: ["" : {opset}]>
+        g (float[T,1,1] x) => (float[T,1,4] y) <float[1,2,1] w = {{1, 2}}, float[1,2,2] r = {{0.5, 0.25, -1, 1}}, float[1,1,2] h = {{1, -1}}> {{
+            p = RNN <hidden_size = 2, direction = "{ways[0]}"> (x, w, r)
+            q = RNN <hidden_size = 2, direction = "{ways[1]}"> (x, w, r, , , h)
+            s = Squeeze <axes = [1]> (p) t = Squeeze <axes = [1]> (q)
+            y = Concat <axis = 2> (s, t)
+        }}""")
+    feeds = {"x": np.arange(3, dtype=np.float32).reshape(3, 1, 1)}
+    after, report = apply(model, [both_directions], feeds=feeds, options=Options(bidirectional="always"))
+    assert patches(report) == ["both-directions"]
+    onnx.checker.check_model(after, full_check=True)
