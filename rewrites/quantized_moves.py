@@ -2,9 +2,10 @@
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 
-onnxruntime quantizes and dequantizes anew after a node that only moves numbers. From opset 21 on it does not load what it made so
-of int8 ("output_dtype INT8 does not match y_zero_point type UINT8", seen in 1.31 and 1.32), nor, in any opset, of int32, which no
-QuantizeLinear gives. Other types, scales that are not known, and such for each row it leaves alone, and so do we.
+onnxruntime quantizes and dequantizes anew after a node that only moves numbers. It ends the process while it loads the model where
+a body or branch reads what is moved. From opset 21 on it does not load what it made so of int8 ("output_dtype INT8 does not match
+y_zero_point type UINT8"), nor, in any opset, of int32, which no QuantizeLinear gives (all seen in 1.32). Scales that are not known,
+and such for each row, it leaves alone, and so do we.
 """
 
 import onnx_ir as ir
@@ -17,29 +18,45 @@ from rewrites.values import const_array
 __all__ = ["move_before_dequantizing"]
 
 _MOVES = frozenset({"Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
-_OPERANDS = 3
 _SINCE = 21
 
 
 def move_before_dequantizing(ctx: Context) -> None:
     """Do so all over the model."""
-    waiting = [node for node in ctx.model.graph.all_nodes() if _is_refused_moved(node, ctx.opset)]
+    waiting = [node for node in ctx.model.graph.all_nodes() if _is_followed(node)]
     while waiting:
         node = waiting.pop()
+        refused = _is_refused(node, ctx.opset)
         for move in [user for user, place in node.outputs[0].uses() if place == 0 and _moves(user, node)]:
-            waiting.append(_exchange(node, move, ctx))
+            if refused or _is_captured(move):
+                waiting.append(_exchange(node, move, ctx))
         if not node.outputs[0].uses() and not node.outputs[0].is_graph_output():
             remove_nodes([node])
 
 
-def _is_refused_moved(node: ir.Node, opset: int) -> bool:
-    if node.op_type != "DequantizeLinear" or node.domain != "" or len(node.inputs) < _OPERANDS:
+def _is_followed(node: ir.Node) -> bool:
+    """Whether onnxruntime looks for nodes that move what ``node`` gives."""
+    if node.op_type != "DequantizeLinear" or node.domain != "":
         return False
-    given, scale, zero = node.inputs[:_OPERANDS]
-    numbers = const_array(scale)
-    if given is None or zero is None or numbers is None or numbers.size != 1 or const_array(given) is not None:
-        return False
-    return zero.dtype == ir.DataType.INT32 or (zero.dtype == ir.DataType.INT8 and opset >= _SINCE)
+    numbers = const_array(node.inputs[1])
+    return numbers is not None and numbers.size == 1 and const_array(node.inputs[0]) is None
+
+
+def _is_refused(node: ir.Node, opset: int) -> bool:
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    return zero is not None and (zero.dtype == ir.DataType.INT32 or (zero.dtype == ir.DataType.INT8 and opset >= _SINCE))
+
+
+def _is_captured(move: ir.Node) -> bool:
+    """Whether a body or branch reads what ``move`` gives, or what is moved further."""
+    waiting = [move]
+    while waiting:
+        node = waiting.pop()
+        users = [user for user, _ in node.outputs[0].uses()]
+        if any(user.graph is not move.graph for user in users):
+            return True
+        waiting.extend(user for user in users if _moves(user, move))
+    return False
 
 
 def _moves(node: ir.Node, source: ir.Node) -> bool:

@@ -1,4 +1,4 @@
-"""int8 that is moved after it is dequantized: onnxruntime does not load it from opset 21 on, so it is moved before."""
+"""Numbers that are moved after they are dequantized: where onnxruntime would not load or survive it, they are moved before."""
 
 import numpy as np
 import onnx
@@ -45,3 +45,21 @@ def test_only_what_does_not_load_is_exchanged(kind, opset, moves):
         d = DequantizeLinear (q, s, p) t = Transpose <perm = [1, 0]> (d) y = ReduceMax <keepdims = 0> (t) }}"""
     kinds = [node.op_type for node in ortscan.migrate(model_from_text(text), opset).graph.node]
     assert (kinds.index("Transpose") < kinds.index("DequantizeLinear")) == moves
+
+
+CAPTURED = """<ir_version: 8, opset_import: ["": 13]>
+g (float[2,3] x, int64 n, float h) => (float y, float[K,3] r) <float s = {{0.1}}, {kind} p = {{3}}> {{
+    q = QuantizeLinear (x, s{zero}) d = DequantizeLinear (q, s{zero})
+    y, r = Loop (n, , h) <body = b (int64 i, bool c, float a) => (bool c1, float a1, float[3] r1) {{
+        c1 = Identity (c) t = Transpose <perm = [1, 0]> (d) {more} u = ReduceMax <axes = [1], keepdims = 0> (m) r1 = Mul (u, a)
+        e = ReduceSum <keepdims = 0> (r1) k = Tanh (e) f = Tanh (k) a1 = Sub (f, a) }}> }}"""
+
+
+@pytest.mark.parametrize("more", ["m = Identity (t)", "m = Transpose <perm = [0, 1]> (t)", "m = Add (t, a)"])
+@pytest.mark.parametrize(("kind", "zero"), [("int8", ", p"), ("uint8", ", p"), ("uint8", "")])
+def test_a_loop_that_reads_what_was_moved_out_of_it_loads(kind, more, zero):
+    model = model_from_text(CAPTURED.format(kind=kind, more=more, zero=zero), check=False)
+    given = {"x": FEEDS["x"][:2], "n": np.array(3), "h": np.array(0.5, np.float32)}
+    wanted = ort_run(model, given)
+    for after in (ortscan.optimize(model), ortscan.migrate(model, 21), ortscan.migrate(model, 17)):
+        assert_same_numbers(ort_run(after, given), wanted)
