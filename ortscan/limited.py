@@ -33,6 +33,8 @@ from rewrites.report import Report
 __all__ = ["checked_limits", "limited", "serve"]
 
 _W = TypeVar("_W", bound=Callable[..., Any])
+_LONGEST, _LARGEST = 10**6, 1 << 60
+"""Limits that nothing reaches; systems cannot wait for longer, or count more."""
 _CHILD = "from ortscan.limited import serve; serve()"
 
 
@@ -67,7 +69,8 @@ def checked_limits(time_limit: Any, memory_limit: Any) -> tuple[float | None, in
         raise OptionError(f"memory_limit must be a whole number of bytes above 0, not {shown(memory_limit)}.")
     if memory_limit is not None and not child_process.CAN_LIMIT_MEMORY:
         raise OptionError("memory_limit cannot be kept on this system.")
-    return None if time_limit is None else float(time_limit), None if memory_limit is None else int(memory_limit)
+    seconds = None if time_limit is None else float(min(time_limit, _LONGEST))
+    return seconds, None if memory_limit is None else min(int(memory_limit), _LARGEST)
 
 
 def _is_number(value: Any, kind: type) -> bool:

@@ -179,8 +179,12 @@ def _reference(tensor: ir.TensorProtocol) -> ir.ExternalTensor:
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    slim, graph = onnx.ModelProto(), onnx.GraphProto()
-    for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, graph, "initializer")):
+    """Return a copy without large weights, or ``proto`` itself where it has none."""
+    large = {tensor.name for tensor in proto.graph.initializer if _is_outside(tensor) or tensor.ByteSize() > _LARGE_BYTES}
+    if not large:
+        return proto
+    slim = onnx.ModelProto()
+    for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, slim.graph, "initializer")):
         for field, value in owner.ListFields():
             if field.name == left_out:
                 continue
@@ -190,11 +194,14 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
                 getattr(copy, field.name).CopyFrom(value)
             else:
                 setattr(copy, field.name, value)
-    listed = {info.name for info in graph.input}
+    listed = {info.name for info in proto.graph.input}
     for tensor in proto.graph.initializer:
-        if tensor.data_location != onnx.TensorProto.EXTERNAL and tensor.ByteSize() <= _LARGE_BYTES:
-            graph.initializer.append(tensor)
+        if tensor.name not in large:
+            slim.graph.initializer.append(tensor)
         elif tensor.name not in listed:
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-    slim.graph.CopyFrom(graph)
+            slim.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
     return slim
+
+
+def _is_outside(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
