@@ -532,3 +532,15 @@ def test_shapes_are_read(text, read):
 def test_values_that_make_no_sense_are_refused(reader, text):
     with pytest.raises(argparse.ArgumentTypeError):
         reader(text)
+
+
+@pytest.mark.parametrize("verb", [["optimize"], ["migrate", "--opset", "20"]])
+@pytest.mark.parametrize(("asked", "level"), [([], "full"), (["--verify", "quick"], "quick")])
+def test_a_result_is_compared_in_full_unless_asked_otherwise(save, out, capsys, verb, asked, level):
+    assert main([*verb, save(MAP), "-o", str(out), "--json", *asked]) == 0
+    assert json.loads(capsys.readouterr().out)["verification"]["level"] == level
+
+
+def test_verify_and_no_verify_contradict_each_other(save, out, capsys):
+    assert main(["optimize", save(MAP), str(out), "--verify", "quick", "--no-verify"]) == 2
+    assert "not allowed with" in capsys.readouterr().err
