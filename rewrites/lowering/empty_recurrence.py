@@ -42,7 +42,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
     if free and _STEPS not in free and any(state is not None for state in view.states) and _may_be_0(view, _STEPS):
         free = [_STEPS, *free]
-    if not free or is_guarded(ctx, view.node.graph, view.x):
+    if not free or is_guarded(ctx, view.node.graph, view.x, free):
         return NOTHING_HERE
     if ctx.opset < _SINCE:
         return NotApplicable("RNN-OPSET", f"comparing sizes takes opset {_SINCE}, and the model is of opset {ctx.opset}")

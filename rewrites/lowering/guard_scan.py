@@ -32,7 +32,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or loop.batched or (isinstance(loop.steps, int) and loop.steps > 0):
         return NOTHING_HERE
     first, graph = loop.scan_inputs[0], loop.node.graph
-    if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer):
+    if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer, [first.axis]):
         return NOTHING_HERE
     narrow = unsliced_among((output.inner for output in loop.scan_outputs), ctx.opset)
     if narrow is not None:

@@ -185,6 +185,37 @@ def test_a_cell_of_no_step_gives_its_initial_states(kind):
             assert value.shape[0] == 0 or any(np.array_equal(value, one) for one in empty.values())
 
 
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("rules", [["guard-scan"], ["guard-recurrence"], ["guard-scan", "guard-recurrence"]], ids=" and ".join)
+@pytest.mark.parametrize("target", ["cpu", "onnx"])
+def test_what_is_guarded_is_not_guarded_again(kind, rules, target):
+    model = written(kind, "one product for all gates" if kind != "GRU" else "split by Slice").model(steps="T", rows="B")
+    loaded, report = rewritten(model, passes=["default", *rules], target=target)
+    assert report.patches
+    assert not rewritten(give_back(loaded), passes=["default", *rules], target=target)[1].patches
+
+
+def test_an_if_that_asks_for_steps_alone_guards_no_rows():
+    text = """
+    g (float[T, B, 3] x, float[1, B, 2] h0) => (float[1, B, 2] h)
+    <float[1, 6, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}, float[1, 6, 2] R = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6},
+     int64[1] zero = {0}>
+    {
+      steps = Shape <start = 0, end = 1> (x)
+      some = Less (zero, steps)
+      flag = Squeeze (some, zero)
+      h = If (flag) <
+        then_branch = some_steps () => (h1) { y1, h1 = GRU <hidden_size = 2> (x, W, R, , , h0) },
+        else_branch = nothing () => (h2) { h2 = Identity (h0) }
+      >
+    }
+    """
+    result, report = apply(text, [guard_recurrence])
+    assert patches(report) == ["guard-recurrence"]
+    feeds = {"x": np.ones((2, 0, 3), np.float32), "h0": np.ones((1, 0, 2), np.float32)}
+    assert ort_run(result, feeds)[0].shape == (1, 0, 2)
+
+
 @pytest.mark.parametrize("opset", [7, 8, 9])
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 def test_a_node_of_an_older_opset_is_guarded_in_one_that_has_the_operators(kind, opset):
