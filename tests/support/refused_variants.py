@@ -24,7 +24,7 @@ Made by `python -m tests.support.refused_variants`. Each variant runs through `o
 its numbers are compared with the operator's text, written down as a plain loop in numpy. *How* names the rewrites that made it run;
 none of them needs Python but `python`. Variants that are refused are invalid models or inputs, by the operator's own text.
 
-| variant | onnxruntime 1.31 alone | with ortscan | how |
+| variant | onnxruntime alone | with ortscan | how |
 |---|---|---|---|
 """
 
