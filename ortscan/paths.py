@@ -1,9 +1,10 @@
 """What is a path at all, before any file is looked for."""
 
 import os
+import stat
 from typing import Any, TypeGuard
 
-__all__ = ["is_path", "is_path_like"]
+__all__ = ["is_path", "is_path_like", "is_pipe"]
 
 
 def is_path(value: Any) -> TypeGuard[str | os.PathLike[str]]:
@@ -24,4 +25,12 @@ def is_path_like(value: Any) -> TypeGuard[str | os.PathLike[str]]:
     try:
         return isinstance(os.fspath(value), str | bytes)
     except TypeError:
+        return False
+
+
+def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether ``value`` is the path of a pipe, which can be read only once."""
+    try:
+        return is_path(value) and stat.S_ISFIFO(os.stat(value).st_mode)
+    except OSError:
         return False

@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.text_format import ParseError as TextError  # type: ignore[import-untyped]
 
 from ortscan.modelio.text_depth import DEEPEST_BRACKETS, nests_too_deep
-from ortscan.paths import is_path
+from ortscan.paths import is_pipe
 from rewrites.errors import ModelFileError, UnsupportedModel
 
-__all__ = ["PROTOBUF_LIMIT", "format_of", "is_pipe", "parse", "read", "read_from_pipe", "require_model"]
+__all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "read_from_pipe", "require_model"]
 
 PROTOBUF_LIMIT = (1 << 31) - 1
 _OLDEST_IR = 3
@@ -63,20 +63,12 @@ def read(path: Path) -> onnx.ModelProto:
     return parse(memoryview(mapped), name, format_of(path))
 
 
-def is_pipe(path: str | os.PathLike[str]) -> bool:
-    """Whether what is at ``path`` can be read only once."""
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
 def read_from_pipe(model: _T) -> _T | onnx.ModelProto:
     """Read the model where ``model`` is the path of a pipe; give anything else as it is. Raises as ``read`` does.
 
     Whoever needs a model more than once begins with this.
     """
-    return read(Path(model)) if is_path(model) and is_pipe(model) else model
+    return read(Path(model)) if is_pipe(model) else model
 
 
 def _without_waiting(path: str, flags: int) -> int:

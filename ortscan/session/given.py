@@ -1,8 +1,10 @@
 """From what a caller gives a session as its model to what onnxruntime takes: a path or bytes."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ortscan.paths import is_pipe
 from ortscan.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
@@ -15,10 +17,13 @@ __all__ = ["as_path_or_bytes"]
 
 
 def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
-    """Give a ModelProto or onnx_ir Model as bytes, or as the path of a temporary file where it is too large or has its own folders.
+    """Give as bytes what is read from a pipe, a ModelProto, and an onnx_ir Model.
 
+    Where a model is too large for bytes, or has its own folders, give the path of a temporary file.
     The second thing given keeps that file alive. Whatever else comes is given back as it is, for onnxruntime to take or refuse.
     """
+    if is_pipe(model):
+        return Path(model).read_bytes(), None
     kind = f"{type(model).__module__}.{type(model).__name__}"
     if not (hasattr(model, "SerializeToString") or kind.startswith("onnx_ir.")):
         return model, None

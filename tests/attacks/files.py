@@ -262,6 +262,7 @@ def _(box: Box) -> None:
         assert isinstance(ortscan.migrate(pipe(), 20, **given), onnx.ModelProto)
         assert ortscan.explain(pipe(), **given).loops
     assert ortscan.verify(pipe(), pipe()).ok
+    assert ortscan.InferenceSession(pipe()).ortscan.source in ("optimized", "cached")
     for line in (("optimize", pipe(), out), ("migrate", pipe(), out), ("explain", pipe()), ("verify", pipe(), pipe())):
         assert command(*line)[0] == 0
     assert ortscan.verify(content, out).ok
