@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio import LoadedModel, ModelLike, load, to_proto
+from ortscan.modelio import LoadedModel, ModelLike, load, to_proto, unsettle
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
 from ortscan.shape_agreement import disagreement
@@ -166,7 +166,9 @@ def _slim(loaded: LoadedModel) -> onnx.ModelProto:
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
     places = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
     with substituted(places):
-        return _without_weights(to_proto(loaded))
+        slim = _without_weights(to_proto(loaded))
+    unsettle(loaded)
+    return slim
 
 
 def _is_large(tensor: ir.TensorProtocol | None) -> bool:

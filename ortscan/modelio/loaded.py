@@ -9,10 +9,18 @@ import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.interface import Interface
-from ortscan.modelio.listed_weights import ListedWeights, list_weights
+from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
 from rewrites.errors import InvariantBroken
 
-__all__ = ["LoadedModel", "reason_of", "restore_interface", "retake_interface", "settle_new_initializers", "to_proto"]
+__all__ = [
+    "LoadedModel",
+    "reason_of",
+    "restore_interface",
+    "retake_interface",
+    "settle_new_initializers",
+    "to_proto",
+    "unsettle",
+]
 
 
 @dataclass(eq=False)
@@ -52,6 +60,12 @@ def settle_new_initializers(loaded: LoadedModel) -> None:
     """Give a model that came in IR version 3 the form that version asks for, its new constants included; others are left."""
     if loaded.listed is not None:
         list_weights(loaded.model, loaded.listed)
+
+
+def unsettle(loaded: LoadedModel) -> None:
+    """Take ``settle_new_initializers`` back, so that the model may be rewritten further."""
+    if loaded.listed is not None:
+        loaded.listed = unlist_weights(loaded.model) or loaded.listed
 
 
 def to_proto(loaded: LoadedModel) -> onnx.ModelProto:

@@ -12,6 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 
+from ortscan.api import rewritten
 from ortscan.modelio import LoadedModel, give_back, load, restore_interface, retake_interface, settle_new_initializers, to_proto
 from rewrites.errors import InvariantBroken, ModelFileError, OptionError, UnsupportedModel
 from tests.support.runtime import ort_run, ort_session
@@ -435,3 +436,16 @@ def test_a_path_may_be_any_path_like(tmp_path: Path) -> None:
 
     onnx.save(scan_model(), tmp_path / "m.onnx")
     assert load(Somewhere()).source == tmp_path / "m.onnx"
+
+
+def test_a_model_of_ir_version_3_that_was_migrated_lists_what_rules_add():
+    model = onnx.parser.parse_model("""<ir_version: 3, opset_import: ["" : 8]>
+        g (float[2] x, float[2] s, int64 m, bool go) => (float[2] z) <bool go = {1}> {
+            z = Loop <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] y) { d = Identity (c) y = Tanh (x) }> (m, go, s)
+        }""")
+    loaded, report = rewritten(model, opset=9, debug=True)
+    result = give_back(loaded)
+    assert report.patches
+    assert result.ir_version == 3
+    assert {tensor.name for tensor in result.graph.initializer} <= {info.name for info in result.graph.input}
+    onnx.checker.check_model(result, full_check=True)
