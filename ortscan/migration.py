@@ -18,6 +18,7 @@ from ortscan.soundness import new_fault
 from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
+from rewrites.lowering.unshielded import Shielded
 from rewrites.migration import NEWEST, Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.prepare import name_free_dims, prepare, tidy
@@ -112,8 +113,13 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     inlined = inline_functions(model, lambda function: _has_old_scan(function, opset) or needs_inlining(model, function, opset))
     name_free_dims(model)
     ctx = Context.of(model, Options(target=target), evaluate)
+    shielded = Shielded.of(model.graph)
     prepare(ctx)
     report = write_in_opset(ctx, opset)
+    guarded = shielded.guard(ctx, lambda _rule, _entry, patch: patch.edit())
+    report.messages += [
+        f"{entry.where} is under an If now: no Scan fails before it any more where it is given nothing" for entry in guarded
+    ]
     tidy(ctx)
     restore_interface(loaded)
     report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]

@@ -16,6 +16,7 @@ from rewrites.loop_entries import ENTRY, written_out_of
 from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
 from rewrites.lowering.lower import NODE_RULES, lower_nodes
+from rewrites.lowering.unshielded import Shielded
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
@@ -54,6 +55,7 @@ def rewrite(
     ctx.rules = rules
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     driver = _Driver(ctx, rules, report, stop_after, debug)
+    shielded = Shielded.of(ctx.model.graph)
     report.nodes = lower_nodes(ctx, rules, driver.change_node)
     loops = driver.repair(driver.register())
     learned = lessons = 0
@@ -73,6 +75,7 @@ def rewrite(
     else:
         raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")
     driver.conclude(loops)
+    report.nodes += shielded.guard(ctx, driver.change_node)
     report.pairs = join_directions(ctx, rules, driver.change_node)
     report.operators_after = count_operators(ctx.model.graph)
     return report

@@ -1,6 +1,6 @@
 """Applies the rules on recurrent nodes to every RNN, GRU and LSTM of a model, in bodies and branches too."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from types import ModuleType
 
 import onnx_ir as ir
@@ -67,10 +67,12 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAUL
     return any(rule.check(view, ctx) is not NOTHING_HERE for rule in NODE_RULES if rule in rules)
 
 
-def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> list[NodeReport]:
-    """Apply ``rules`` to all recurrent nodes, and report those that something was done to, or refused."""
+def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire, *, only: Set[ir.Node] | None = None) -> list[NodeReport]:
+    """Apply ``rules`` to all recurrent nodes, or ``only`` some, and report those that something was done to, or refused."""
     reports = []
     for node, where in list(_with_paths(ctx.model.graph, "main")):
+        if only is not None and node not in only:
+            continue
         entry = NodeReport(where, node.op_type)
         _settle(node, ctx, [rule for rule in NODE_RULES if rule in rules], fire, entry)
         if entry.fired or entry.reasons:

@@ -1,0 +1,80 @@
+"""A Scan that is gone refuses nothing any more: what ends the process without steps or rows is kept from them then."""
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+from tests.support.text import model_from_text
+
+MODEL = """<ir_version: 8, opset_import: ["": 16]>
+g (float[T,B,3] x) => (float[T,1,B,2] y, float[T,B,3] z) <float[1,6,3] w, float[1,6,2] r> {
+    y = GRU <hidden_size = 2> (x, w, r)
+    s, z = Scan <num_scan_inputs = 1, body = b (float[1] h, float[B,3] e) => (float[1] h1, float[B,3] v) {
+        h1 = INSIDE v = Mul (e, h) }> (o, x) }"""
+GONE = "Identity (h)"
+LEFT = "Sin (h)"
+UNREAD = (
+    ("float[T,B,3] z)", "float[B,3] z)"),
+    ("y = GRU", "k = Constant <value_ints = [0]> () z = ReduceSum <keepdims = 0> (x, k) y = GRU"),
+    ("s, z = Scan", "s, u = Scan"),
+)
+
+
+def model_of(inside: str, *changes: tuple[str, str], dims: str = "T,B,3") -> onnx.ModelProto:
+    rng = np.random.default_rng(0)
+    text = (
+        MODEL.replace("INSIDE", inside)
+        .replace("float[T,B,3] x", f"float[{dims}] x")
+        .replace(" <float[1,6,3] w, float[1,6,2] r>", "")
+    )
+    for old, new in changes:
+        text = text.replace(old, new)
+    model = model_from_text(text, check=False)
+    for name, shape in (("w", (1, 6, 3)), ("r", (1, 6, 2)), ("o", (1,))):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
+    return model
+
+
+def guarded(model: onnx.ModelProto) -> bool:
+    return "GRU" not in {node.op_type for node in model.graph.node}
+
+
+def survives(model: onnx.ModelProto, after: onnx.ModelProto) -> None:
+    for steps, rows in ((2, 3), (1, 1), (0, 2), (2, 0), (0, 0)):
+        feeds = {"x": np.ones((steps, rows, 3), np.float32)}
+        if steps and rows:
+            assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+        else:
+            assert ort_run(after, feeds)[0].shape == (steps, 1, rows, 2)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda", "onnx"])
+def test_a_node_is_guarded_once_its_scan_is_written_otherwise(target):
+    model = model_of(GONE)
+    after = ortscan.optimize(model, target=target)
+    assert guarded(after)
+    survives(model, after)
+    assert ortscan.optimize(after, target=target) == after
+
+
+def test_a_node_is_guarded_once_its_scan_is_dropped_unread():
+    model = model_of(LEFT, *UNREAD)
+    for after in (ortscan.migrate(model, 13), ortscan.migrate(model, 21), ortscan.optimize(model)):
+        assert "Scan" not in {node.op_type for node in after.graph.node}
+        assert guarded(after)
+        survives(model, after)
+
+
+def test_a_node_beside_a_scan_that_stays_is_left_as_it_is():
+    model = model_of(LEFT)
+    for after in (ortscan.migrate(model, 13), ortscan.migrate(model, 21)):
+        assert "Scan" in {node.op_type for node in after.graph.node}
+        assert not guarded(after)
+
+
+def test_a_node_of_known_sizes_is_left_as_it_is():
+    model = model_of(GONE, dims="4,2,3")
+    assert not guarded(ortscan.optimize(model))
