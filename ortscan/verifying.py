@@ -40,12 +40,15 @@ def verified(
 
     Where it does not: raise VerificationFailed, which names the patch, or return what does without that patch, with a warning.
     """
+    refused = refused_node(outcome.report)
     if not outcome.is_touched:
+        if refused is not None and on_nothing == "warn":
+            warn_of_nothing_compared(refused)
         return outcome
     verification = compare(outcome.loaded)
     if not is_refuted(verification):
         if not verification.ok and on_nothing == "warn":
-            warn_of_nothing_compared(refused_node(outcome.report) or first_line(verification))
+            warn_of_nothing_compared(refused or first_line(verification))
         return outcome
     if on_difference == "keep":
         return kept(rewriting, compare)

@@ -67,7 +67,7 @@ def test_a_growing_state_has_the_numbers_of_a_loop_over_time(text: str, steps: i
     width = 2 if text is PADS else 1
     x = np.arange(steps * width, dtype=np.float32).reshape(steps, width)
     feeds = {"h": np.array([1, 2], np.float32), "x": x.T if text is SUMS else x}
-    result = ortscan.optimize(model)
+    result = ortscan.optimize(model, verify=False)  # onnxruntime runs no such model, so that there is nothing to compare with
     onnx.checker.check_model(result, full_check=True)
     assert_same_numbers(ort_run(result, feeds), run_model(model, feeds))
 

@@ -55,14 +55,15 @@ def test_rows_become_an_axis_of_the_body():
     assert_text_equal(
         after,
         """g (float[B,2] h0, float[B,T,2] xs) => (float[B,2] hn, float[B,T,2] ys) {
-            hn, ys = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
-                body = cell (float[B,2] h, float[B,2] a) => (float[B,2] h1, float[B,2] k) {
-                    s = Add (h, a) h1 = Tanh (s) k = Neg (h1)
-                }> (h0, xs)
+            first = Transpose <perm = [1, 0, 2]> (xs)
+            hn, stacked = Scan <num_scan_inputs = 1, body = cell (float[B,2] h, float[B,2] a) => (float[B,2] h1, float[B,2] k) {
+                s = Add (h, a) h1 = Tanh (s) k = Neg (h1)
+            }> (h0, first)
+            ys = Transpose <perm = [1, 0, 2]> (stacked)
         }""",
     )
     assert scan_8 == LiftedScan("the scan", "batched", False)
-    assert after.graph.node[0].name == "the scan"
+    assert after.graph.node[1].name == "the scan"
     same(scan(), FEEDS)
 
 
@@ -149,7 +150,7 @@ def test_rows_end_at_their_lengths(lengths: list[int], attributes: str):
 
 def test_lengths_that_are_known_to_be_full_leave_no_trace():
     after, (scan_8,) = lifted(scan("n", weights="<int64[3] n = {4, 4, 4}>", sizes="3,4"))
-    assert [node.op_type for node in after.graph.node] == ["Scan"]
+    assert [node.op_type for node in after.graph.node] == ["Transpose", "Scan", "Transpose"]
     assert not scan_8.lengths
 
 
