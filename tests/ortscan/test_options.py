@@ -171,7 +171,7 @@ def test_messages_of_onnx_ir_are_dropped_only_while_ortscan_works(caplog):
 
 
 def test_what_onnx_ir_says_of_a_model_on_its_way_stays_inside(caplog):
-    text = """<ir_version: 8, opset_import: ["": 18]>
+    text = """<ir_version: 8, opset_import: ["": 18, "my": 1]>
     g (float[T, 4] x) => (float[T, 4] y, float[T] z) {
       y = Scan <num_scan_inputs = 1, body = b (float[4] xi) => (float[4] yi) { yi = Tanh(xi) }> (x)
       z = my.Thing(y)
