@@ -9,11 +9,13 @@ from itertools import chain, count, repeat
 
 import onnx
 
+from ortscan.verification.crash_risks import endless_joins
 from rewrites.raised_by import is_raised_by
 
 __all__ = ["disagreement"]
 
 _FIRST, _STEP = 11, 12
+_LONGEST = 1 << 20
 """Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
 
 _Types = Mapping[str, onnx.TypeProto]
@@ -88,8 +90,9 @@ def _choose(dims: Iterable[tuple[str, onnx.TensorShapeProto.Dimension]], sizes: 
 
 def _found(model: onnx.ModelProto, strict: bool, among: Container[str] | None = None) -> _Types | None:
     """Infer the values of the main graph, those ``among`` names where given; None where that cannot be done."""
+    follow = not _has_long_axes(model.graph) and not endless_joins(model)
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=True).graph
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=follow).graph
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
@@ -102,3 +105,9 @@ def _dims(tensor: onnx.TypeProto.Tensor) -> list[int | None] | None:
     if not tensor.HasField("shape"):
         return None
     return [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+
+
+def _has_long_axes(graph: onnx.GraphProto) -> bool:
+    """Whether onnx should not follow what vectors hold, at 200 bytes for each element."""
+    infos = chain(graph.input, graph.output, graph.value_info)
+    return any(dim.dim_value > _LONGEST for info in infos for dim in info.type.tensor_type.shape.dim)

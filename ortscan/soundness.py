@@ -21,6 +21,7 @@ from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source
 from rewrites.errors import InvariantBroken, UnsupportedModel
+from rewrites.inference import has_long_vectors
 from rewrites.invariants import check_invariants
 from rewrites.raised_by import is_raised_by
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Original", "checker_fault", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
-_LONGEST = 1 << 20
 _NO_FAULT = "Invalid rank for"
 """What onnx says where it follows integers of several axes through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
@@ -121,7 +121,7 @@ def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     def infer(follow: bool) -> str | None:
         return _said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
 
-    fault = infer(follow=not _is_long(loaded.model.graph))
+    fault = infer(follow=not has_long_vectors(loaded.model.graph.all_nodes()))
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
 
 
@@ -135,17 +135,13 @@ def _said_by_onnx(ask: Callable[[], object]) -> str | None:
     return None
 
 
-def _is_long(graph: ir.Graph) -> bool:
-    """Whether an axis is so long that onnx should not follow what vectors hold, at 200 bytes for each element, known or not."""
-    shapes = (value.shape for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
-    return any(isinstance(dim, int) and dim > _LONGEST for shape in shapes if shape is not None for dim in shape)
-
-
 def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return next((f"it would crash onnxruntime: {risk}" for risk in crash_risks(proto)), None)
 
 
 def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    if crash_risks(proto):
+        return None
     source = Source(proto, proto.SerializeToString())
     optimise = sum(1 for _ in loaded.model.graph.all_nodes()) <= _MOST_OPTIMISED
     if optimise and may_die_loading(proto):

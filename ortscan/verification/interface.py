@@ -39,6 +39,8 @@ def _names_differ(what: str, before: list[str], after: list[str]) -> str:
 
 
 def _specs_differ(what: str, before: Spec, after: Spec) -> list[str]:
+    if before.declared == "unknown type":
+        return []
     if before.declared != after.declared:
         return [f"{what} '{before.name}' is {before.declared} before and {after.declared} after"]
     if before.dims is None:

@@ -26,8 +26,12 @@ def _passes(box: Box) -> None:
 def _two_lines(box: Box) -> None:
     from ortscan.errors import OrtscanError
 
+    class Talkative(OrtscanError):
+        def __str__(self) -> str:
+            return "one\ntwo"
+
     def fail() -> None:
-        raise OrtscanError("one\ntwo")
+        raise Talkative
 
     survived(fail)
 
