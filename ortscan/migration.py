@@ -19,7 +19,7 @@ from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
 from rewrites.lowering.unshielded import Shielded
-from rewrites.migration import NEWEST, Migration, is_left_standing, needs_inlining
+from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.prepare import name_free_dims, prepare, tidy
 
@@ -76,10 +76,10 @@ def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) 
     check_opset(opset)
     model = read_from_pipe(model)
     if opset != "auto":
-        return _to(model, min(newest_opset(), NEWEST) if opset == "latest" else opset_number(opset), target)
+        return _to(model, newest_opset() if opset == "latest" else opset_number(opset), target)
     source = load(model).model.opset_imports.get("", 1)
     obstacles: list[str] = []
-    for newer in range(min(newest_opset(), NEWEST), source, -1):
+    for newer in range(newest_opset(), source, -1):
         try:
             loaded, report = _to(model, newer, target)
         except MigrationError as error:

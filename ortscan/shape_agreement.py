@@ -14,8 +14,8 @@ from rewrites.raised_by import is_raised_by
 
 __all__ = ["disagreement"]
 
-_FIRST, _STEP = 11, 12
 _LONGEST = 1 << 20
+_FIRST, _STEP = 11, 12
 """Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
 
 _Types = Mapping[str, onnx.TypeProto]

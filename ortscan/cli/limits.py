@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 
 from ortscan import child_process
@@ -12,9 +11,9 @@ from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.values import byte_size, seconds
 from rewrites.errors import LimitExceeded
 
-__all__ = ["add_limits", "has_limits", "run_within_limits", "serve"]
+__all__ = ["add_limits", "has_limits", "run_within_limits"]
 
-_CHILD = "import sys; from ortscan.cli.limits import serve; sys.exit(serve())"
+_CHILD = "import sys; from ortscan.cli.limited_process import serve; sys.exit(serve())"
 _GRACE = 5.0
 
 
@@ -52,18 +51,3 @@ def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
         limit = "" if memory_limit is None else ", perhaps over --memory-limit"
         raise LimitExceeded(f"the process ended ({child_process.cause(process)}){limit}.")
     return code
-
-
-def serve() -> int:
-    """Be the process."""
-    from ortscan.cli.errors import guarded
-    from ortscan.cli.parser import build_parser
-
-    memory, *argv = sys.argv[1:]
-    if int(memory):
-        import onnxruntime  # noqa: F401  # what every command takes does not count
-
-        import ortscan.api  # noqa: F401
-
-        child_process.limit_memory(int(memory))
-    return int(guarded(lambda: build_parser().parse_args(argv), argv, limited=False))

@@ -2,6 +2,7 @@
 
 import onnx_ir as ir
 
+from ortscan.modelio.interface import without_negative_sizes
 from ortscan.modelio.slots import graphs_in
 
 __all__ = ["free_negative_sizes"]
@@ -11,6 +12,4 @@ def free_negative_sizes(model: ir.Model) -> None:
     """Leave sizes below zero out of the shapes that are declared in ``model``; the interface keeps its words."""
     for graph in graphs_in(model):
         for value in (*graph.inputs, *(output for node in graph for output in node.outputs)):
-            shape = value.shape
-            if shape is not None and any(isinstance(dim, int) and dim < 0 for dim in shape.dims):
-                value.shape = ir.Shape([None if isinstance(dim, int) and dim < 0 else dim for dim in shape.dims])
+            value.shape = without_negative_sizes(value.shape)

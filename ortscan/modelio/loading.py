@@ -15,7 +15,7 @@ from ortscan.modelio.declared_twice import declare_as_first_said
 from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
 from ortscan.modelio.external import check_references, within_reach
 from ortscan.modelio.free_sizes import free_negative_sizes
-from ortscan.modelio.interface import Interface, without_negative_sizes
+from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
 from ortscan.modelio.loose_outputs import tie_outputs
@@ -160,11 +160,7 @@ def _loaded(
     free_negative_sizes(model)
     listed = unlist_weights(model)
     refuse_defects(model, name)
-    loaded = LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
-    for graph in graphs_in(model):
-        for value in (*graph.inputs, *(one for node in graph for one in node.outputs)):
-            value.shape = without_negative_sizes(value.shape)
-    return loaded
+    return LoadedModel(model, kind, source, Interface.of(model, proto), listed, files)
 
 
 def _sort(model: ir.Model, name: str) -> None:

@@ -1,0 +1,21 @@
+"""The process in which a command keeps to its limits."""
+
+import sys
+
+from ortscan import child_process
+from ortscan.cli.errors import guarded
+from ortscan.cli.parser import build_parser
+
+__all__ = ["serve"]
+
+
+def serve() -> int:
+    """Run the command that the arguments name after the bytes it may take, 0 for any number; return its exit code."""
+    memory, *argv = sys.argv[1:]
+    if int(memory):
+        import onnxruntime  # noqa: F401  # what every command takes does not count
+
+        import ortscan.api  # noqa: F401
+
+        child_process.limit_memory(int(memory))
+    return int(guarded(lambda: build_parser().parse_args(argv), argv, limited=False))
