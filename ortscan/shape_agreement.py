@@ -4,12 +4,14 @@ Asked with a size for every free dimension, since a name says nothing where it d
 squeezed has another rank with a batch of 1. What onnx cannot infer of either model is not compared.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, count, repeat
 
 import onnx
+from onnx.external_data_helper import uses_external_data
 
 from ortscan.verification.crash_risks import endless_joins
+from ortscan.verification.subgraphs import all_graphs, all_nodes
 from rewrites.raised_by import is_raised_by
 
 __all__ = ["disagreement"]
@@ -17,8 +19,6 @@ __all__ = ["disagreement"]
 _LONGEST = 1 << 20
 _FIRST, _STEP = 11, 12
 """Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
-
-_Types = Mapping[str, onnx.TypeProto]
 
 
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
@@ -31,15 +31,26 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     for sizes in (lambda: iter(count(_FIRST, _STEP)), lambda: repeat(1)):
         for dims in free:
             _choose(dims, sizes())
-        was = _found(old, strict=True)
-        now = _found(new, strict=False, among=was) if was is not None else None
-        for name, type_now in (now or {}).items():
-            said = _contradiction((was or {})[name], type_now)
-            if said is not None:
-                return f"'{name}' {said}"
+        was = _inferred(old, strict=True)
+        now = _inferred(new, strict=False) if was is not None else None
+        said = next(_contradictions(was.graph, now.graph), None) if was is not None and now is not None else None
+        if was is not None and said is not None and not _spreads_in_vain(was):
+            return said
         if not any(free):
             break
     return None
+
+
+def _contradictions(before: onnx.GraphProto, after: onnx.GraphProto) -> Iterator[str]:
+    was = _types(before)
+    for info in chain(after.output, after.value_info):
+        said = _contradiction(was[info.name], info.type) if info.name in was and info.type.HasField("tensor_type") else None
+        if said is not None:
+            yield f"'{info.name}' {said}"
+
+
+def _types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
+    return {info.name: info.type for info in chain(graph.output, graph.value_info) if info.type.HasField("tensor_type")}
 
 
 def _contradiction(was: onnx.TypeProto, now: onnx.TypeProto) -> str | None:
@@ -88,17 +99,31 @@ def _choose(dims: Iterable[tuple[str, onnx.TensorShapeProto.Dimension]], sizes: 
         dim.dim_value = chosen[name] if name in chosen else chosen.setdefault(name, next(sizes))
 
 
-def _found(model: onnx.ModelProto, strict: bool, among: Container[str] | None = None) -> _Types | None:
-    """Infer the values of the main graph, those ``among`` names where given; None where that cannot be done."""
+def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
     follow = not _has_long_axes(model.graph) and not endless_joins(model)
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=follow).graph
+        return onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=follow)
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
         return None
-    values = (info for info in chain(inferred.output, inferred.value_info) if among is None or info.name in among)
-    return {info.name: info.type for info in values if info.type.HasField("tensor_type")}
+
+
+def _spreads_in_vain(model: onnx.ModelProto) -> bool:
+    """Whether an Expand cannot do what it is told at these sizes: onnx makes [11, 3] of [11, 3] and a shape of [2, 3]."""
+    shapes = dict[str, list[int | None] | None]()
+    told = dict[str, onnx.TensorProto]()
+    for graph in all_graphs(model):
+        infos = chain(graph.input, graph.output, graph.value_info)
+        shapes |= {info.name: _dims(info.type.tensor_type) for info in infos}
+        told |= {tensor.name: tensor for tensor in graph.initializer if not uses_external_data(tensor)}
+    for node, _ in all_nodes(model):
+        if node.op_type == "Expand" and node.input[1] in told:
+            sizes = onnx.numpy_helper.to_array(told[node.input[1]]).tolist()
+            pairs = zip(reversed(shapes.get(node.input[0]) or []), reversed(sizes), strict=False)
+            if any(one is not None and one != other and 1 not in (one, other) for one, other in pairs):
+                return True
+    return False
 
 
 def _dims(tensor: onnx.TypeProto.Tensor) -> list[int | None] | None:

@@ -73,10 +73,10 @@ def loops_of(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def body_ops(model: onnx.ModelProto) -> list[str]:
-    """The operators left in the only Scan of the main graph, sorted, copies aside."""
+    """The operators left in the only Scan of the main graph, sorted, copies and constants aside."""
     (node,) = loops_of(model)
     (body,) = [attribute.g for attribute in node.attribute if attribute.name == "body"]
-    return sorted(inner.op_type for inner in body.node if inner.op_type != "Identity")
+    return sorted(inner.op_type for inner in body.node if inner.op_type not in ("Identity", "Constant"))
 
 
 def outer_ops(model: onnx.ModelProto) -> list[str]:
