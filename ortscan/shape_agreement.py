@@ -13,6 +13,7 @@ from onnx.external_data_helper import uses_external_data
 from ortscan.verification.crash_risks import endless_joins
 from ortscan.verification.subgraphs import all_graphs, all_nodes
 from rewrites.raised_by import is_raised_by
+from rewrites.unknown_bounds import hide_unknown_bounds
 
 __all__ = ["disagreement"]
 
@@ -84,6 +85,7 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
     proto.graph.ClearField("value_info")
+    hide_unknown_bounds(proto)
     return proto
 
 

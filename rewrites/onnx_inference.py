@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import onnx
 import onnx_ir as ir
 
+from rewrites.unknown_bounds import hide_unknown_bounds
+
 __all__ = ["infer_by_onnx"]
 
 _LARGE_BYTES = 1000
@@ -20,6 +22,7 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
     try:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
+        hide_unknown_bounds(proto)
         inferred = _inferred(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return

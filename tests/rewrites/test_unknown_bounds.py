@@ -1,0 +1,58 @@
+"""What a Slice of sizes gives where onnx does not know its bounds is not known."""
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from rewrites.unknown_bounds import hide_unknown_bounds
+from tests.rewrites.apply import read
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+
+HEAD = """<ir_version: 10, opset_import: ["": 21]> g (float[2,T,5] x, int64[1] start, int64[1] end, int64[1] step) => (float[] y)"""
+WEIGHTS = "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] minus = {-1}>"
+
+
+def shape_of(cut: str, hide: bool) -> list[int | str] | None:
+    """The sizes that onnx infers for y, made as large as the part of the sizes of x."""
+    model = onnx.parser.parse_model(f"{HEAD} {WEIGHTS} {{ s = Shape (x) {cut} y = ConstantOfShape (part) }}")
+    if hide:
+        hide_unknown_bounds(model)
+    (info,) = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+    dims = info.type.tensor_type.shape.dim
+    return [dim.dim_value or dim.dim_param for dim in dims] if info.type.tensor_type.HasField("shape") else None
+
+
+@pytest.mark.parametrize("cut", ["part = Slice (s, start, two, zero)", "part = Slice (s, two, end, zero, minus)"])
+def test_bounds_that_are_not_known_are_hidden_from_onnx_which_takes_them_for_0(cut: str) -> None:
+    assert shape_of(cut, hide=False) is not None
+    assert shape_of(cut, hide=True) is None
+
+
+def test_bounds_that_are_known_stay() -> None:
+    assert shape_of("part = Slice (s, zero, two, zero)", hide=True) == [2, "T"]
+    assert shape_of("one_on = Constant <value_ints = [1]> () part = Slice (s, one_on, two, zero)", hide=True) == ["T"]
+
+
+def test_a_slice_before_opset_10_has_its_bounds_as_attributes() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 9]> g (float[2,T] x) => (int64[1] y) { s = Shape (x) y = Slice <starts = [1], ends = [2]> (s) }"""
+    )
+    before = model.SerializeToString()
+    hide_unknown_bounds(model)
+    assert model.SerializeToString() == before
+
+
+def test_a_trip_count_of_sizes_that_are_cut_at_run_time_is_not_taken_for_known() -> None:
+    model = read(
+        """g (float[2,T] x, int64[1] start, float[3] s0) => (float[3] last)
+        <int64[1] zero = {0}, int64[1] two = {2}, int64 first = {0}, bool yes = {1}, float[3] half = {0.5, 0.25, 2}> {
+            s = Shape (x) part = Slice (s, start, two, zero) made = ConstantOfShape (part) sizes = Shape (made) m = Gather (sizes, first)
+            last = Loop <body = body (int64 i, bool c, float[3] a) => (bool c1, float[3] b) { c1 = Identity (c) b = Mul (a, half) }> (m, yes, s0)
+        }"""
+    )
+    after = ortscan.optimize(model, max_unroll=4)
+    for start in (0, 1):
+        feeds = {"x": np.zeros((2, 5), np.float32), "start": np.array([start]), "s0": np.ones(3, np.float32)}
+        assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
