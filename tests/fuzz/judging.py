@@ -228,14 +228,16 @@ def _shaky(case: Case, oracle: ort.InferenceSession, feeds: Feeds, before: list[
     except Exception:
         pass
     rng = np.random.default_rng(0)
-    for scale in (3e-7, 3e-6):
-        nudged = {
-            name: (array * (1 + scale * rng.choice([-1, 1], array.shape))).astype(array.dtype) if array.dtype.kind == "f" else array
-            for name, array in feeds.items()
-        }
+    for steps in (2.5, 25):  # of the spacing of numbers of that type
+        nudged = {name: _nudged(array, steps, rng) if array.dtype.kind == "f" else array for name, array in feeds.items()}
         if difference(before, run_session(oracle, nudged), coarse) is not None:
             return True
     return False
+
+
+def _nudged(array: np.ndarray, steps: float, rng: np.random.Generator) -> np.ndarray:
+    apart = steps * float(np.finfo(array.dtype).eps)
+    return np.asarray(array * (1 + apart * rng.choice([-1, 1], array.shape))).astype(array.dtype)
 
 
 def _said(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from tests.fuzz.model_builder import draw_case
 
 __all__ = ["LIMIT", "Task", "Workers"]
 
-LIMIT = 30.0
+LIMIT = 120.0
 """Seconds that one model may take in all."""
 
 MEMORY = 8 << 30
