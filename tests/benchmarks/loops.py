@@ -10,7 +10,7 @@ import onnx.parser
 
 from tests.support.layers import layer_feeds, layers
 
-__all__ = ["STACKS", "TimedLoop", "timed_loops"]
+__all__ = ["STACKS", "TimedLoop", "loops_of_sizes", "timed_loops"]
 
 STACKS = (
     ("LSTM", 256, 1),
@@ -40,8 +40,8 @@ def timed_loops() -> Iterator[TimedLoop]:
     def floats(*shape: int) -> np.ndarray:
         return (draw(shape) / 8).astype(np.float32)
 
-    yield _mlp(floats)
-    yield _normalised_rows(floats)
+    yield _mlp(floats, 512, 64)
+    yield _normalised_rows(floats, 512, 64)
     for options in ({}, {"fast_math": True}, {"fast_math": True, "target": "onnx"}):
         yield _distances(floats, 1000, 1000, 16, options)
     yield _distances(floats, 60, 8, 4, {})
@@ -50,6 +50,26 @@ def timed_loops() -> Iterator[TimedLoop]:
     hoisted = _lstm(floats, 256, 1)
     yield replace(hoisted, name=f"{hoisted.name}, kept in its loop", options={"skip": ["recurrent-cell"]})
     yield from layered_loops()
+
+
+def loops_of_sizes(steps: int, batch: int, width: int) -> Iterator[TimedLoop]:
+    """The same loops at sizes of the caller's choice."""
+    draw = np.random.default_rng(0).standard_normal
+
+    def floats(*shape: int) -> np.ndarray:
+        return draw(shape).astype(np.float32)
+
+    yield _mlp(floats, steps, width)
+    yield _normalised_rows(floats, steps, width)
+    for options in ({}, {"fast_math": True}, {"fast_math": True, "target": "onnx"}):
+        yield _distances(floats, steps, batch, width, options)
+    lstm = _lstm(floats, width, batch, steps)
+    yield lstm
+    yield replace(lstm, name=f"{lstm.name}, kept in its loop", options={"skip": ["recurrent-cell"]})
+    for cell in dict.fromkeys(cell for cell, _, _ in STACKS):
+        for apart in (True, False):
+            model = layers([cell] * 2, width, batch, steps=steps, apart=apart)
+            yield TimedLoop(f"two layers of {cell}{', a loop each' if apart else ''}", model, layer_feeds(model))
 
 
 def layered_loops() -> Iterator[TimedLoop]:
@@ -64,30 +84,30 @@ def _model(text: str, **weights: np.ndarray) -> onnx.ModelProto:
     return model
 
 
-def _mlp(floats: Any) -> TimedLoop:
+def _mlp(floats: Any, steps: int, width: int) -> TimedLoop:
     model = _model(
-        """main (float[512,64] xs) => (float[512,64] ys) {
-        ys = Scan <num_scan_inputs = 1, body = step (float[64] x) => (float[64] y) {
+        f"""main (float[{steps},{width}] xs) => (float[{steps},{width}] ys) {{
+        ys = Scan <num_scan_inputs = 1, body = step (float[{width}] x) => (float[{width}] y) {{
             a = MatMul(x, W1) b = Add(a, b1) c = Relu(b) d = MatMul(c, W2) e = Add(d, b2) y = Tanh(e)
-        }> (xs) }""",
-        W1=floats(64, 64),
-        b1=floats(64),
-        W2=floats(64, 64),
-        b2=floats(64),
+        }}> (xs) }}""",
+        W1=floats(width, width),
+        b1=floats(width),
+        W2=floats(width, width),
+        b2=floats(width),
     )
-    return TimedLoop("MLP per step, 512 steps of 64", model, {"xs": floats(512, 64)})
+    return TimedLoop(f"MLP per step, {steps} steps of {width}", model, {"xs": floats(steps, width)})
 
 
-def _normalised_rows(floats: Any) -> TimedLoop:
+def _normalised_rows(floats: Any, rows: int, width: int) -> TimedLoop:
     model = _model(
-        """main (float[512,64] xs) => (float[512,64] ys) {
-        ys = Scan <num_scan_inputs = 1, body = step (float[64] x) => (float[64] y) {
+        f"""main (float[{rows},{width}] xs) => (float[{rows},{width}] ys) {{
+        ys = Scan <num_scan_inputs = 1, body = step (float[{width}] x) => (float[{width}] y) {{
             a = LayerNormalization <axis = -1> (x, scale, bias) y = Softmax <axis = -1> (a)
-        }> (xs) }""",
-        scale=floats(64),
-        bias=floats(64),
+        }}> (xs) }}""",
+        scale=floats(width),
+        bias=floats(width),
     )
-    return TimedLoop("LayerNorm and Softmax per row, 512 of 64", model, {"xs": floats(512, 64)})
+    return TimedLoop(f"LayerNorm and Softmax per row, {rows} of {width}", model, {"xs": floats(rows, width)})
 
 
 def _distances(floats: Any, rows: int, points: int, width: int, options: dict[str, Any]) -> TimedLoop:
