@@ -1,9 +1,9 @@
-"""Puts a model's own recurrent nodes under an If where a Scan is gone that failed before they ran.
+"""Puts a model's own recurrent nodes under an If where a node is gone that may have failed before they ran.
 
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
-onnxruntime refuses a Scan without steps, and then runs nothing else; a GRU or LSTM without any would have ended the process. Which
-of the two it runs first nothing tells.
+onnxruntime refuses a Scan without steps, the first row of none, the largest of none; then it runs nothing else, where a GRU or LSTM
+without steps or rows would have ended the process. Which of the two it runs first nothing tells.
 """
 
 from dataclasses import dataclass
@@ -16,28 +16,47 @@ from rewrites.lowering.lower import Fire, lower_nodes
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.report import NodeReport
+from rewrites.values import static_dims
 
 __all__ = ["Shielded"]
+
+_REFUSE_NOTHING = frozenset(
+    [
+        *("Gather", "GatherElements", "GatherND", "Slice", "Squeeze", "Reshape", "Split", "TopK", "ArgMax", "ArgMin"),
+        *("ReduceMax", "ReduceMin", "ReduceMean", "MaxPool", "AveragePool", "Conv", "SequenceAt"),
+    ]
+)
+"""Operators that may refuse a tensor for being empty, in some onnxruntime."""
 
 
 @dataclass(frozen=True)
 class Shielded:
-    """The ``scans`` and recurrent ``nodes`` that a model holds, in bodies and branches too."""
+    """The recurrent ``nodes`` that a model holds, in bodies and branches too, and what may ``shield`` them."""
 
-    scans: frozenset[ir.Node]
+    shield: frozenset[ir.Node]
     nodes: frozenset[ir.Node]
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
         """Look for them."""
         nodes = [node for node in graph.all_nodes() if node.domain == ""]
-        scans = frozenset(node for node in nodes if node.op_type == "Scan")
-        return cls(scans, frozenset(filter(is_recurrent, nodes)) if scans else frozenset())
+        recurrent = frozenset(filter(is_recurrent, nodes))
+        return cls(frozenset(filter(_may_refuse, nodes)) if recurrent else frozenset(), recurrent)
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put the nodes under an If each, where one of the Scans is gone, or is not read any more."""
-        if not self.nodes:
+        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more."""
+        if not self.shield:
             return []
-        if all(node.graph is not None for node in self.scans) and self.scans.isdisjoint(unread_nodes(ctx.model.graph)):
+        if all(node.graph is not None for node in self.shield) and self.shield.isdisjoint(unread_nodes(ctx.model.graph)):
             return []
         return lower_nodes(ctx, [guard_recurrence], fire, only=self.nodes)
+
+
+def _may_refuse(node: ir.Node) -> bool:
+    """Whether ``node`` may fail because what it reads is empty."""
+    if node.op_type == "Scan":
+        return True
+    if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
+        return False
+    dims, maker = static_dims(node.inputs[0]), node.inputs[0].producer()
+    return (dims is None or 0 in dims) and (maker is None or maker.op_type != "Shape")

@@ -78,3 +78,21 @@ def test_a_node_beside_a_scan_that_stays_is_left_as_it_is():
 def test_a_node_of_known_sizes_is_left_as_it_is():
     model = model_of(GONE, dims="4,2,3")
     assert not guarded(ortscan.optimize(model))
+
+
+@pytest.mark.parametrize(
+    "refusing",
+    ["u = Gather <axis = 1> (x, zero)", "u = ReduceMax <axes = [1]> (x)", "u = ArgMax <axis = 0> (x)"],
+    ids=lambda text: text.split()[2],
+)
+def test_a_node_is_guarded_once_something_unread_is_dropped_that_refuses_empty_tensors(refusing):
+    model = model_of(LEFT, ("y = GRU", f"{refusing} zero = Constant <value_int = 0> () y = GRU"))
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(sorted(nodes, key=lambda node: node.op_type != "Constant"))
+    assert guarded(ortscan.migrate(model, 21))
+
+
+def test_a_node_is_left_as_it_is_where_what_is_dropped_is_never_empty():
+    model = model_of(LEFT, ("y = GRU", "k = Shape (x) zero = Constant <value_int = 0> () u = Gather (k, zero) y = GRU"))
+    assert not guarded(ortscan.migrate(model, 21))
