@@ -13,6 +13,7 @@ from rewrites.loop_shapes import find_open_shapes
 from rewrites.moving import node_graphs
 from rewrites.onnx_inference import infer_by_onnx
 from rewrites.shape_relations import forget_variations
+from rewrites.sizes_without_steps import declared_results, note_sizes_without_steps
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
@@ -34,11 +35,12 @@ def infer_model(model: ir.Model) -> None:
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
     data_prop = not has_long_vectors(_all_nodes(model))
-    opset = model.opset_imports.get("", 1)
+    opset, declared = model.opset_imports.get("", 1), declared_results(model.graph)
 
     def infer(proven: bool) -> Set[ir.Value]:
         forget_variations(model.graph)
         infer_by_onnx(model, data_prop=data_prop)
+        note_sizes_without_steps(model.graph, declared)
         _forget_types_of_sequences(model.graph, set(untyped))
         one = functools.partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
         return find_open_shapes(model.graph, opset, one, proven=proven)

@@ -18,6 +18,7 @@ from rewrites.outer_products import part_outer_products
 from rewrites.quantized_moves import move_before_dequantizing
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
+from rewrites.sizes_without_steps import declare_sizes_without_steps
 from rewrites.slice_bounds import put_bounds_into_bodies
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches, is_if
@@ -222,6 +223,7 @@ def tidy(ctx: Context) -> None:
     move_before_dequantizing(ctx)
     drop_unread(graph)
     give_states(ctx)
+    declare_sizes_without_steps(graph, ctx.names)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]

@@ -2,7 +2,7 @@
 
     If (T > 0) then the Scan else the initial states and empty results
 
-The empty results have the shapes onnxruntime gives them: the declared sizes of one step's result, 0 for those not declared.
+The empty results have the shapes onnxruntime gives them: the sizes it knows of one step's result, 0 for all others.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loop_idioms.extremes import exceeds
 from rewrites.loops import LoopView
+from rewrites.sizes_without_steps import known_sizes
 
 __all__ = ["guarded", "zero_step_shapes"]
 
 
 def zero_step_shapes(loop: LoopView) -> list[tuple[int, ...]]:
     """Give the shapes of the stacked results without a step."""
-    shapes = [output.inner.shape for output in loop.scan_outputs]
-    return [(0, *(dim if isinstance(dim, int) else 0 for dim in shape.dims)) if shape is not None else (0,) for shape in shapes]
+    return [(0, *(size or 0 for size in known_sizes(output) or ())) for output in loop.scan_outputs]
 
 
 def guarded(

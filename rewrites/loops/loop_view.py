@@ -11,7 +11,10 @@ from rewrites.loops.checks import body_of, check_body_values, check_element_type
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.values import const_array, const_scalar, through_identity
 
-__all__ = ["LoopView"]
+__all__ = ["EMPTY", "LoopView"]
+
+EMPTY = "ortscan.sizes_without_steps"
+"""Where a node notes what ``ScanOutput.empty`` is of each of its results."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +107,13 @@ class LoopView:
         for state in states:
             check_element_types(node, state.initial, state.inner)
             check_element_types(node, state.inner, state.next)
-        outputs = zip(body.outputs[count + 1 :], node.outputs[count:], strict=True)
+        outputs = list(zip(body.outputs[count + 1 :], node.outputs[count:], strict=True))
+        empty = node.meta.get(EMPTY, [None] * len(outputs))
         return cls(
             node,
             body,
             states,
-            tuple(ScanOutput(inner, outer) for inner, outer in outputs),
+            tuple(ScanOutput(inner, outer, empty=sizes) for (inner, outer), sizes in zip(outputs, empty, strict=True)),
             node.inputs[0],
             node.inputs[1],
             body.inputs[0],

@@ -32,9 +32,14 @@ class ScanInput:
 
 @dataclass(frozen=True)
 class ScanOutput:
-    """A stacked result: ``outer`` holds the ``inner`` of all steps along ``axis``, the last step first where ``reverse``."""
+    """A stacked result: ``outer`` holds the ``inner`` of all steps along ``axis``, the last step first where ``reverse``.
+
+    ``empty``: of a Loop as it was given, the sizes onnxruntime knows of ``inner`` (None for others), which ``outer`` has where
+    there is no step.
+    """
 
     inner: ir.Value
     outer: ir.Value | None
     axis: int = 0
     reverse: bool = False
+    empty: tuple[int | None, ...] | None = None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.loops.loop_view import EMPTY
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
@@ -49,7 +50,10 @@ def rebuild(
     del old.attributes["body"]
     body.inputs[:] = inner_inputs
     body.outputs[:] = inner_outputs
-    return _exchange(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
+    node = _exchange(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
+    if EMPTY in node.meta:
+        node.meta[EMPTY] = [output.empty for output in scan_outputs]
+    return node
 
 
 def make_scan(

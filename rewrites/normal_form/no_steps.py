@@ -14,7 +14,8 @@ from rewrites.loops import Loop, LoopView
 from rewrites.moving import remove_nodes
 from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import const_scalar, static_dims
+from rewrites.sizes_without_steps import known_sizes
+from rewrites.values import const_scalar
 
 __all__ = ["NAME", "check"]
 
@@ -37,15 +38,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             results.append((state.final, state.initial))
     stacks = [output for output in loop.scan_outputs if output.outer is not None and _used(output.outer)]
     for output in stacks:
-        if static_dims(output.inner) is None or output.inner.dtype is None:
+        sizes = known_sizes(output)
+        if sizes is None or None in sizes or output.inner.dtype is None:
             return NotApplicable("LOOP-EMPTY", f"and the sizes of its result '{output.inner.name}' are not known")
 
     def edit() -> list[ir.Node]:
         for output in stacks:
-            dims, kind = static_dims(output.inner), output.inner.dtype
-            assert dims is not None
+            stacked, kind = known_sizes(output) or (), output.inner.dtype
             assert kind is not None
-            nothing = np.zeros((0, *dims), object if kind == ir.DataType.STRING else kind.numpy())
+            nothing = np.zeros((0, *(size or 0 for size in stacked)), object if kind == ir.DataType.STRING else kind.numpy())
             assert output.outer is not None
             results.append((output.outer, ctx.constants.value(nothing, "nothing")))
         for old, new in results:
