@@ -23,7 +23,7 @@ from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.join import join_directions
 from rewrites.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
 from rewrites.rule import Patch
-from rewrites.rules import ALWAYS
+from rewrites.rules import ALWAYS, LAST
 from rewrites.unrolling import unroll
 from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
 from rewrites.unsliced_types import unsliced
@@ -74,6 +74,7 @@ def rewrite(
         loops = driver.adopt()
     else:
         raise InvariantBroken(f"the rules still fire after {_SWEEPS} sweeps over the model")
+    loops = driver.spare()
     driver.conclude(loops)
     report.nodes += shielded.guard(ctx, driver.change_node)
     report.pairs = join_directions(ctx, rules, driver.change_node)
@@ -144,6 +145,21 @@ class _Driver:
         for node in loops:
             self.settle(node)
         self.rules = chosen
+        return loops_inside_out(self.ctx.model.graph)
+
+    def spare(self) -> list[ir.Node]:
+        """Apply the rules without which onnxruntime may end the process to the loops that are left of a model that was changed.
+
+        What refused an empty sequence before it came there may be gone, whichever rules the caller chose.
+        """
+        for rule in LAST if self.report.patches else ():
+            for node in loops_inside_out(self.ctx.model.graph):
+                loop = view(node, self.ctx.opset)
+                if rule not in self.rules and self.left != 0 and unsliced(loop, self.ctx.opset) is None:
+                    entry: LoopReport = node.meta[_REPORT]
+                    outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(loop, self.ctx)
+                    if isinstance(outcome, Patch):
+                        self._apply(rule, entry, outcome)
         return loops_inside_out(self.ctx.model.graph)
 
     def settle(self, node: ir.Node) -> None:

@@ -40,10 +40,13 @@ from rewrites.recurrences import recurrent_cell
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.unrolling import unroll
 
-__all__ = ["ALWAYS", "ON_REQUEST", "RULES"]
+__all__ = ["ALWAYS", "LAST", "ON_REQUEST", "RULES"]
 
 ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
 """Rules that no option switches off: without them onnxruntime computes garbage."""
+
+LAST: tuple[ModuleType, ...] = (scan_axes,)
+"""Rules that no option switches off where any other has fired: without them onnxruntime may end the process."""
 
 ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence, guard_scan)
 """Rules that are used only where they are asked for by name."""

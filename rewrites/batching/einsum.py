@@ -7,8 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from string import ascii_letters
 
+import onnx_ir as ir
+
 from rewrites.batching.call import Call, Result
+from rewrites.batching.folding import static_steps
 from rewrites.batching.table import rule
+from rewrites.spelling import count_up, gather
 
 __all__ = ["einsum"]
 
@@ -27,7 +31,20 @@ def einsum(call: Call) -> Sequence[Result]:
         raise call.refuse("MALFORMED", f"the equation {equation!r} does not match {len(call.operands)} operands")
     result = right if arrow else _implied_result(left)
     marked = [letter + term if call.batched(index) else term for index, term in enumerate(terms)]
-    return call.like(call.values, equation=f"{','.join(marked)}->{letter}{result}")
+    values = call.values
+    batched = [index for index in range(len(terms)) if call.batched(index)]
+    if len(batched) > 1 and not static_steps(call):
+        values[batched[0]] = _failing_without_steps(call, batched[0])
+    return call.like(values, equation=f"{','.join(marked)}->{letter}{result}")
+
+
+def _failing_without_steps(call: Call, index: int) -> ir.Value:
+    """Give an operand by way of a Gather that fails where there is no step, as the loop does: an Einsum would end the process."""
+    b, value = call.build, call.operand(index).value
+    nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)
+    given = b.op("Reshape", value, b.op("Add", b.op("Shape", value), nothing))
+    given.shape = value.shape
+    return given
 
 
 def _implied_result(left: str) -> str:

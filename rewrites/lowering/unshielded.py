@@ -3,13 +3,15 @@
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
 onnxruntime refuses a Scan without steps, the first row of none, the largest of none; then it runs nothing else, where a GRU or LSTM
-without steps or rows would have ended the process. Which of the two it runs first nothing tells.
+without steps or rows would have ended the process. Which of the two it runs first nothing tells. The same of nodes in a Scan's body
+that run once for all steps now.
 """
 
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.batching.recurrent import ROWS_OF_STEPS
 from rewrites.context import Context
 from rewrites.lowering import guard_recurrence
 from rewrites.lowering.lower import Fire, lower_nodes
@@ -44,12 +46,12 @@ class Shielded:
         return cls(frozenset(filter(_may_refuse, nodes)) if recurrent else frozenset(), recurrent)
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more."""
-        if not self.shield:
-            return []
-        if all(node.graph is not None for node in self.shield) and self.shield.isdisjoint(unread_nodes(ctx.model.graph)):
-            return []
-        return lower_nodes(ctx, [guard_recurrence], fire, only=self.nodes)
+        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more; and those made of bodies."""
+        graph = ctx.model.graph
+        nodes = {node for node in graph.all_nodes() if ROWS_OF_STEPS in node.meta}
+        if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
+            nodes |= self.nodes
+        return lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else []
 
 
 def _may_refuse(node: ir.Node) -> bool:
