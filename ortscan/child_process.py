@@ -49,9 +49,14 @@ def own_stdout() -> IO[bytes]:
 
 
 def limit_memory(size: int) -> None:
-    """Let this process and those it starts take ``size`` bytes of address space each beside what this one takes now."""
+    """Let this process and those it starts take ``size`` bytes of their own each beside what this one takes now.
+
+    What is mapped from files does not count, and neither does what threads only reserve: 64 MiB for each.
+    """
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as file:
-        taken = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + size, taken + size))
+        taken = int(file.read().split()[5]) * resource.getpagesize()
+    least = min((one for one in resource.getrlimit(resource.RLIMIT_DATA) if one >= 0), default=taken + size)
+    most = min(taken + size, least)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
+from ortscan.integer_divisions import may_trap
 from rewrites.raised_by import is_raised_by
 
 __all__ = ["evaluate"]
 
 
 def evaluate(model: onnx.ModelProto) -> Sequence[np.ndarray] | None:
-    """Give the model's outputs, or None where onnxruntime cannot load or run it."""
+    """Give the model's outputs, or None where onnxruntime cannot load or run it, or might end the process."""
+    if may_trap(model):
+        return None
     import onnxruntime as ort
     from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
 

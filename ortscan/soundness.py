@@ -16,7 +16,10 @@ from ortscan.modelio import LoadedModel, ModelLike, load, to_proto, unsettle
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
 from ortscan.shape_agreement import disagreement
+from ortscan.verification.analysis import Analysis
+from ortscan.verification.budget import Budget
 from ortscan.verification.crash_risks import crash_risks, may_die_loading
+from ortscan.verification.known_sizes import known_sizes
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source
@@ -34,6 +37,10 @@ _LARGE_BYTES = 1 << 16
 _NO_FAULT = "Invalid rank for"
 """What onnx says where it follows integers of several axes through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
+_LARGE_FOLDED = 256 << 20
+"""Bytes of a value that onnxruntime may compute while it loads a model here; for more it has a process of its own."""
+_LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
+"""What takes longer to load is not known to load or not to."""
 _MOST_OPTIMISED = 5000
 """Nodes of a model that onnxruntime optimises to load it here; with more that would take longer than the rewriting."""
 
@@ -143,14 +150,17 @@ def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     if crash_risks(proto):
         return None
     source = Source(proto, proto.SerializeToString())
-    optimise = sum(1 for _ in loaded.model.graph.all_nodes()) <= _MOST_OPTIMISED
-    if optimise and may_die_loading(proto):
-        guarded = GuardedRunner(source, [], ["CPUExecutionProvider"])
-        error = guarded.error
-        guarded.close()
+    count = sum(1 for _ in loaded.model.graph.all_nodes())
+    optimise, seconds = count <= _MOST_OPTIMISED, max(_LOADING_SECONDS, _SECONDS_A_NODE * count)
+    runner: Runner | GuardedRunner
+    if optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > _LARGE_FOLDED):
+        runner = GuardedRunner(source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, _LARGE_FOLDED).process_bytes(0))
+        error = runner.error
+        runner.close()
     else:
-        error = Runner(source, [], ["CPUExecutionProvider"], _on_one_thread, optimise).error
-    return None if error is None else f"onnxruntime says: {error}"
+        runner = Runner(source, [], ["CPUExecutionProvider"], _on_one_thread, optimise, seconds)
+        error = runner.error
+    return None if error is None or runner.late else f"onnxruntime says: {error}"
 
 
 def _on_one_thread(options: "ort.SessionOptions") -> None:

@@ -23,6 +23,9 @@ QUICK_BYTES = 256 << 20
 QUICK_SHARE = 0.25
 """Where a model took long to rewrite a quick comparison may take this share of that time, if it is more than QUICK_SECONDS."""
 
+PROCESS_SHARE, PROCESS_BYTES = 4, 512 << 20
+"""What a process that runs a model may take beside the model: so many times what a value may, and as much at least."""
+
 RUN_SECONDS = 10.0
 """How long the original may run on one set of inputs before it is stopped: a loop that only its data ends may never end."""
 
@@ -51,6 +54,10 @@ class Budget:
             return False
         self.hits[f"the time limit of {self.seconds:.2g} s"] = None
         return True
+
+    def process_bytes(self, weight: int) -> int:
+        """Return what a process that runs a model of so many bytes may take: for weights in several forms, and values of a run."""
+        return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
         """Return whether a value, or the inputs of a case, may take ``size`` bytes, and remember where not."""

@@ -23,7 +23,7 @@ from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs
 from ortscan.verification.series import run_series, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
-from ortscan.verification.source import Source, changed_source
+from ortscan.verification.source import Source, changed_source, weight
 from ortscan.verification.specs import Spec, output_specs
 from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.verdict import conclude, refuse
@@ -35,6 +35,8 @@ __all__ = ["Settings", "compare_models", "problems_at_sight"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _OF_A_NODE = 16.0
+_SHORTEST_START = 1.0
+"""Seconds that making a session may take, whatever the budget."""
 _CPU = ("CPUExecutionProvider",)
 
 
@@ -86,9 +88,10 @@ def compare_models(
     perilous = settings.configure is None and any(plan.perilous for plan in plans)
 
     def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
+        seconds = max(_SHORTEST_START, budget.left())
         if not perilous:
-            return Runner(source, names, providers, settings.configure, optimise)
-        guarded = GuardedRunner(source, names, providers, optimise)
+            return Runner(source, names, providers, settings.configure, optimise, seconds)
+        guarded = GuardedRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
         stack.callback(guarded.close)
         return guarded
 
@@ -99,7 +102,9 @@ def compare_models(
         notes += stand_in[1]
     for label, side in (("original", oracle), ("result", runner)):
         if side.error is not None:
-            return refuse(names, [f"the {label} does not load: {side.error}"], notes, inconclusive=side is oracle)
+            spent = side.late and budget.is_spent()
+            said = f"the {label} was not loaded: {side.error}" if spent else f"the {label} does not load: {side.error}"
+            return refuse(names, [said], notes, inconclusive=spent or side is oracle)
     notes += dict.fromkeys(note for plan in plans for note in plan.notes)
     problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
     if problems:

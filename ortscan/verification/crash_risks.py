@@ -8,7 +8,9 @@ from collections.abc import Container, Sequence, Set
 import onnx
 import onnx_ir as ir
 
+from ortscan.integer_divisions import may_trap
 from ortscan.verification.analysis import Analysis
+from ortscan.verification.endless import may_take_all
 from ortscan.verification.guarded_nodes import guarded_nodes
 from ortscan.verification.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
@@ -59,12 +61,13 @@ def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
 
 
 def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
-    """Whether a run of the model could kill the process even if no input has a size of zero.
+    """Whether a run of the model could kill the process, or take all memory, even if no input has a size of zero.
 
-    That is so where an operator is not known to survive them, and where one is known not to and its operands may be empty all the
-    same: cut from something shorter, or of a size nobody knows. The nodes in ``watched``, by their outputs, do not count.
+    So it is with a loop that makes more and more, an operator that is not known to survive sizes of zero, and one that is known not
+    to where its operands may be empty all the same: cut from something shorter, or of a size nobody knows. By their outputs, the
+    nodes in ``watched`` do not count.
     """
-    if may_die_loading(proto):
+    if may_die_loading(proto) or may_take_all(proto, analysis):
         return True
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
@@ -104,9 +107,15 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_die_loading(proto: onnx.ModelProto) -> bool:
-    """Whether making a session of the model, or running it first, could kill the process."""
+    """Whether making a session of the model, or running it first, could kill the process, or take all memory."""
     halves = _holds_halves(proto)
-    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto))
+    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)) or may_trap(proto) or _may_grow_strings(proto)
+
+
+def _may_grow_strings(proto: onnx.ModelProto) -> bool:
+    """Whether strings are joined with joined ones: each such node may double them, and no shape tells."""
+    joins = [node for node, _ in all_nodes(proto) if node.op_type == "StringConcat"]
+    return not {name for node in joins for name in node.input}.isdisjoint(name for node in joins for name in node.output)
 
 
 def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:

@@ -104,6 +104,9 @@ class Judge:
         if outcome.timed_out and self.budget.is_spent():
             reason = f"no time was left for the result, {outcome.error}"
             return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason), timed_out=True)
+        if outcome.exhausted:
+            reason = f"there was not enough memory for the result: {outcome.error}"
+            return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason))
         if outcome.values is None:
             return Judged(trial, Case(trial.point.sizes, varied, "fails only after", outcome.error))
         gaps = self._compare(expected, outcome.values, self._sensitivity(trial, feed), tiny=trial.point.kind == "tiny")

@@ -5,18 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-import numpy as np
 import onnx
 
 from ortscan.verification.budget import RUN_SECONDS, Budget
 from ortscan.verification.comparison import Settings, compare_models
 from ortscan.verification.cutting import Cut, cut_loop
-from ortscan.verification.element_types import numpy_type
 from ortscan.verification.graph_index import GraphIndex
 from ortscan.verification.result import Verification
-from ortscan.verification.source import Source, changed_source
+from ortscan.verification.source import Source, changed_source, weight
 from ortscan.verification.specs import input_specs
-from ortscan.verification.subgraphs import all_graphs, all_nodes
+from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.value_types import value_types
 
 __all__ = ["compare_loops", "has_loops_of_its_own", "is_large"]
@@ -34,8 +32,7 @@ _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 
 def is_large(proto: onnx.ModelProto) -> bool:
     """Return whether running the whole model is too dear for a quick comparison."""
-    weights = sum(_size(tensor) for graph in all_graphs(proto) for tensor in graph.initializer)
-    return weights > LARGE_BYTES or _count(proto) > LARGE_NODES
+    return weight(proto) > LARGE_BYTES or _count(proto) > LARGE_NODES
 
 
 def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:
@@ -155,7 +152,3 @@ def _count(proto: onnx.ModelProto) -> int:
 
 def _listed(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more loops"
-
-
-def _size(tensor: onnx.TensorProto) -> int:
-    return int(np.prod(tensor.dims, dtype=np.float64)) * max(1, numpy_type(tensor.data_type).itemsize)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from ortscan import child_process
-from ortscan.verification.runner import Bare, Outcome, Runner
+from ortscan.verification.runner import TOO_SLOW, Bare, Outcome, Runner
 
 if TYPE_CHECKING:
     from ortscan.verification.source import Source
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["GuardedRunner", "serve"]
 
 _GRACE = 2.0
+_GRACE_AT_START = 15.0
 _LONGEST_START = 600.0
 _CHILD = "from ortscan.verification.own_process import serve; serve()"
 
@@ -31,12 +32,24 @@ _CHILD = "from ortscan.verification.own_process import serve; serve()"
 class GuardedRunner:
     """Does what a `Runner` does, and survives it: a run that kills the process has failed, and the next run gets a new one.
 
+    ``seconds``: how long making a session may take; ``memory``: what the process may take in bytes, where that can be limited.
     A frozen program has no interpreter to start; there the process is this one.
     """
 
-    def __init__(self, source: "Source", outputs: Sequence[str], providers: Sequence[Any], optimise: bool = True):
+    def __init__(
+        self,
+        source: "Source",
+        outputs: Sequence[str],
+        providers: Sequence[Any],
+        optimise: bool = True,
+        seconds: float | None = None,
+        memory: int | None = None,
+    ):
         self.outputs = list(outputs)
-        self._recipe = (Bare(source.target, source.folder), self.outputs, list(providers), None, optimise)
+        self.late = False
+        self._recipe = (Bare(source.target, source.folder), self.outputs, list(providers), None, optimise, seconds)
+        self._seconds = _LONGEST_START if seconds is None else seconds
+        self._memory = memory if child_process.CAN_LIMIT_MEMORY else None
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
         self._here = Runner(*self._recipe) if getattr(sys, "frozen", False) else None
@@ -46,7 +59,10 @@ class GuardedRunner:
     @functools.cached_property
     def error(self) -> str | None:
         """Return why there can be no session, or None. The process starts without being waited for until then."""
-        return self._here.error if self._here is not None else self._make_session()
+        if self._here is None:
+            return self._make_session()
+        self.late = self._here.late
+        return self._here.error
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
         """Run once, as `Runner.run` does."""
@@ -56,7 +72,7 @@ class GuardedRunner:
         if self._process is None:
             self._spawn()
             error = self._make_session()
-        reply = None if error is not None else self._ask((feed, seconds), seconds)
+        reply = None if error is not None else self._ask((feed, seconds), seconds, _GRACE)
         if isinstance(reply, Outcome):
             return reply
         cause, taken = error or self._cause_of_death(), time.perf_counter() - started
@@ -75,14 +91,19 @@ class GuardedRunner:
 
     def _make_session(self) -> str | None:
         """Make the session in the process; return the reason where there can be none."""
-        reply = self._ask(self._recipe, _LONGEST_START)
-        return self._cause_of_death() if reply is _NOTHING else reply
+        reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
+        if reply is _NOTHING:
+            cause = self._cause_of_death()
+            self.late = self._killed
+            return TOO_SLOW.format(self._seconds) if self.late else cause
+        error, self.late = reply
+        return str(error) if error is not None else None
 
-    def _ask(self, request: object, seconds: float | None) -> Any:
-        """Return the reply; what does not stop by itself after ``seconds`` is killed."""
+    def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
+        """Return the reply; what does not stop by itself after ``seconds``, and some more for ``grace``, is killed."""
         self._killed = False
         requests, replies = _pipes(self._process)
-        timer = None if seconds is None else threading.Timer(seconds + _GRACE, self._kill)
+        timer = None if seconds is None else threading.Timer(seconds + grace, self._kill)
         try:
             if timer is not None:
                 timer.start()
@@ -129,8 +150,13 @@ _NOTHING = _Nothing()
 def serve() -> None:
     """Be the process: make the session that is asked for, say how that went, then run what comes until nothing more does."""
     replies = child_process.own_stdout()
-    runner = Runner(*pickle.load(sys.stdin.buffer))
-    _reply(replies, runner.error)
+    memory, recipe = pickle.load(sys.stdin.buffer)
+    if memory is not None:
+        import onnxruntime  # noqa: F401  # what every session takes does not count
+
+        child_process.limit_memory(memory)
+    runner = Runner(*recipe)
+    _reply(replies, (runner.error, runner.late))
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:
             _reply(replies, runner.run(*pickle.load(sys.stdin.buffer)))

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
     from ortscan.verification.source import Source
 
-__all__ = ["Bare", "Outcome", "Runner", "Runs", "check_providers", "one_line"]
+__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "one_line"]
 
 _LONGEST_MESSAGE = 300
+_NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena")
+_CANCELED = "ModelLoadCanceled"
+TOO_SLOW = "no session of it was made within {:.2g} s"
 _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
 
 
@@ -31,7 +34,7 @@ _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status co
 class Outcome:
     """The outputs of one run in the order asked for, or why there are none.
 
-    ``timed_out``: it was stopped. ``died``: it ended the process it ran in.
+    ``timed_out``: it was stopped. ``died``: it ended the process it ran in. ``exhausted``: it asked for more memory than there was.
     """
 
     values: Sequence[Any] | None
@@ -39,6 +42,7 @@ class Outcome:
     seconds: float
     timed_out: bool = False
     died: bool = False
+    exhausted: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class Runs(Protocol):
     def error(self) -> str | None:
         """Return why there can be no session, or None."""
 
+    @property
+    def late(self) -> bool:
+        """Return whether that is for want of time alone."""
+
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
         """Run once."""
 
@@ -71,6 +79,7 @@ class Runner:
         providers: execution providers; onnxruntime must have them.
         configure: called with the SessionOptions before the session is made.
         optimise: whether onnxruntime may optimise the graph (its default).
+        seconds: after which no session is made any more, where given.
     """
 
     def __init__(
@@ -80,6 +89,7 @@ class Runner:
         providers: Sequence[Any],
         configure: "Callable[[ort.SessionOptions], object] | None" = None,
         optimise: bool = True,
+        seconds: float | None = None,
     ):
         import onnxruntime as ort
         from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
@@ -99,13 +109,21 @@ class Runner:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.outputs = list(outputs)
         self.error: str | None = None
+        self.late = False
+        timer = None if seconds is None else threading.Timer(seconds, options.set_load_cancellation_flag, (True,))
         try:
+            if timer is not None:
+                timer.start()
             self._session = InferenceSession(source.target, options, providers=list(providers))
         except Exception as error:
             if not is_raised_by(error, "onnxruntime"):
                 raise
-            self.error = one_line(error)
+            self.late = type(error).__name__ == _CANCELED
+            self.error = TOO_SLOW.format(seconds) if self.late else one_line(error)
             return
+        finally:
+            if timer is not None:
+                timer.cancel()
         types = {value.name: value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())}
         self._narrow = any(_is_narrow(declared) for declared in types.values())
 
@@ -126,7 +144,8 @@ class Runner:
             if not is_raised_by(error, "onnxruntime", "numpy", "ortscan"):
                 raise
             message = f"still running after {seconds:.2g} s" if stop.is_set() else one_line(error)
-            return Outcome(None, message, time.perf_counter() - started, stop.is_set())
+            exhausted = any(word in message for word in _NO_MEMORY)
+            return Outcome(None, message, time.perf_counter() - started, stop.is_set(), exhausted=exhausted)
         finally:
             if timer is not None:
                 timer.cancel()

@@ -4,6 +4,7 @@ A path is opened by path and its external data is never read here. Everything el
 or has weights in several folders, goes through a temporary folder.
 """
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,11 +19,12 @@ from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.slots import tensor_slots
 from ortscan.paths import is_path
 from ortscan.temporary import TemporaryFolder
+from ortscan.verification.element_types import numpy_type
 from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import ModelFileError, OptionError
 from rewrites.plain_text import quoted, shown
 
-__all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source"]
+__all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source", "weight"]
 
 AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model | LoadedModel
 
@@ -84,6 +86,12 @@ def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> 
     if isinstance(source.target, str):
         return _from_proto(proto, stack, os.path.dirname(os.path.abspath(source.target)))
     return _from_proto(proto, stack, source.folder)
+
+
+def weight(proto: onnx.ModelProto) -> int:
+    """Return the bytes of all initializers, wherever they are."""
+    tensors = [tensor for graph in all_graphs(proto) for tensor in graph.initializer]
+    return sum(math.prod(tensor.dims) * max(1, numpy_type(tensor.data_type).itemsize) for tensor in tensors)
 
 
 def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:

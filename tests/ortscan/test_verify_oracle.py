@@ -6,7 +6,6 @@ import pytest
 
 import ortscan
 from ortscan.verification import verify
-from ortscan.verification.endless import may_run_for_ever
 from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from tests.support.loop_oracle import run_model
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
@@ -208,20 +207,6 @@ def test_a_model_that_would_kill_the_process_is_not_run(text, said):
     assert not outcome.ok
     assert f"the original would crash onnxruntime: {outcome.problems[0].split(': ')[1]}" in outcome.summary()
     assert said in outcome.summary()
-
-
-@pytest.mark.parametrize(("trips", "endless"), [('""', True), ("most", True), ("few", False), ("n", False)])
-def test_loops_only_data_stops_are_known(trips, endless):
-    proto = model_from_text(
-        f"""g (int64 n, float[2] x) => (float[2] y) <int64 most = {{9223372036854775807}}, int64 few = {{5}}> {{
-          t = Constant <value = bool {{1}}> ()
-          y = Loop ({trips}, t, x) <body = b (int64 i, bool c, float[2] s) => (bool go, float[2] m) {{
-            go = Identity(c) m = Add(s, s)
-          }}>
-        }}""",
-        18,
-    )
-    assert may_run_for_ever(proto) is endless
 
 
 def test_sizes_of_empty_outputs_of_a_loop_without_trips_do_not_count():

@@ -1,0 +1,149 @@
+"""What a comparison may take: sessions count as runs do, and what may take all memory runs in a process that cannot."""
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from ortscan.errors import OrtscanWarning
+from ortscan.verification import comparison, own_process, verify
+from ortscan.verification.analysis import analyse
+from ortscan.verification.endless import may_take_all
+from ortscan.verification.own_process import GuardedRunner
+from ortscan.verification.runner import Runner
+from ortscan.verification.source import Source
+from ortscan.verification.specs import input_specs
+from tests.support.text import model_from_text
+
+LOOP = """
+g (int64 n, float[2] x, float[N] z) => (float[K] y) <int64 most = {{9223372036854775807}}, int64 few = {{5}}> {{
+  t = Constant <value = bool {{1}}> ()
+  {got} = Loop ({trips}, t, {state}) <body = b (int64 i, bool c, float[M] s) => (bool go, float[L] m{more}) {{
+    go = Identity (c) {step}
+  }}>
+}}"""
+STACKS = {"got": "last, y", "more": ", float[J] o", "step": "m = Neg (s) o = Neg (s)"}
+PAIRS = "q = Constant <value_ints = [-1, 1]> () f = Constant <value_ints = [-1]> () a = Reshape (s, q) p = Mul (a, s) m = Reshape (p, f)"
+
+
+def loop(**parts: str) -> onnx.ModelProto:
+    text = LOOP.format(**{"got": "y", "trips": "n", "state": "z", "more": "", "step": "m = Neg (s)", **parts})
+    return model_from_text(text, 18, check=False)
+
+
+def constant_loads(size: int = 400, products: int = 600) -> onnx.ModelProto:
+    """A model that onnxruntime multiplies many constant matrices for when it loads it."""
+    chain = " ".join(f"w{i + 1} = MatMul (w{i}, w{i})" for i in range(products))
+    text = f"""g (float[T] x) => (float[T] y) {{
+      s = Constant <value_ints = [{size}, {size}]> () w0 = ConstantOfShape (s) {chain}
+      q = ReduceMax <keepdims = 0> (w{products}) y = Add (x, q)
+    }}"""
+    return model_from_text(text, 18, check=False)
+
+
+def joined(text: str, times: int) -> str:
+    return " ".join(f"{text}{i + 1} = StringConcat ({text}{i}, {text}{i})" for i in range(times))
+
+
+STRINGS = f"""
+g (float[T] x) => (float[T] y) {{
+  u0 = Constant <value_string = "ab"> () {joined("u", 60)} e = Equal (u60, u60) q = Cast <to = 1> (e) y = Add (x, q)
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, False),
+        ({"trips": "most"}, False),
+        ({"trips": "most", **STACKS}, True),
+        ({"trips": '""', **STACKS}, True),
+        ({"trips": "few", **STACKS}, False),
+        ({"trips": "n", **STACKS}, False),
+        ({"step": "m = Concat <axis = 0> (s, s)"}, True),
+        ({"step": "m = Concat <axis = 0> (s, x)"}, False),
+        ({"step": "r = Constant <value_ints = [2]> () m = Tile (s, r)"}, True),
+        ({"step": PAIRS}, True),
+    ],
+)
+def test_loops_that_may_take_all_memory_are_known(parts: dict[str, str], expected: bool) -> None:
+    proto = loop(**parts)
+    assert may_take_all(proto, analyse(proto, input_specs(proto.graph))) is expected
+
+
+def test_a_loop_that_doubles_its_state_is_stopped_by_the_memory_of_its_process() -> None:
+    grows = loop(trips="sixty", step="m = Concat <axis = 0> (s, s)", state="x")
+    grows.graph.initializer.append(onnx.numpy_helper.from_array(np.array(60), "sixty"))
+    outcome = verify(grows, grows, level="quick", memory_limit=1 << 20)
+    assert outcome.outcome == "inconclusive"
+
+
+def test_a_process_that_runs_a_model_has_the_memory_it_is_given() -> None:
+    text = "g (int64[1] n) => (float[N] y) { a = ConstantOfShape (n) y = Neg (a) }"
+    proto = model_from_text(text, 18, check=False)
+    runner = GuardedRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], memory=512 << 20)
+    assert runner.error is None
+    try:
+        assert runner.run({"n": np.array([1 << 20])}).values is not None
+        outcome = runner.run({"n": np.array([1 << 28])})
+        assert (outcome.values, outcome.exhausted) == (None, True)
+        assert runner.run({"n": np.array([1 << 20])}).values is not None
+    finally:
+        runner.close()
+
+
+def test_a_result_for_which_memory_does_not_suffice_is_not_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = loop(step="e = Concat <axis = 0> (s, s) h = Constant <value_int = 2> () m0, m = Split <num_outputs = 2> (e)")
+    step = "r = Constant <value_ints = [100000000]> () e = Tile (s, r) n0 = Shape (s) k = Constant <value_ints = [0]> ()"
+    after = loop(step=f"{step} m = Slice (e, k, n0)")
+    monkeypatch.setattr(comparison.Budget, "process_bytes", lambda *_: 300 << 20)
+    outcome = verify(before, after, level="quick")
+    assert outcome.outcome != "different", outcome.summary()
+    assert "there was not enough memory for the result" in outcome.summary()
+
+
+@pytest.mark.parametrize("in_its_own", [False, True])
+def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -> None:
+    proto = constant_loads()
+    source = Source(proto, proto.SerializeToString())
+    kind = GuardedRunner if in_its_own else Runner
+    runner = kind(source, ["y"], ["CPUExecutionProvider"], seconds=0.2)
+    assert (runner.error, runner.late) == ("no session of it was made within 0.2 s", True)
+    if isinstance(runner, GuardedRunner):
+        runner.close()
+
+
+def test_a_quick_comparison_counts_the_time_to_make_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "_SHORTEST_START", 0.1)
+    proto = constant_loads()
+    outcome = verify(proto, proto, level="quick", time_limit=0.1)
+    assert outcome.outcome == "inconclusive"
+    assert outcome.problems == ("the original was not loaded: no session of it was made within 0.1 s",)
+    assert outcome.summary().endswith("not tried: more, for the time limit of 0.1 s was reached")
+
+
+def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_process, "_CHILD", "import time; time.sleep(60)")
+    monkeypatch.setattr(own_process, "_GRACE_AT_START", 0.1)
+    proto = constant_loads(2, 1)
+    runner = GuardedRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
+    assert (runner.error, runner.late) == ("no session of it was made within 0.1 s", True)
+
+
+def test_strings_that_double_are_joined_where_they_can_do_no_harm() -> None:
+    proto = model_from_text(f'<ir_version: 10, opset_import: ["": 20]> {STRINGS}', check=False)
+    outcome = verify(proto, proto, level="quick", memory_limit=1 << 20)
+    assert outcome.outcome == "inconclusive"
+
+
+def test_a_result_that_would_crash_onnxruntime_as_the_original_would_is_not_refuted() -> None:
+    chain = " ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(40))
+    text = f"""g (float[T, 4] x, float[1] w) => (float[T, 4] y) {{
+      v0 = Neg (w) {chain} q = ReduceMax <keepdims = 0> (v40)
+      y = Scan <num_scan_inputs = 1, body = b (float[4] a) => (float[4] r) {{ r = Add (a, q) }}> (x)
+    }}"""
+    proto = model_from_text(text, 18, check=False)
+    with pytest.warns(OrtscanWarning, match="was not verified: nothing was compared: the original would crash onnxruntime: Concat"):
+        result = ortscan.optimize(proto)
+    assert isinstance(result, onnx.ModelProto)
+    assert all(node.op_type != "Scan" for node in result.graph.node)
