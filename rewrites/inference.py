@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 import onnx
 import onnx_ir as ir
 
+from rewrites.contrib_shapes import infer_contrib, is_like_first
 from rewrites.loop_shapes import find_open_shapes
 from rewrites.moving import node_graphs
 from rewrites.onnx_inference import infer_by_onnx
@@ -124,6 +125,9 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
     Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
     """
+    if is_like_first(node):
+        infer_contrib(node)
+        return
     try:
         found = _found(node, opsets, ir_version)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 
 import onnx_ir as ir
 
+from rewrites.contrib_shapes import is_like_first
 from rewrites.errors import MalformedLoop
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 from rewrites.moving import node_graphs
@@ -73,7 +74,9 @@ class _Search:
                 for nested in node_graphs(node):
                     self.look_again(nested, inside=True)
                 self._tell(self._results_of_branches(node))
-            elif any(map(is_open, node.outputs)) and (inside or any(value in self.news for value in node.inputs)):
+            elif any(map(is_open, node.outputs)) and (
+                inside or is_like_first(node) or any(value in self.news for value in node.inputs)
+            ):
                 self.infer(node)
                 self.news.update(value for value in node.outputs if value.shape is not None)
 
