@@ -1,7 +1,7 @@
 """What is wrong with a node for its operator's schema: attributes of another kind, too few or too many operands, no such operator.
 
-Operators of domains that onnx does not know, and calls of the model's own functions, may be anything. An operator that only
-onnxruntime knows, in a domain of onnx's, is taken as it is.
+Operators of domains that onnx does not know but the model imports, and calls of the model's own functions, may be anything. An
+operator that only onnxruntime knows is taken as it is.
 """
 
 import functools
@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.loops.checks import label
+from rewrites.plain_text import quoted
 
 __all__ = ["defect_of_node"]
 
@@ -34,7 +35,9 @@ def defect_of_node(node: ir.Node, opsets: Mapping[str, int], *, in_function: boo
     """Say what is wrong with ``node``, in a sentence without an end, or None. ``opsets``: the imports of the model or function."""
     form = _form(node.op_type, node.domain, opsets.get(node.domain, -1))
     if form is None:
-        return None
+        if node.domain in opsets or _since_in_onnxruntime(node.op_type, node.domain) is not None:
+            return None
+        return f"{node.op_type} {label(node)} is of the domain {quoted(node.domain)}, which is not imported"
     if isinstance(form, str):
         return f"{node.op_type} {label(node)} {form}"
     for what, have, allowed in (("inputs", len(node.inputs), form.inputs), ("outputs", len(node.outputs), form.outputs)):

@@ -69,6 +69,14 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "an input left out": (lambda: model('y = Add ("", x)'), "leaves an input out"),
     "too many outputs": (lambda: model("y, z = Neg (x)"), "has 2 outputs, but takes 1"),
     "an operator that is none": (lambda: model(SCAN.replace("Softmax <axis = 0>", "Blub")), "is of no operator that opset 18"),
+    "a constant of nowhere": (
+        lambda: model("k = nowhere.Constant <value_ints = [1]> () u = Unsqueeze (x, k) y = Squeeze (u, k)"),
+        "is of the domain 'nowhere', which is not imported",
+    ),
+    "an operator of nowhere in a body": (
+        lambda: model(SCAN.replace("Softmax <axis = 0>", "nowhere.Softmax")),
+        "of the domain 'nowhere'",
+    ),
     "an operator of later": (lambda: model("y = Mish (x)", version=17), "is of no operator that opset 17"),
     "two values of one name": (lambda: model("y = Neg (x) y = Abs (x)"), "Output 'y' is redeclared"),
     "bytes that do not fit": (lambda: with_tensor(raw_data=bytes(7)), "has 7 bytes where its type and shape [2] need 8"),
