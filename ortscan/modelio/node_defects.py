@@ -56,7 +56,13 @@ def defect_of_node(node: ir.Node, opsets: Mapping[str, int], *, in_function: boo
         if not in_function and attribute.is_ref():
             return f"{node.op_type} {label(node)}: {name} refers to an attribute of a function, but is in none"
     missing = next((name for name in form.required if name not in node.attributes), None)
-    return None if missing is None else f"{node.op_type} {label(node)}: {missing} is missing"
+    if missing is not None:
+        return f"{node.op_type} {label(node)}: {missing} is missing"
+    parts = node.attributes.get("num_outputs")
+    if node.op_type == "Split" and parts is not None and not parts.is_ref() and parts.as_int() < len(node.outputs):
+        # onnx's inference ends the process over it
+        return f"Split {label(node)} has {len(node.outputs)} outputs, but num_outputs is {parts.as_int()}"
+    return None
 
 
 def _span(allowed: range) -> str:

@@ -127,6 +127,15 @@ def test_what_has_no_form_in_the_target_is_named_and_nothing_is_written(tmp_path
     assert model.SerializeToString() == before
 
 
+def test_the_same_opset_changes_nothing_not_even_what_is_declared_wrongly():
+    model = model_from_text(
+        """<ir_version: 8, opset_import: ["": 18]> g (int64 m, float[2] s) => (float[2] z) {
+        z = Loop <body = b (int64 i, bool c, float h) => (bool c, float[7] h) {}> (m, , s) }""",
+        check=False,
+    )
+    assert ortscan.migrate(model, 18) == model
+
+
 def test_the_same_opset_changes_nothing():
     model = model_from_text("g (float[N] x) => (float[N] y) { y = Neg (x) }", 18)
     assert onnx.printer.to_text(ortscan.migrate(model, 18)) == onnx.printer.to_text(model)
