@@ -10,6 +10,7 @@ from rewrites.inference import infer_model
 from rewrites.loops import loops_inside_out, view
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
+from rewrites.migration.lowering.branches import hide_unlike_sizes
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
 from rewrites.normal_form import own_outputs, scan_axes
@@ -45,6 +46,7 @@ def migrate(ctx: Context, target: int) -> Migration:
     """
     model, source = ctx.model, ctx.opset
     _write_plainly(ctx)
+    hide_unlike_sizes(ctx, target)
     result = Migration(source, target, model.ir_version, model.ir_version)
     scans = [node for node in loops_inside_out(model.graph) if is_left_standing(node, source, target)]
     _refuse_scans_in_functions(model, target)

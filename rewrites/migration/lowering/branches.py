@@ -1,0 +1,48 @@
+"""The branches of an If do not tell sizes in which they are unlike, before version 11.
+
+    If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
+
+There, onnx asks that both have one shape, and onnxruntime takes a number that one branch tells for what both give: it folds what is
+made of it, such as a Shape. Sizes that are not known here count as unlike, since onnxruntime may find them out.
+"""
+
+import onnx_ir as ir
+
+from rewrites.branches import of_a_size_not_inferred
+from rewrites.builder import Builder
+from rewrites.context import Context
+from rewrites.moving import node_graphs
+from rewrites.shape_relations import equal, is_unknown, varies
+
+__all__ = ["hide_unlike_sizes"]
+
+_SIZES_APART_SINCE = 11
+
+
+def hide_unlike_sizes(ctx: Context, target: int) -> None:
+    """Let the branches of Ifs hide their sizes, where the model goes from an opset in which they may be unlike to one before."""
+    if not target < _SIZES_APART_SINCE <= ctx.opset:
+        return
+    for node in list(ctx.model.graph.all_nodes()):
+        branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else []
+        flag = node.inputs[0] if node.inputs else None
+        if len(branches) != 2 or flag is None:
+            continue
+        for k, results in enumerate(zip(*(branch.outputs for branch in branches), strict=False)):
+            if all(isinstance(value.type, ir.TensorType | None) for value in results) and not _are_alike(*results):
+                for branch in branches:
+                    _hide(ctx, branch, k, flag)
+
+
+def _are_alike(one: ir.Value, other: ir.Value) -> bool:
+    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
+        return False
+    pairs = zip(one.shape.dims, other.shape.dims, strict=True)
+    return all(equal(left, right) and not is_unknown(left) and not varies(left) for left, right in pairs)
+
+
+def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:
+    build = Builder(ctx.names, ctx.constants, {**ctx.model.opset_imports, "": _SIZES_APART_SINCE - 1}, ctx.model.ir_version)
+    hidden = of_a_size_not_inferred(build, branch.outputs[k], flag)
+    branch.extend(build.nodes)
+    branch.outputs[k] = hidden

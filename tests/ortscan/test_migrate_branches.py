@@ -1,0 +1,52 @@
+"""An If whose branches give unlike sizes, in an opset before 11: there, what one branch tells must not count for both."""
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from tests.support.numbers import assert_same_numbers
+from tests.support.text import model_from_text, ort_run
+
+ONE = "= one () => (float[1,3] p) { p = Constant <value = float[1,3] {7,8,9}> () }"
+TWO = "= two () => (float[2,3] q) { q = Constant <value = float[2,3] {1,2,3,4,5,6}> () }"
+FREE = "= free () => (float[T,3] u) { u = Relu (x) }"
+COMPUTED = """= computed () => (float[?,?] v) {
+    a = Shape (x) b = Constant <value_ints = [-2, 0]> () d = Constant <value_ints = [2, 1]> () e = Add (a, b) f = Mul (e, d) v = Expand (h, f) }"""
+READERS = {
+    "Shape": "y = Shape (r)",
+    "ConstantOfShape": "s = Shape (r) y = ConstantOfShape (s)",
+    "a state that grows": """k = Constant <value_int = 2> () t = Constant <value = bool {1}> () z, n = Loop (k, t, x) <body =
+        b (int64 i, bool g, float[?,3] w) => (bool g1, float[?,3] w1, int64[2] m) {
+            g1 = Identity (g) m = Shape (r) w1 = Concat <axis = 0> (w, r) }> y = Shape (z)""",
+    "a Scan": "y = Scan <num_scan_inputs = 1, body = b (float[3] w) => (int64[2] m) { m = Shape (r) }> (x)",
+    "an If around": "y = If (c) <then_branch = t () => (int64[2] n) { n = Shape (r) }, else_branch = e () => (int64[2] m) { m = Shape (r) }>",
+}
+
+
+def _model(then: str, otherwise: str, reader: str) -> onnx.ModelProto:
+    kind = "float[?,?] y" if reader == "ConstantOfShape" else "int64[?,?] y" if reader == "a Scan" else "int64[2] y"
+    return model_from_text(
+        f"""g (bool c, float[T,3] x) => ({kind}) <float h = {{1}}> {{
+            r = If (c) <then_branch {then}, else_branch {otherwise}> {READERS[reader]} }}""",
+        18,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(("then", "otherwise"), [(ONE, TWO), (ONE, FREE), (FREE, ONE), (TWO, COMPUTED), (COMPUTED, ONE)])
+def test_no_size_of_one_branch_is_taken_for_that_of_the_other(then: str, otherwise: str, reader: str) -> None:
+    model = _model(then, otherwise, reader)
+    for opset in (9, 10):
+        for after in (ortscan.migrate(model, opset, verify=False), ortscan.optimize(model, opset=opset, verify=False)):
+            for steps in (3, 4):
+                for flag in (True, False):
+                    feeds = {"c": np.array(flag), "x": np.ones((steps, 3), np.float32)}
+                    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+def test_branches_of_the_same_sizes_stay_as_they_are() -> None:
+    model = _model(FREE, FREE.replace("Relu", "Neg").replace("u", "w"), "Shape")
+    branches = [attribute.g for attribute in ortscan.migrate(model, 9, verify=False).graph.node[0].attribute]
+    assert [[node.op_type for node in branch.node] for branch in branches] == [["Relu"], ["Neg"]]
