@@ -107,7 +107,7 @@ def optimize(
     spent = time.monotonic() - started
     if level is not None:
         outcome = verified(rewriting, outcome, lambda loaded: compare(rewriting.model, loaded, level, spent, rewriting.sizes), keep)
-    return hand_back(outcome.loaded, output)
+    return hand_back(outcome.loaded, output, None if outcome.is_touched else rewriting.model)
 
 
 @limited

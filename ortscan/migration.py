@@ -61,13 +61,10 @@ def migrate(
     level, model = level_of(verify), read_from_pipe(model)
     started = time.monotonic()
     loaded, report = migrated(model, opset)
-    if report.source == report.target and isinstance(model, onnx.ModelProto) and output is None:
-        unchanged = onnx.ModelProto()
-        unchanged.CopyFrom(model)
-        return unchanged
-    if level is not None and report.source != report.target:
+    is_touched = report.source != report.target
+    if level is not None and is_touched:
         require_equal(model, loaded, level, time.monotonic() - started)
-    return hand_back(loaded, output)
+    return hand_back(loaded, output, None if is_touched else model)
 
 
 @one_sentence

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ortscan.modelio import reading
 from ortscan.modelio.destination import destination
 from ortscan.modelio.loaded import LoadedModel, restore_interface, settle_new_initializers, to_proto
-from ortscan.modelio.loading import load
+from ortscan.modelio.loading import ModelLike, load
 from ortscan.modelio.model_file import write_model
 from ortscan.modelio.replacing import Replacement
 from ortscan.modelio.serialising import external_slots, serialised
@@ -43,16 +43,23 @@ def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelPro
     return serialised(loaded, external) if loaded.kind == "path" and not references else to_proto(loaded)
 
 
-def hand_back(loaded: LoadedModel, output: str | os.PathLike[str] | None) -> onnx.ModelProto | ir.Model:
+def hand_back(
+    loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: ModelLike | None = None
+) -> onnx.ModelProto | ir.Model:
     """Write the model to ``output`` if that is given, and give it as ``give_back`` does.
 
-    What comes back for a path then refers to the external data beside the output. Raises as ``save`` and ``give_back`` do.
+    ``unchanged``: what it was loaded from, where nothing at all was done to it; a ModelProto or bytes come back as they are then.
+    What comes back for a path, with an output, refers to the external data beside the output. Raises as ``save`` and ``give_back``.
     """
     if output is not None:
         save(loaded, output)
         if loaded.kind == "path":
             return onnx.load(output, load_external_data=False)
-    return give_back(loaded)
+    if isinstance(unchanged, onnx.ModelProto):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(unchanged)
+        return copy
+    return reading.parse(unchanged, "the given bytes") if isinstance(unchanged, bytes) else give_back(loaded)
 
 
 def save(

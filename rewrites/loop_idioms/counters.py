@@ -49,7 +49,7 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
     shapes = {state.inner: static_dims(state.initial) or () for state in loop.states}
     known: dict[ir.Value, Affine] = {inner: Affine.symbol(inner, shapes[inner]) for inner in starts}
     if isinstance(loop, LoopView):
-        known[loop.iteration] = Affine.symbol(STEP, static_dims(loop.iteration) or ())
+        known[loop.iteration] = Affine.symbol(STEP, _one_element(loop.iteration))
     body = Integers(opset, loop.body, known)
     found = []
     for state in loop.states:
@@ -58,6 +58,12 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
             counter = _counter(state, starts[state.inner], after.reshaped(()))
             found += [counter] if counter is not None else []
     return found
+
+
+def _one_element(iteration: ir.Value) -> tuple[int, ...]:
+    """Give the shape of a step's number, whatever else is declared."""
+    dims = static_dims(iteration)
+    return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
 def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
@@ -78,7 +84,7 @@ def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
         for counter in counters(loop, opset, any_rank=any_rank)
     }
-    number = Affine.symbol(STEP, static_dims(loop.iteration) or ())
+    number = Affine.symbol(STEP, _one_element(loop.iteration))
     return Integers(opset, loop.body, {**known, loop.iteration: number}, steps)
 
 
