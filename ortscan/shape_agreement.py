@@ -10,14 +10,13 @@ from itertools import chain, count, repeat
 import onnx
 from onnx.external_data_helper import uses_external_data
 
-from ortscan.verification.crash_risks import endless_joins
+from ortscan.verification.joined_vectors import has_long_vectors
 from ortscan.verification.subgraphs import all_graphs, all_nodes
 from rewrites.raised_by import is_raised_by
 from rewrites.unknown_bounds import hide_unknown_bounds
 
 __all__ = ["disagreement"]
 
-_LONGEST = 1 << 20
 _FIRST, _STEP = 11, 12
 """Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
 
@@ -102,9 +101,11 @@ def _choose(dims: Iterable[tuple[str, onnx.TensorShapeProto.Dimension]], sizes: 
 
 
 def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
-    follow = not _has_long_axes(model.graph) and not endless_joins(model)
+    follow = not has_long_vectors(model)
     try:
         return onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=follow)
+    except MemoryError:
+        return None
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
@@ -132,9 +133,3 @@ def _dims(tensor: onnx.TypeProto.Tensor) -> list[int | None] | None:
     if not tensor.HasField("shape"):
         return None
     return [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
-
-
-def _has_long_axes(graph: onnx.GraphProto) -> bool:
-    """Whether onnx should not follow what vectors hold, at 200 bytes for each element."""
-    infos = chain(graph.input, graph.output, graph.value_info)
-    return any(dim.dim_value > _LONGEST for info in infos for dim in info.type.tensor_type.shape.dim)

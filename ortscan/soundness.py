@@ -24,8 +24,8 @@ from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source
 from rewrites.errors import InvariantBroken, UnsupportedModel
-from rewrites.inference import has_long_vectors
 from rewrites.invariants import check_invariants
+from rewrites.long_vectors import has_long_vectors
 from rewrites.raised_by import is_raised_by
 
 if TYPE_CHECKING:
@@ -128,13 +128,15 @@ def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     def infer(follow: bool) -> str | None:
         return _said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
 
-    fault = infer(follow=not has_long_vectors(loaded.model.graph.all_nodes()))
+    fault = infer(follow=not has_long_vectors(loaded.model.graph, loaded.model.functions))
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
 
 
 def _said_by_onnx(ask: Callable[[], object]) -> str | None:
     try:
         ask()
+    except MemoryError:
+        return "onnx needs more memory for it than there is"
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise

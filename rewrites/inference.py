@@ -4,12 +4,13 @@ The whole model is inferred once, before any rule looks at it; nodes built by ru
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 
 import onnx
 import onnx_ir as ir
 
 from rewrites.contrib_shapes import infer_contrib, is_like_first
+from rewrites.long_vectors import has_long_vectors
 from rewrites.loop_shapes import find_open_shapes
 from rewrites.moving import node_graphs
 from rewrites.onnx_inference import infer_by_onnx
@@ -18,10 +19,9 @@ from rewrites.sizes_without_steps import declared_results, note_sizes_without_st
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
 
-__all__ = ["contradicts", "has_long_vectors", "infer_model", "infer_node", "learn_shapes"]
+__all__ = ["contradicts", "infer_model", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
-_LONGEST = 1 << 20
 _MAKE_MAPS = frozenset({"ZipMap"})
 _MAKE_SEQUENCES = frozenset(
     ["SequenceEmpty", "SequenceConstruct", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence", "Optional"]
@@ -35,7 +35,7 @@ def infer_model(model: ir.Model) -> None:
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
-    data_prop = not has_long_vectors(_all_nodes(model))
+    data_prop = not has_long_vectors(model.graph, model.functions)
     opset, declared = model.opset_imports.get("", 1), declared_results(model.graph)
 
     def infer(proven: bool) -> Set[ir.Value]:
@@ -50,32 +50,6 @@ def infer_model(model: ir.Model) -> None:
         infer(False)
     forget_variations(model.graph)
     _put_back_maps(model.graph, *mapped)
-
-
-def has_long_vectors(nodes: Iterable[ir.Node]) -> bool:
-    """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not.
-
-    An axis is that long, or a chain of Concats makes it so: each may double what it joins. ``nodes``: makers before readers.
-    """
-    lengths: dict[ir.Value | None, int] = {}
-    for node in nodes:
-        given = [lengths[value] if value in lengths else _own_length(value) for value in node.inputs]
-        length = sum(given) if node.op_type == "Concat" else max(given, default=1)
-        lengths.update((value, max(length, _own_length(value))) for value in node.outputs)
-        if any(lengths[value] > _LONGEST for value in (*node.inputs, *node.outputs) if value in lengths):
-            return True
-    return False
-
-
-def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
-    yield from model.graph.all_nodes()
-    for function in model.functions.values():
-        yield from function.all_nodes()
-
-
-def _own_length(value: ir.Value | None) -> int:
-    dims = [] if value is None or value.shape is None else value.shape.dims
-    return max((dim for dim in dims if isinstance(dim, int)), default=1)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import onnx
 import onnx_ir as ir
 
+from rewrites.errors import UnsupportedModel
 from rewrites.unknown_bounds import hide_unknown_bounds
 
 __all__ = ["infer_by_onnx"]
@@ -33,9 +34,11 @@ def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=data_prop)
     except MemoryError:  # what vectors hold may be longer than memory; onnx has given back what it took
-        if not data_prop:
-            raise
-    return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=False)
+        pass
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=False)
+    except MemoryError:
+        raise UnsupportedModel("The model asks onnx's inference for more memory than there is.") from None
 
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto) -> None:

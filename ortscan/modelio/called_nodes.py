@@ -15,10 +15,13 @@ import onnx_ir as ir
 from ortscan.modelio.protos import bodies_in
 from rewrites.errors import UnsupportedModel
 
-__all__ = ["MOST_CALLED_NODES", "refuse_endless_calls"]
+__all__ = ["DEEPEST_CALLS", "MOST_CALLED_NODES", "refuse_endless_calls"]
 
 MOST_CALLED_NODES = 1 << 20
 """How many nodes the calls of functions may add up to."""
+
+DEEPEST_CALLS = 100
+"""How deep functions may call each other: as deep as onnx and onnxruntime let them."""
 
 _Key = tuple[str, str, str]
 _MAIN = ("", "", "")
@@ -26,18 +29,26 @@ _COUNTLESS = 10**18
 
 
 def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
-    """Raise UnsupportedModel where the calls in ``model`` come to more nodes than MOST_CALLED_NODES; a circle is no call."""
+    """Raise UnsupportedModel where calls in ``model`` come to more nodes than MOST_CALLED_NODES, or are deeper than DEEPEST_CALLS.
+
+    A circle is no call. Functions that nothing calls count too: inference writes their calls out as well.
+    """
     if not model.functions:
         return
     nodes = _nodes_of_proto(model) if isinstance(model, onnx.ModelProto) else _nodes_of_ir(model)
     known: dict[_Key, int] = {}
+    depths: dict[_Key, int] = {}
     for key in _callees_first(nodes):
         called = sum(count * known.get(callee, 0) for callee, count in nodes[key].items())
         known[key] = min(called + sum(nodes[key].values()), _COUNTLESS)
-    written_out = known[_MAIN] - sum(nodes[_MAIN].values())
+        depths[key] = 1 + max((depths[callee] for callee in nodes[key] if callee in depths), default=0)
+    known[_MAIN] -= sum(nodes[_MAIN].values())
+    written_out, depth = max(known.values()), max(depths.values()) - 1
     if written_out > MOST_CALLED_NODES:
         size = f"{written_out} nodes of its functions with all calls written out"
         raise UnsupportedModel(f"{name} would have {size}, more than the {MOST_CALLED_NODES} allowed.")
+    if depth > DEEPEST_CALLS:
+        raise UnsupportedModel(f"{name} has functions that call each other {depth} deep, more than the {DEEPEST_CALLS} allowed.")
 
 
 def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:

@@ -12,17 +12,17 @@ from ortscan.integer_divisions import may_trap
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.endless import may_take_all
 from ortscan.verification.guarded_nodes import guarded_nodes
+from ortscan.verification.joined_vectors import endless_joins
 from ortscan.verification.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
 from rewrites.early_casts import BETWEEN
 from rewrites.values import rank_of
 
-__all__ = ["crash_risks", "dies_of_nothing", "endless_joins", "may_die", "may_die_loading", "rank_conflicts"]
+__all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 
 _RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 _FRAGILE = _RECURRENT | {"Einsum", "Attention"}
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
-_MOST_JOINED = 1 << 22
 _HARMLESS = STURDY | _CONVOLUTIONS | {"Scan", "Unique"}
 
 
@@ -35,19 +35,6 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
         if node.op_type == "LayerNormalization" and node.input and not node.input[-1]:
             found.append(f"LayerNormalization '{node.name}' ends in an empty input name")
     return found + endless_joins(proto)
-
-
-def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Describe the first Concat at the end of a chain that doubles again and again: onnxruntime follows each element at loading."""
-    counts: dict[str, int] = {}
-    for graph in all_graphs(proto):
-        for node in graph.node:
-            given = [counts.get(name, 1) for name in node.input]
-            count = sum(given) if node.op_type == "Concat" else max(given, default=1)
-            if count > _MOST_JOINED:
-                return [f"Concat '{node.name or node.output[0]}' joins {count} values of values"]
-            counts.update(dict.fromkeys(node.output, count))
-    return []
 
 
 def dies_of_nothing(proto: onnx.ModelProto) -> str | None:

@@ -4,6 +4,7 @@ import math
 
 import onnx
 
+from ortscan.verification.joined_vectors import has_long_vectors
 from rewrites.raised_by import is_raised_by
 
 __all__ = ["element_types", "value_types"]
@@ -36,9 +37,9 @@ def _types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
         elif tensor.name not in listed:
             graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     try:
-        graph = onnx.shape_inference.infer_shapes(hollow, data_prop=True).graph
+        graph = onnx.shape_inference.infer_shapes(hollow, data_prop=not has_long_vectors(hollow)).graph
     except Exception as error:
-        if not is_raised_by(error, "onnx"):
+        if not is_raised_by(error, "onnx") and not isinstance(error, MemoryError):
             raise
     values = (*graph.input, *graph.output, *graph.value_info)
     return {value.name: value.type for value in values}

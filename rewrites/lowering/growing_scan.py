@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.inference import has_long_vectors
+from rewrites.long_vectors import has_long_vectors
 from rewrites.loops import Loop, ScanInput, ScanView, State, captured_values
 from rewrites.moving import node_graphs
 from rewrites.raised_by import is_raised_by
