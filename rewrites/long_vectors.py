@@ -52,8 +52,7 @@ class Step(NamedTuple):
 def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
     """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not."""
     called: dict[Hashable, Part] = {key: _part(function) for key, function in (functions or {}).items()}
-    vectors = Vectors(_own_measure, called, _LONGEST)
-    return vectors.too_long(_part(graph)) or any(vectors.too_long(part) for part in called.values())
+    return Vectors(_own_measure, called, _LONGEST).too_long(_part(graph))
 
 
 @dataclass
@@ -69,8 +68,9 @@ class Vectors:
     _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
 
     def too_long(self, part: Part) -> bool:
-        """Whether a value of ``part`` may be longer than ``longest``; ``offender`` is the first step that makes one."""
-        self._walk(part)
+        """Whether a value of ``part``, or of a function, may be longer than ``longest``; ``offender`` is what makes the first."""
+        for each in (part, *self.functions.values()):
+            self._walk(each)
         return self.offender is not None
 
     def _walk(self, part: Part) -> Measure:
@@ -166,7 +166,7 @@ def _own_measure(value: Hashable) -> Measure:
     if not isinstance(value, ir.Value):
         return Measure()
     dims = [] if value.shape is None else value.shape.dims
-    length = max((dim for dim in dims if isinstance(dim, int)), default=1)
+    length = max([1, *(dim for dim in dims if isinstance(dim, int))])
     is_constant = value.is_initializer() or ((producer := value.producer()) is not None and producer.op_type == "Constant")
     array = const_array(value, limit=_READ_BYTES) if is_constant else None
     return Measure(length, 1 if array is None else largest_number(array))

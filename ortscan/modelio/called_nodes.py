@@ -15,10 +15,10 @@ import onnx_ir as ir
 from ortscan.modelio.protos import bodies_in
 from rewrites.errors import UnsupportedModel
 
-__all__ = ["DEEPEST_CALLS", "MOST_CALLED_NODES", "refuse_endless_calls"]
+__all__ = ["DEEPEST_CALLS", "MOST_CALLED_NODES", "called_nodes", "refuse_endless_calls"]
 
-MOST_CALLED_NODES = 1 << 20
-"""How many nodes the calls of functions may add up to."""
+MOST_CALLED_NODES = 1 << 17
+"""How many nodes the calls of functions may add up to: onnxruntime takes minutes to load half as many."""
 
 DEEPEST_CALLS = 100
 """How deep functions may call each other: as deep as onnx and onnxruntime let them."""
@@ -33,8 +33,23 @@ def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
 
     A circle is no call. Functions that nothing calls count too: inference writes their calls out as well.
     """
+    written_out, depth = _measured(model)
+    if written_out > MOST_CALLED_NODES:
+        size = f"{written_out} nodes of its functions with all calls written out"
+        raise UnsupportedModel(f"{name} would have {size}, more than the {MOST_CALLED_NODES} allowed.")
+    if depth > DEEPEST_CALLS:
+        raise UnsupportedModel(f"{name} has functions that call each other {depth} deep, more than the {DEEPEST_CALLS} allowed.")
+
+
+def called_nodes(model: onnx.ModelProto | ir.Model) -> int:
+    """Count the nodes that functions have with all calls written out."""
+    return _measured(model)[0]
+
+
+def _measured(model: onnx.ModelProto | ir.Model) -> tuple[int, int]:
+    """Count the nodes with all calls written out, and how deep they are."""
     if not model.functions:
-        return
+        return 0, 0
     nodes = _nodes_of_proto(model) if isinstance(model, onnx.ModelProto) else _nodes_of_ir(model)
     known: dict[_Key, int] = {}
     depths: dict[_Key, int] = {}
@@ -43,12 +58,7 @@ def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
         known[key] = min(called + sum(nodes[key].values()), _COUNTLESS)
         depths[key] = 1 + max((depths[callee] for callee in nodes[key] if callee in depths), default=0)
     known[_MAIN] -= sum(nodes[_MAIN].values())
-    written_out, depth = max(known.values()), max(depths.values()) - 1
-    if written_out > MOST_CALLED_NODES:
-        size = f"{written_out} nodes of its functions with all calls written out"
-        raise UnsupportedModel(f"{name} would have {size}, more than the {MOST_CALLED_NODES} allowed.")
-    if depth > DEEPEST_CALLS:
-        raise UnsupportedModel(f"{name} has functions that call each other {depth} deep, more than the {DEEPEST_CALLS} allowed.")
+    return max(known.values()), max(depths.values()) - 1
 
 
 def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 import onnx
 import onnx_ir as ir
 
+from ortscan.modelio import inline_functions
+from ortscan.modelio.called_nodes import called_nodes
 from ortscan.modelio.map_types import hide_map_types
 from ortscan.opsets import newest_opset
 from ortscan.verification.specs import Spec
 from rewrites.inference import infer_model
 
 __all__ = ["Analysis", "analyse"]
+
+_MOST_INLINED = 20_000
 
 
 @dataclass(frozen=True)
@@ -36,17 +40,15 @@ class Analysis:
 
 
 def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
-    """Infer shapes with every free dimension of the inputs followed by name; model functions are inlined.
+    """Infer shapes with every free dimension of the inputs followed by name; model functions are inlined where that is soon done.
 
     The proto is not changed, and weights are not read.
     """
     model = ir.from_proto(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
-    if len(model.functions):
-        from onnx_ir.passes.common import InlinePass
-
-        model = InlinePass()(model).model
+    if called_nodes(proto) <= _MOST_INLINED:
+        inline_functions(model, lambda _: True)
     inputs = {value.name: value for value in model.graph.inputs}
     symbols: dict[str, str] = {}
     for spec in specs:

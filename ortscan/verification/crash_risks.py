@@ -34,6 +34,8 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
             found.append(f"Loop '{node.name}' has an output without a name")
         if node.op_type == "LayerNormalization" and node.input and not node.input[-1]:
             found.append(f"LayerNormalization '{node.name}' ends in an empty input name")
+        if node.op_type == "Split" and any(one.name == "num_outputs" and one.i < len(node.output) for one in node.attribute):
+            found.append(f"Split '{node.name}' has more outputs than its num_outputs")
     return found + endless_joins(proto)
 
 
@@ -61,7 +63,7 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tupl
     constants = _constants(proto)
     fragile: set[str] = set()
     for node, version in nodes:
-        if _fragile(node, version, constants) is not None:
+        if _fragile(node, version, constants) is not None or node.op_type == "Loop":
             fragile.update(() if tuple(node.output) in watched else (node.op_type,))
         elif not _is_harmless(node):
             return True
@@ -165,9 +167,14 @@ def _filter_position(node: onnx.NodeProto) -> int:
 
 
 def _deadly_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
-    """Return the values whose sizes may do harm; states of a recurrent node have the rows of its sequence, or are refused."""
+    """Return the values whose sizes may do harm; states of a recurrent node have the rows of its sequence, or are refused.
+
+    Of a Loop these are the count of steps and the condition, of which onnxruntime reads the first element without a look.
+    """
     if node.op_type in _RECURRENT:
         return node.inputs[:1]
+    if node.op_type == "Loop":
+        return (*node.inputs[:1], *node.attributes["body"].as_graph().outputs[:1])
     return (*node.inputs, *(node.outputs if node.op_type == "Scan" else ()))
 
 

@@ -66,11 +66,12 @@ def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[Step]:
 
 
 def _length(info: onnx.ValueInfoProto) -> int:
-    return max((dim.dim_value for dim in info.type.tensor_type.shape.dim), default=1)
+    sizes: list[int] = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+    return max([1, *sizes])
 
 
 def _of_tensor(tensor: onnx.TensorProto) -> Measure:
-    length = max(tensor.dims, default=1)
+    length = max([1, *tensor.dims])
     if length > _MOST_ELEMENTS or uses_external_data(tensor) or len(tensor.dims) > 1:
         return Measure(length)
     return Measure(length, largest_number(onnx.numpy_helper.to_array(tensor)))

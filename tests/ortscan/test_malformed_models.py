@@ -69,6 +69,7 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "an input left out": (lambda: model('y = Add ("", x)'), "leaves an input out"),
     "too many outputs": (lambda: model("y, z = Neg (x)"), "has 2 outputs, but takes 1"),
     "more parts than are said": (lambda: model("y, z, u = Split <num_outputs = 2> (x)"), "has 3 outputs, but num_outputs is 2"),
+    "fewer outputs than it says": (lambda: model(f"y = Split <num_outputs = {1 << 40}> (x)"), f"num_outputs is {1 << 40}"),
     "an operator that is none": (lambda: model(SCAN.replace("Softmax <axis = 0>", "Blub")), "is of no operator that opset 18"),
     "a constant of nowhere": (
         lambda: model("k = nowhere.Constant <value_ints = [1]> () u = Unsqueeze (x, k) y = Squeeze (u, k)"),

@@ -149,3 +149,29 @@ def test_an_original_that_dies_of_its_casts_is_told_of_and_kills_nothing():
     outcome = verify(model, model)
     assert not outcome.ok
     assert "kills its process (SIGSEGV)" in outcome.summary()
+
+
+COUNTED = """
+g (int64[N] n, float[2] x) => (float[2] y) {{
+  none = Constant <value = int64[0] {{}}> () no = Constant <value = bool[0] {{}}> ()
+  y = Loop ({count}, "", x) <body = b (int64 i, bool c, float[2] s) => (bool{empty} d, float[2] o) {{ d = Identity ({go}) o = Neg (s) }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"count": "none", "empty": "", "go": "c"}, "inconclusive"),
+        ({"count": "n", "empty": "[0]", "go": "no"}, "equal"),
+        ({"count": "n", "empty": "", "go": "c"}, "equal"),
+    ],
+)
+def test_a_loop_whose_count_or_condition_may_be_empty_runs_elsewhere(parts, expected):
+    proto = model(COUNTED.format(**parts))
+    assert verify(proto, proto).outcome == expected
+
+
+def test_a_split_with_more_outputs_than_it_says_is_not_loaded():
+    proto = model("g (float[4] x) => (float[A] y, float[B] z) { y, z = Split <num_outputs = 1> (x) }")
+    outcome = verify(proto, proto)
+    assert "has more outputs than its num_outputs" in outcome.summary()

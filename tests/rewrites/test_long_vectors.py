@@ -1,50 +1,59 @@
-"""Sizes far beyond memory cost nothing while a model is rewritten: what is not run is not made."""
+"""Vectors that onnx would follow element by element, too long for that, are seen before it is asked to."""
 
+import onnx
+import onnx_ir as ir
 import pytest
 
-import ortscan
-from tests.support.text import model_from_text
+from ortscan.verification import joined_vectors
+from rewrites.long_vectors import has_long_vectors
 
-DOUBLED = " ".join(f"c{i + 1} = Concat <axis = 0> (c{i}, c{i})" for i in range(40))
-CUM = "h1 = Add (h, x)"
+MANY = 1 << 40
+DOUBLING = " ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(24))
+DOUBLING_IFS = " ".join(
+    f"v{i + 1} = If (p) <then_branch = a{i} () => (float[N] t{i}) {{ t{i} = Concat <axis = 0> (v{i}, v{i}) }},"
+    f" else_branch = b{i} () => (float[N] e{i}) {{ e{i} = Neg (v{i}) }}>"
+    for i in range(24)
+)
+LEAF = '<domain: "f", opset_import: ["": 18]> F24 (x) => (y) { y = Neg (x) }'
+CALLS = "\n".join(
+    f'<domain: "f", opset_import: ["": 18, "f": 1]> F{k} (x) => (y) {{ a = f.F{k + 1} (x) y = Concat <axis = 0> (a, a) }}'
+    for k in range(24)
+)
+LONG = {
+    "an axis": (f"y = Identity (x{MANY})", ""),
+    "a chain of Concats": (f"v0 = Identity (x) {DOUBLING} y = Identity (v24)", ""),
+    "a chain through Ifs": (f"v0 = Identity (x) {DOUBLING_IFS} y = Identity (v24)", ""),
+    "a chain through functions": ("y = f.F0 (x)", f"{CALLS}\n{LEAF}"),
+    "functions that nothing calls": ("y = Neg (x)", f"{CALLS}\n{LEAF}"),
+    "a constant size": (f"s = Constant <value_ints = [{MANY}]> () y = ConstantOfShape (s)", ""),
+    "a computed size": (f"s = Constant <value_ints = [{1 << 20}]> () t = Mul (s, s) y = ConstantOfShape (t)", ""),
+    "a size of a value": (f"s = Constant <value_ints = [{MANY}]> () c = ConstantOfShape (s) t = Shape (c) y = Expand (x, t)", ""),
+    "a cast size": ("s = Constant <value = float[1] {1e12}> () t = Cast <to = 7> (s) y = ConstantOfShape (t)", ""),
+    "a Tile": (f"s = Constant <value_ints = [{MANY}]> () y = Tile (x, s)", ""),
+    "a Range backwards": (
+        f"z = Constant <value_int = 0> () d = Constant <value_int = -1> () e = Constant <value_int = {-MANY}> () y0 = Range (z, e, d)"
+        " y = Cast <to = 1> (y0)",
+        "",
+    ),
+    "a Pad": (f"s = Constant <value_ints = [0, {MANY}]> () y = Pad (x, s)", ""),
+}
+SHORT = {
+    "few Concats": ("a = Concat <axis = 0> (x, x) y = Concat <axis = 0> (a, a)", ""),
+    "free sizes": ("s = Shape (x) t = Mul (s, s) u = Mul (t, t) y = ConstantOfShape (u)", ""),
+    "small numbers": ("s = Constant <value_ints = [1000]> () y = ConstantOfShape (s)", ""),
+    "a large number that is no size": (f"s = Constant <value_int = {MANY}> () t = Cast <to = 1> (s) y = Mul (x, t)", ""),
+    "a function that calls itself": ("y = f.F (x)", '<domain: "f", opset_import: ["": 18, "f": 1]> F (x) => (y) { y = f.F (x) }'),
+}
 
 
-def scan(body: str, size: int, before: str = "") -> str:
-    return f"""
-    g (float[{size}] h0, float[5,{size}] xs) => (float[{size}] hn) {{
-        {before}
-        hn = Scan <num_scan_inputs = 1, body = b (float[{size}] h, float[{size}] x) => (float[{size}] h1) {{ {body} }}> (h0, xs)
-    }}"""
-
-
-@pytest.mark.parametrize(
-    ("before", "body"),
-    [
-        (f"c0 = Constant <value = float[1] {{1}}> () {DOUBLED} q = ReduceSum <keepdims = 0> (c40)", "a = Add (h, q) h1 = Add (a, x)"),
-        (f"c0 = Constant <value = int64[1] {{1}}> () {DOUBLED} n = Size (c40) q = Cast <to = 1> (n)", "a = Add (h, q) h1 = Add (a, x)"),
-        ("", f"c0 = ReduceSum <keepdims = 1> (x) {DOUBLED} q = ReduceSum <keepdims = 0> (c40) h1 = Add (h, q)"),
-    ],
-)  # fmt: skip
-def test_a_chain_of_concats_that_double_is_not_followed_element_by_element(before, body):
-    ortscan.explain(model_from_text(scan(body, 3, before), 18, check=False))
-
-
-@pytest.mark.parametrize("body", [CUM, "a = Add (h, x) h1 = Tanh (a)", "z = Sigmoid (x) h1 = Mul (z, h)"])
-def test_states_of_a_trillion_elements_are_rewritten_without_being_made(body):
-    ortscan.explain(model_from_text(scan(body, 1 << 40), 18, check=False))
-
-
-def test_steps_beyond_counting_run_in_blocks_without_a_constant_for_each():
-    text = """g (float[10000000000000,4] xs) => (float[10000000000000,4] ys) {
-        ys = Scan <num_scan_inputs = 1, body = b (float[4] x) => (float[4] k) { a = Exp (x) k = Tanh (a) }> (xs)
-    }"""
-    result = ortscan.optimize(model_from_text(text, 18, check=False), verify=False)
-    assert result.ByteSize() < 1 << 20
-
-
-def test_a_recurrent_node_of_a_width_beyond_memory_is_written_out_as_it_is_read():
-    wide = 1 << 40
-    text = f"""g (double[3,1,2] x, double[1,{4 * wide},2] w, double[1,{4 * wide},{wide}] r) => (double[3,1,1,{wide}] y) {{
-        y = LSTM <hidden_size = {wide}> (x, w, r)
-    }}"""
-    ortscan.explain(model_from_text(text, 18, check=False))
+@pytest.mark.parametrize("what", [*LONG, *SHORT])
+def test_what_is_too_long_is_seen_in_both_forms_of_a_model(what: str) -> None:
+    nodes, functions = {**LONG, **SHORT}[what]
+    inputs = f"float[N] x, bool p, float[{MANY}] x{MANY}"
+    text = f'<ir_version: 10, opset_import: ["": 18, "f": 1]> g ({inputs}) => (float[M] y) {{ {nodes} }} {functions}'
+    if what != "an axis":
+        text = text.replace(f", float[{MANY}] x{MANY}", "")
+    proto = onnx.parser.parse_model(text)
+    model = ir.from_proto(proto)
+    assert has_long_vectors(model.graph, model.functions) is (what in LONG)
+    assert joined_vectors.has_long_vectors(proto) is (what in LONG)
