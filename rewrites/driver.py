@@ -155,10 +155,10 @@ class _Driver:
         for rule in LAST if self.report.patches else ():
             for node in loops_inside_out(self.ctx.model.graph):
                 loop = view(node, self.ctx.opset)
-                if rule not in self.rules and self.left != 0 and unsliced(loop, self.ctx.opset) is None:
+                if rule not in self.rules and rule.may_end_the_process(loop) and unsliced(loop, self.ctx.opset) is None:
                     entry: LoopReport = node.meta[_REPORT]
                     outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(loop, self.ctx)
-                    if isinstance(outcome, Patch):
+                    if isinstance(outcome, Patch) and self.left != 0:
                         self._apply(rule, entry, outcome)
         return loops_inside_out(self.ctx.model.graph)
 

@@ -19,7 +19,7 @@ from rewrites.quantized_moves import move_before_dequantizing
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
 from rewrites.sizes_without_steps import declare_sizes_without_steps
-from rewrites.slice_bounds import put_bounds_into_bodies
+from rewrites.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches, is_if
 from rewrites.unrolling.recurrent_nodes import lacks
@@ -77,6 +77,7 @@ def prepare(ctx: Context) -> None:
     write_out_onesided(graph)
     drop_absent_at_the_end(graph, ctx.opset)
     infer_model(ctx.model)
+    take_bounds_out_of_bodies(ctx)
     keep_sizes_of_reversals(graph, ctx.opset)
     _lift_weights(ctx, 0)
     _learn_from_captures(ctx)
@@ -99,7 +100,9 @@ def learn_again(ctx: Context) -> bool:
     before = {value: value.shape for value in _inner_values(graph)}
     if not all(map(_is_known, before.values())):
         _forget_names_in_bodies(graph)
+        put_bounds_into_bodies(ctx)
         infer_model(ctx.model)
+        take_bounds_out_of_bodies(ctx)
         _learn_from_captures(ctx)
     decided = _decide(ctx)
     return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())

@@ -46,7 +46,7 @@ ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
 """Rules that no option switches off: without them onnxruntime computes garbage."""
 
 LAST: tuple[ModuleType, ...] = (scan_axes,)
-"""Rules that no option switches off where any other has fired: without them onnxruntime may end the process."""
+"""Rules that no option switches off where any other has fired, for loops of which they say that they may end the process."""
 
 ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence, guard_scan)
 """Rules that are used only where they are asked for by name."""

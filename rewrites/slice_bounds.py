@@ -3,19 +3,53 @@
     a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
 
 Where such a Slice is one of sizes, onnx 1.23 takes the numbers that it does not know for 0, and finds ranks which contradict all
-that is right.
+that is right. Rules want to see none: what stands in the body of a loop is taken out before the first and put back after the last.
 """
 
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.loops import is_loop
+from rewrites.moving import node_graphs
+from rewrites.replace import replace_value
 from rewrites.values import const_array
 
-__all__ = ["put_bounds_into_bodies"]
+__all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
 
 _CONSTANT_OF_INTEGERS = 9
 _MOST = 16
 """How many numbers a tensor may hold that is one of bounds."""
+_NAMES = "ortscan.names_as_bounds"
+"""Where a constant notes what it was called in the bodies that it was taken out of."""
+
+
+def take_bounds_out_of_bodies(ctx: Context) -> None:
+    """Let Slices in the bodies of loops read constants of the main graph, where they read what was put there for them.
+
+    What these were called is remembered. Constants of the model's own are left to the rules.
+    """
+    for owner in list(ctx.model.graph.all_nodes()):
+        for body in node_graphs(owner) if is_loop(owner) else ():
+            for node in [one for one in body if one.op_type == "Constant" and _is_ours(one)]:
+                value = node.outputs[0]
+                array = const_array(value)
+                if array is None or array.size > _MOST or not _is_bound(value, body):
+                    continue
+                outside = ctx.constants.value(array, value.name or "bounds")
+                outside.meta.setdefault(_NAMES, {}).setdefault(body, value.name)
+                replace_value(value, outside, ctx.names)
+                body.remove(node, safe=True)
+
+
+def _is_ours(node: ir.Node) -> bool:
+    return node.domain == "" and node.name == f"node_{node.outputs[0].name}"
+
+
+def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
+    users = [(node, place) for node, place in value.uses()]
+    if value.is_graph_output() or not users:
+        return False
+    return all(node.op_type == "Slice" and node.domain == "" and place and node.graph is body for node, place in users)
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
@@ -24,7 +58,7 @@ def put_bounds_into_bodies(ctx: Context) -> None:
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
     for graph in main.subgraphs():
-        copies: dict[ir.Value, ir.Value] = {}
+        copies: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         for node in list(graph):
             if node.op_type != "Slice" or node.domain != "":
                 continue
@@ -34,18 +68,20 @@ def put_bounds_into_bodies(ctx: Context) -> None:
                 array = const_array(value)
                 if array is None or array.size > _MOST:
                     continue
-                if value not in copies:
-                    copies[value] = _constant(value, node, ctx)
-                node.replace_input_with(place, copies[value])
+                key = (array.dtype.str, array.shape, array.tobytes())
+                if key not in copies:
+                    copies[key] = _constant(value, node, ctx)
+                node.replace_input_with(place, copies[key])
 
 
 def _constant(value: ir.Value, before: ir.Node, ctx: Context) -> ir.Value:
     array = const_array(value)
     assert array is not None
     assert before.graph is not None
-    name = ctx.names.fresh(value.name or "bounds")
+    named = value.meta.get(_NAMES, {}).pop(before.graph, None)
+    name = ctx.names.fresh(value.name or "bounds") if named is None else named
     attribute = ir.AttrTensor("value", ir.tensor(array, name=name))
     made = ir.Node("", "Constant", [], [attribute], outputs=[ir.Value(name=name, type=value.type, shape=value.shape)])
-    made.name = ctx.names.fresh(f"node_{name}")
+    made.name = ctx.names.fresh(f"node_{name}") if named is None else f"node_{name}"
     before.graph.insert_before(before, made)
     return made.outputs[0]

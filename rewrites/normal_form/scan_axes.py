@@ -16,9 +16,9 @@ from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import transpose
-from rewrites.values import rank_of
+from rewrites.values import rank_of, static_dims
 
-__all__ = ["NAME", "check"]
+__all__ = ["NAME", "check", "may_end_the_process"]
 
 NAME = "scan-axes"
 
@@ -58,6 +58,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         ]
 
     return Patch(f"moved {len(inputs) + len(outputs)} scanned axes to the front outside the loop", edit)
+
+
+def may_end_the_process(loop: Loop) -> bool:
+    """Whether onnxruntime moves an axis of what may be empty, of which it dies."""
+    if isinstance(loop, LoopView) or loop.batched:
+        return False
+    moved = [scan.outer for scan in loop.scan_inputs if scan.axis != 0]
+    moved += [output.inner for output in loop.scan_outputs if output.axis != 0]
+    sizes = [static_dims(value) for value in moved]
+    return bool(moved) and not (isinstance(loop.steps, int) and loop.steps and all(dims and 0 not in dims for dims in sizes))
 
 
 def _to_front(build: Builder, value: ir.Value, axis: int) -> ir.Value:
