@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rewrites.plain_text import quoted
 
-__all__ = ["OutOfReach", "folders_of", "is_below", "open_regular", "real_path"]
+__all__ = ["OutOfReach", "folders_of", "is_below", "leads_out", "open_regular", "real_path"]
 
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -32,7 +32,7 @@ def real_path(location: str, folders: Sequence[str]) -> str:
     Raises:
         OutOfReach: it is in none of the folders, or is something else than a regular file.
     """
-    if not isinstance(location, str) or not location or "\0" in location or os.path.isabs(location):
+    if _is_no_relative_path(location):
         raise OutOfReach(f"has the location {quoted(location)}, which is not a relative path")
     path = os.path.join(folders[0], location)
     try:
@@ -49,6 +49,15 @@ def real_path(location: str, folders: Sequence[str]) -> str:
     if not stat.S_ISREG(mode):
         raise OutOfReach(f"is in {quoted(path)}, which cannot be read: not a regular file")
     return real
+
+
+def leads_out(location: str) -> bool:
+    """Whether ``location`` names nothing in the model's folder, wherever that is."""
+    return _is_no_relative_path(location) or _leaves(os.path.normpath(location))
+
+
+def _is_no_relative_path(location: str) -> bool:
+    return not isinstance(location, str) or not location or "\0" in location or os.path.isabs(location)
 
 
 def open_regular(real: str) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 import onnx
 import onnx_ir as ir
 
-from ortscan.external_location import OutOfReach, folders_of
+from ortscan.external_location import OutOfReach, folders_of, leads_out
 from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.declared_twice import declare_as_first_said
@@ -95,7 +95,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
         try:
             slot.put(within_reach(tensor, folders, files))
         except OutOfReach as error:
-            if kind == "path":
+            if kind == "path" or leads_out(os.fspath(tensor.location)):
                 raise ModelFileError(f"{name}: the external data of {shown(tensor.name)} {error}.") from None
             slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
     loaded = _loaded(model, name, kind, source, files, proto)

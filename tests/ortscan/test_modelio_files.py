@@ -136,6 +136,18 @@ def test_references_in_a_proto_are_found_beside_its_source_or_in_the_working_fol
         np.testing.assert_array_equal(ort_run(str(tmp_path / name), {"x": X})[0], expected)
 
 
+@pytest.mark.parametrize("location", ["../w", "a/../../w", "/etc/passwd"])
+def test_references_in_a_proto_that_lead_out_of_every_folder_are_refused(location: str) -> None:
+    mine = whole_model()
+    weight = next(tensor for tensor in mine.graph.initializer if tensor.name == "w")
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=location)
+    for kind in (mine, mine.SerializeToString()):
+        with pytest.raises(ModelFileError, match=f"the external data of 'w' .*{location}.*, which"):
+            load(kind)
+
+
 def test_missing_references_in_an_ir_model_come_back_as_they_were(tmp_path: Path) -> None:
     model = ir.from_proto(whole_model())
     lost = ir.ExternalTensor(
