@@ -120,6 +120,7 @@ print(s.run(None, {"a": A})[0].shape)
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes")
 def test_ctrl_c_at_any_moment_arrives_and_ends_nothing():
     code = """
+signal.signal(signal.SIGINT, signal.default_int_handler)
 s = session()
 caught = 0
 stop = False

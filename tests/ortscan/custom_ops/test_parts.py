@@ -150,6 +150,15 @@ def test_what_is_raised_while_an_exception_is_kept_is_kept_too(monkeypatch: pyte
     assert [type(error) for error in calls] == [ValueError, KeyboardInterrupt]
 
 
+@pytest.fixture
+def interruptible():
+    """Let SIGINT be what it is in a terminal: a process in the background is started without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_handlers_are_back_after_a_run_and_in_other_threads_untouched():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with deferred():
