@@ -7,9 +7,11 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 
-__all__ = ["has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
+__all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
 
 _HAS_STEPS = "ortscan.has_steps"
+SOME_STEPS = "some_steps"
+"""What the name of a branch starts with that runs only where there are steps."""
 _SIZES_APART_SINCE = 11
 
 
@@ -63,11 +65,14 @@ def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -
 
 
 def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
-    """Note that ``branch`` runs only where there are steps, so that the loop in it need not be guarded again."""
+    """Note that ``branch`` runs only where there are steps, so that the loop in it need not be guarded again.
+
+    Its name tells that to who reads the model anew.
+    """
     assert branch is not None
     branch.meta[_HAS_STEPS] = True
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
     """Whether that was noted."""
-    return branch is not None and bool(branch.meta.get(_HAS_STEPS))
+    return branch is not None and (bool(branch.meta.get(_HAS_STEPS)) or (branch.name or "").startswith(SOME_STEPS))

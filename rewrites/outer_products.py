@@ -4,13 +4,20 @@
 
 From opset 14 on the data propagation of onnx 1.23 follows what vectors of known length hold, whatever their type, through
 Unsqueeze and the like, and refuses a sum or product of 3 of them by 2. Nothing goes through an Identity, which onnxruntime drops.
+Rules would drop it, too: in the body of a loop it is taken out before the first and put back after the last.
 """
 
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.loops import is_loop
+from rewrites.moving import node_graphs
+from rewrites.replace import replace_value
 
-__all__ = ["part_outer_products"]
+__all__ = ["part_outer_products", "rejoin_outer_products"]
+
+_NAMES = "ortscan.parting_identity"
+"""Where a product notes what the Identity was called that was taken out before it, and the place of what it reads."""
 
 _SINCE = 14
 _MEET = frozenset({"Add", "Mul", "Sub"})
@@ -35,9 +42,28 @@ def part_outer_products(ctx: Context) -> None:
         b = ctx.builder()
         copy = b.op("Identity", value)
         copy.type, copy.shape = value.type, value.shape
+        named = node.meta.pop(_NAMES, None)
+        if named is not None and named[0] == place:
+            _, copy.name, b.nodes[0].name = named
         b.insert_before(node)
         node.replace_input_with(place, copy)
         lengths[node.outputs[0]] = None
+
+
+def rejoin_outer_products(ctx: Context) -> None:
+    """Take out of the bodies of loops what was put there to part an outer product, and remember what it was called."""
+    for owner in list(ctx.model.graph.all_nodes()):
+        for body in node_graphs(owner) if is_loop(owner) else ():
+            for node in [one for one in body if one.op_type == "Identity" and one.domain == ""]:
+                copy, source = node.outputs[0], node.inputs[0]
+                users = list(copy.uses())
+                if source is None or len(users) != 1 or copy.is_graph_output() or not (node.name or "").startswith("node_Identity"):
+                    continue
+                user, place = users[0]
+                if user.op_type in _MEET and user.domain == "" and user.graph is body and _goes_through(source):
+                    user.meta[_NAMES] = (place, copy.name, node.name)
+                    replace_value(copy, source, ctx.names)
+                    body.remove(node, safe=True)
 
 
 def _goes_through(value: ir.Value) -> bool:

@@ -14,7 +14,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
 from rewrites.normal_form.stateless_loops import give_states
-from rewrites.outer_products import part_outer_products
+from rewrites.outer_products import part_outer_products, rejoin_outer_products
 from rewrites.quantized_moves import move_before_dequantizing
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
@@ -78,6 +78,7 @@ def prepare(ctx: Context) -> None:
     drop_absent_at_the_end(graph, ctx.opset)
     infer_model(ctx.model)
     take_bounds_out_of_bodies(ctx)
+    rejoin_outer_products(ctx)
     keep_sizes_of_reversals(graph, ctx.opset)
     _lift_weights(ctx, 0)
     _learn_from_captures(ctx)
@@ -101,8 +102,10 @@ def learn_again(ctx: Context) -> bool:
     if not all(map(_is_known, before.values())):
         _forget_names_in_bodies(graph)
         put_bounds_into_bodies(ctx)
+        part_outer_products(ctx)
         infer_model(ctx.model)
         take_bounds_out_of_bodies(ctx)
+        rejoin_outer_products(ctx)
         _learn_from_captures(ctx)
     decided = _decide(ctx)
     return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.branches import of_a_size_not_inferred, say_has_steps
+from rewrites.branches import SOME_STEPS, of_a_size_not_inferred, say_has_steps
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loop_idioms.extremes import exceeds
@@ -35,7 +35,7 @@ def guarded(
     names = ctx.names
     used = [i for i, value in enumerate(loop.node.outputs) if value.uses() or value.is_graph_output()]
     used = used or [0]
-    then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh("some_steps"))
+    then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh(SOME_STEPS))
     say_has_steps(then)
     build.insert_before(scan)
     given: list[ir.Value] = [state.initial for state in loop.states]
