@@ -19,6 +19,7 @@ from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.migration import Migration
 from rewrites.plain_text import shown
 from rewrites.prepare import has_loops
+from rewrites.walk import all_nodes
 
 __all__ = ["Lifted", "load_in_opset"]
 
@@ -75,17 +76,17 @@ def _needs_lowering(model: ir.Model, source: int, rules: Sequence[ModuleType]) -
     """Whether recurrent nodes are older than what onnxruntime runs, or may need a rule, and what they become has no operators."""
     if _too_old(model, source):
         return True
-    recurrent = source < _SCANS_SINCE and any(is_recurrent(node) for node in model.graph.all_nodes())
+    recurrent = source < _SCANS_SINCE and any(is_recurrent(node) for node in all_nodes(model.graph))
     return recurrent and may_be_refused(Context.of(model, Options(), evaluate), rules)
 
 
 def _too_old(model: ir.Model, source: int) -> bool:
-    return source < _RECURRENT_SINCE and any(is_recurrent(node) for node in model.graph.all_nodes())
+    return source < _RECURRENT_SINCE and any(is_recurrent(node) for node in all_nodes(model.graph))
 
 
 def _mark_old_nodes(model: ir.Model) -> None:
     """Tell the rules that onnxruntime did not run the recurrent nodes of the original."""
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         if is_recurrent(node):
             node.meta[LOWERED] = True
 

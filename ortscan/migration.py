@@ -22,6 +22,7 @@ from rewrites.lowering.unshielded import Shielded
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.prepare import name_free_dims, prepare, tidy
+from rewrites.walk import all_nodes
 
 __all__ = ["migrate", "migrate_loaded", "migrated"]
 
@@ -129,4 +130,4 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
 
 def _has_old_scan(function: ir.Function, target: int) -> bool:
     source = function.opset_imports.get("", 1)
-    return any(is_left_standing(node, source, target) for node in function.all_nodes())
+    return any(is_left_standing(node, source, target) for node in all_nodes(function))

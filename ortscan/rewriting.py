@@ -49,6 +49,7 @@ from rewrites.rules import ON_REQUEST
 from rewrites.unrolling.both_branches import run_both_branches
 from rewrites.unrolling.cleanup import clean_up
 from rewrites.vetoes import Veto, Vetoes
+from rewrites.walk import all_nodes
 
 __all__ = ["Outcome", "Rewriting", "Shapes"]
 
@@ -170,18 +171,18 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
     """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another."""
-    if not any(is_recurrent(node) for node in model.graph.all_nodes()):
+    if not any(is_recurrent(node) for node in all_nodes(model.graph)):
         return False
     if any(rule in ON_REQUEST for rule in rules) or (both_directions in rules and may_have_pairs(model.graph)):
         return True
-    if turned_nodes in rules and any(is_recurrent(node) and may_be_turned(node) for node in model.graph.all_nodes()):
+    if turned_nodes in rules and any(is_recurrent(node) and may_be_turned(node) for node in all_nodes(model.graph)):
         return True
     return may_be_refused(Context.of(model, Options(), evaluate))
 
 
 def _inline(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> list[str]:
     outcome = inline_functions_with_loops(model)
-    if any(is_recurrent(node) for function in model.functions.values() for node in function.all_nodes()):
+    if any(is_recurrent(node) for function in model.functions.values() for node in all_nodes(function)):
         trial = model.clone()
         inline_functions(trial, _holds_recurrent_nodes)
         ctx = Context.of(trial, Options(), evaluate)
@@ -194,7 +195,7 @@ def _inline(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> 
 
 
 def _holds_recurrent_nodes(function: ir.Function) -> bool:
-    return any(is_recurrent(node) for node in function.all_nodes())
+    return any(is_recurrent(node) for node in all_nodes(function))
 
 
 def _said(outcome: Inlining) -> list[str]:

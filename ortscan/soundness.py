@@ -27,6 +27,7 @@ from rewrites.errors import InvariantBroken, UnsupportedModel
 from rewrites.invariants import check_invariants
 from rewrites.long_vectors import has_long_vectors
 from rewrites.raised_by import is_raised_by
+from rewrites.walk import all_nodes
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -87,7 +88,10 @@ def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
         return str(error)
     shared: list[_Question] = []
     for find in (_broken_invariant, _checker_says, _inference_fault, _deadly_node, _load_fault):
-        fault = find(after, result)
+        if find is not _load_fault:
+            fault = find(after, result)
+        else:
+            fault = None if _deadly_node in shared else _loading_says(after, result)
         if fault is not None and not original.has(find):
             return fault
         shared += [find] if fault is not None else []
@@ -101,7 +105,7 @@ def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
 def _may_have_other_operators(model: ir.Model) -> bool:
     """Whether the model has operators of a library that onnxruntime may be given where the model runs."""
     mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
-    return any(node.domain in model.opset_imports and node.domain not in mine for node in model.graph.all_nodes())
+    return any(node.domain in model.opset_imports and node.domain not in mine for node in all_nodes(model.graph))
 
 
 def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
@@ -149,10 +153,12 @@ def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    if crash_risks(proto):
-        return None
+    return None if crash_risks(proto) else _loading_says(loaded, proto)
+
+
+def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     source = Source(proto, proto.SerializeToString())
-    count = sum(1 for _ in loaded.model.graph.all_nodes())
+    count = sum(1 for _ in all_nodes(loaded.model.graph))
     optimise, seconds = count <= _MOST_OPTIMISED, max(_LOADING_SECONDS, _SECONDS_A_NODE * count)
     runner: Runner | GuardedRunner
     if optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > _LARGE_FOLDED):

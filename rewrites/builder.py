@@ -10,6 +10,7 @@ from rewrites.constants import ConstantPool
 from rewrites.inference import infer_node
 from rewrites.moving import node_graphs
 from rewrites.names import Names
+from rewrites.walk import all_nodes
 
 __all__ = ["Builder"]
 
@@ -104,7 +105,7 @@ class Builder:
         """Detach the collected nodes, from number ``since`` on, from their inputs and forget them."""
         for node in reversed(self.nodes[since:]):
             for graph in node_graphs(node):
-                for inner in graph.all_nodes():
+                for inner in all_nodes(graph):
                     inner.resize_inputs(0)
             node.resize_inputs(0)
         del self.nodes[since:]

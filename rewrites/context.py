@@ -15,6 +15,7 @@ from rewrites.constants import ConstantPool
 from rewrites.moving import node_graphs
 from rewrites.names import Names
 from rewrites.vetoes import Vetoes
+from rewrites.walk import all_nodes
 
 __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
 
@@ -87,7 +88,7 @@ class Context:
         owner = self.owners.get(branch)
         if owner is None or owner.graph is None or branch not in node_graphs(owner):
             self.owners.clear()
-            for node in self.model.graph.all_nodes():
+            for node in all_nodes(self.model.graph):
                 self.owners.update(dict.fromkeys(node_graphs(node), node))
             owner = self.owners.get(branch)
         return owner if owner is not None and owner.op_type == "If" and owner.domain == "" else None

@@ -13,6 +13,7 @@ from rewrites.inference import contradicts
 from rewrites.loops import captured_values
 from rewrites.moving import node_graphs
 from rewrites.values import static_dims
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["hide_sizes_from_branches"]
 
@@ -23,10 +24,10 @@ def hide_sizes_from_branches(ctx: Context) -> None:
     """Do so all over the model."""
     if ctx.opset < _WHERE_SINCE:
         return
-    for node in list(ctx.model.graph.all_nodes()):
+    for node in list(all_nodes(ctx.model.graph)):
         condition = node.inputs[0] if node.op_type == "If" and node.domain == "" and node.inputs else None
         for branch in node_graphs(node) if condition is not None else ():
-            inside = list(branch.all_nodes())
+            inside = list(all_nodes(branch))
             if condition is not None and any(contradicts(one, ctx.model.opset_imports, ctx.model.ir_version) for one in inside):
                 _hide(branch, inside, condition, ctx)
 
@@ -43,7 +44,7 @@ def _hide(branch: ir.Graph, inside: list[ir.Node], condition: ir.Value, ctx: Con
         for user, index in value.uses():
             if user in here:
                 user.replace_input_with(index, hidden)
-    for graph in branch.subgraphs():
+    for graph in inner_graphs(branch):
         for value in graph.inputs:
             value.shape = None
     for node in inside:

@@ -8,6 +8,7 @@ from rewrites.loops.captures import captured_values
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import const_scalar
+from rewrites.walk import all_nodes
 
 __all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "not_repeatable", "reads", "varying_values"]
 
@@ -54,7 +55,7 @@ def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], given: Collection[i
 
 def is_deterministic(node: ir.Node) -> bool:
     """Whether running ``node`` twice on the same inputs gives the same outputs."""
-    nested = (inner for graph in node_graphs(node) for inner in graph.all_nodes())
+    nested = (inner for graph in node_graphs(node) for inner in all_nodes(graph))
     return all(_deterministic(one) for one in (node, *nested))
 
 

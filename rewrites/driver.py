@@ -28,6 +28,7 @@ from rewrites.unrolling import unroll
 from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
 from rewrites.unsliced_types import unsliced
 from rewrites.vetoes import RuleFailed, Veto
+from rewrites.walk import all_nodes
 
 __all__ = ["count_operators", "rewrite"]
 
@@ -84,7 +85,7 @@ def rewrite(
 
 def count_operators(graph: ir.Graph) -> Counter[str]:
     """Count the nodes of each operator, those in bodies included."""
-    return Counter(node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in graph.all_nodes())
+    return Counter(node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in all_nodes(graph))
 
 
 class _Driver:
@@ -217,7 +218,8 @@ class _Driver:
         """Close the reports: what is left of each loop."""
         for every in self.report.loops:
             every.fate, every.nodes_after = "removed", 0
-        for step in self.ctx.model.graph.all_nodes():
+        is_written_out = any(fired.rule == unroll.NAME for fired in self.report.patches)
+        for step in all_nodes(self.ctx.model.graph) if is_written_out else ():
             written = written_out_of(step)
             if written is not None:
                 written.unrolled_nodes += 1
@@ -252,4 +254,4 @@ def _with_paths(graph: ir.Graph, path: str) -> list[tuple[ir.Node, str]]:
 
 
 def _size(body: ir.Graph) -> int:
-    return sum(1 for _ in body.all_nodes())
+    return sum(1 for _ in all_nodes(body))

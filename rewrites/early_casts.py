@@ -15,6 +15,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.moving import remove_nodes
 from rewrites.values import const_array, rank_of
+from rewrites.walk import all_nodes
 
 __all__ = ["BETWEEN", "cast_early", "moves_axes"]
 
@@ -69,7 +70,7 @@ def _is_number(value: ir.Value | None) -> bool:
 def cast_early(ctx: Context) -> None:
     """Do so all over the model."""
     moved: dict[ir.Value, ir.Value] = {}
-    for node in list(ctx.model.graph.all_nodes()):
+    for node in list(all_nodes(ctx.model.graph)):
         if node.op_type == "MatMul" and node.domain == "" and _ranks_differ(*node.inputs):
             for place in range(len(node.inputs)):
                 _look_above(_Link(node, place), moved, ctx)

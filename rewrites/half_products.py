@@ -13,6 +13,7 @@ from rewrites.early_casts import moves_axes
 from rewrites.replace import take_over
 from rewrites.spelling import unsqueeze
 from rewrites.values import rank_of
+from rewrites.walk import all_nodes
 
 __all__ = ["level_half_products"]
 
@@ -21,7 +22,7 @@ _MATRIX = 2
 
 def level_half_products(ctx: Context) -> None:
     """Do so all over the model."""
-    for node in list(ctx.model.graph.all_nodes()):
+    for node in list(all_nodes(ctx.model.graph)):
         if node.op_type != "MatMul" or node.domain != "" or not any(map(_is_half, (*node.inputs, *node.outputs))):
             continue
         left, right = node.inputs

@@ -18,6 +18,7 @@ from rewrites.shape_relations import forget_variations
 from rewrites.sizes_without_steps import declared_results, note_sizes_without_steps
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
+from rewrites.walk import all_nodes
 
 __all__ = ["contradicts", "infer_model", "infer_node", "learn_shapes"]
 
@@ -34,7 +35,7 @@ def infer_model(model: ir.Model) -> None:
     onnx's engine is used because it alone is right on Scan-8 and Scan-9+ bodies, untyped bodies and captures.
     """
     mapped = _take_out_maps(model.graph)
-    untyped = [value for node in model.graph.all_nodes() for value in node.outputs if value.type is None]
+    untyped = [value for node in all_nodes(model.graph) for value in node.outputs if value.type is None]
     data_prop = not has_long_vectors(model.graph, model.functions)
     opset, declared = model.opset_imports.get("", 1), declared_results(model.graph)
 
@@ -73,7 +74,7 @@ def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
     onnxruntime refuses a model that says "tensor" of a sequence; without a word it infers the type itself.
     """
     sequences: set[ir.Value] = set()
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         results: Sequence[ir.Value] = ()
         if node.op_type in _MAKE_SEQUENCES or (node.op_type == "Identity" and _is_no_tensor(node.inputs[0], sequences)):
             results = node.outputs

@@ -16,14 +16,14 @@ def check_invariants(model: ir.Model, after: str) -> None:
     Every value is defined before it is read, in the graph or one around it; names are unique in a scope; every Scan body output
     has a node of its own; every loop can be read; constants stand where they are registered.
     """
-    _check_graph(model.graph, {}, model.opset_imports.get("", 1), after)
+    _check_graph(model.graph, set(), set(), model.opset_imports.get("", 1), after)
 
 
-def _check_graph(graph: ir.Graph, around: dict[ir.Value, str], opset: int, after: str) -> None:
-    visible = dict(around)
-    names = set(around.values())
+def _check_graph(graph: ir.Graph, visible: set[ir.Value], names: set[str], opset: int, after: str) -> None:
+    """Check ``graph``; ``visible`` and ``names`` are what graphs around it have, and are as they were afterwards."""
+    own: list[ir.Value] = []
     for entry in {*graph.inputs, *graph.initializers.values()}:
-        _define(entry, visible, names, after)
+        own.append(_define(entry, visible, names, after))
     for name, weight in graph.initializers.items():
         if weight.name != name:
             raise InvariantBroken(f"after {after}: initializer '{weight.name}' is registered as '{name}'")
@@ -37,22 +37,25 @@ def _check_graph(graph: ir.Graph, around: dict[ir.Value, str], opset: int, after
                     f"after {after}: {node.op_type} '{node.name}' reads '{value.name}', which is not defined there"
                 )
         for nested in node_graphs(node):
-            _check_graph(nested, visible, opset, after)
+            _check_graph(nested, visible, names, opset, after)
         if is_loop(node):
             loop = view(node, opset)
             if loop.kind == "Scan" and (shared := shared_outputs(loop.body)):
                 raise InvariantBroken(f"after {after}: output {shared[0]} of the body of '{node.name}' has no node of its own")
         for value in node.outputs:
             if value.name:
-                _define(value, visible, names, after)
+                own.append(_define(value, visible, names, after))
     for value in graph.outputs:
         if value not in visible:
             raise InvariantBroken(f"after {after}: the output '{value.name}' of graph '{graph.name}' is not defined in it")
+    visible.difference_update(own)
+    names.difference_update(value.name or "" for value in own)
 
 
-def _define(value: ir.Value, visible: dict[ir.Value, str], names: set[str], after: str) -> None:
+def _define(value: ir.Value, visible: set[ir.Value], names: set[str], after: str) -> ir.Value:
     name = value.name or ""
     if name in names:
         raise InvariantBroken(f"after {after}: the name '{name}' is defined twice in one scope")
     names.add(name)
-    visible[value] = name
+    visible.add(value)
+    return value

@@ -16,12 +16,17 @@ import onnx_ir as ir
 
 from rewrites.moving import node_graphs
 from rewrites.values import const_array
+from rewrites.walk import all_nodes
 
-__all__ = ["Measure", "Part", "Step", "Vectors", "has_long_vectors", "largest_number"]
+__all__ = ["GROWING", "Measure", "Part", "Step", "Vectors", "has_long_vectors", "largest_number"]
 
 _LONGEST = 1 << 20
 _MOST = 10**18
 _READ_BYTES = 4096
+
+
+GROWING = frozenset({"Concat", "ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
+"""What makes vectors longer than those it is given; where a model has none of it, none is longer than it is said to be."""
 
 
 class Measure(NamedTuple):
@@ -51,6 +56,11 @@ class Step(NamedTuple):
 
 def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
     """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not."""
+    parts = (graph, *(functions or {}).values())
+    if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
+        return any(
+            _own_length(value) > _LONGEST for part in parts for node in all_nodes(part) for value in (*node.inputs, *node.outputs)
+        )
     called: dict[Hashable, Part] = {key: _part(function) for key, function in (functions or {}).items()}
     return Vectors(_own_measure, called, _LONGEST).too_long(_part(graph))
 
@@ -162,11 +172,18 @@ def _steps(nodes: Iterable[ir.Node]) -> Iterator[Step]:
         yield Step(node.op_type if plain else node.op_identifier(), node.inputs, node.outputs, bodies, given)
 
 
+def _own_length(value: ir.Value | None) -> int:
+    longest = 1
+    for dim in () if value is None or value.shape is None else value.shape.dims:
+        if isinstance(dim, int) and dim > longest:
+            longest = dim
+    return longest
+
+
 def _own_measure(value: Hashable) -> Measure:
     if not isinstance(value, ir.Value):
         return Measure()
-    dims = [] if value.shape is None else value.shape.dims
-    length = max([1, *(dim for dim in dims if isinstance(dim, int))])
+    length = _own_length(value)
     is_constant = value.is_initializer() or ((producer := value.producer()) is not None and producer.op_type == "Constant")
     array = const_array(value, limit=_READ_BYTES) if is_constant else None
     return Measure(length, 1 if array is None else largest_number(array))

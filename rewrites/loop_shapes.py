@@ -30,6 +30,7 @@ from rewrites.shape_relations import (
     varies,
     without_names,
 )
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["find_open_shapes", "infer_body"]
 
@@ -107,8 +108,8 @@ class _Search:
             results = ((output.outer, output.inner.shape) for output in loop.scan_outputs)
             self._tell((outer, None if shape is None else stacked(without_names(shape))) for outer, shape in results)
             return
-        values = [value for node in loop.body.all_nodes() for value in node.outputs]
-        inputs = [value for graph in (loop.body, *loop.body.subgraphs()) for value in graph.inputs]
+        values = [value for node in all_nodes(loop.body) for value in node.outputs]
+        inputs = [value for graph in (loop.body, *inner_graphs(loop.body)) for value in graph.inputs]
         before: _Shapes = {value: value.shape for value in [*inputs, *values]}
         self._infer_loop(loop)
         self.news.update(value for value in before if value.shape is not None)

@@ -6,8 +6,9 @@ import onnx_ir as ir
 
 from rewrites.names import Names
 from rewrites.replace import replace_output
+from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
-__all__ = ["lift_initializers", "move_before", "remove_nodes"]
+__all__ = ["lift_initializers", "move_before", "node_graphs", "remove_nodes"]
 
 
 def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:
@@ -32,7 +33,7 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
     ORT's ways to give weights by name do not reach into bodies, and what leaves a body must find its weights outside. A graph that
     returns an initializer returns a copy of it then.
     """
-    for graph in [body, *body.subgraphs()]:
+    for graph in [body, *inner_graphs(body)]:
         for value in list(graph.initializers.values()):
             if value.is_graph_input() or (least and value.const_value is not None and value.const_value.nbytes < least):
                 continue
@@ -49,7 +50,7 @@ def remove_nodes(nodes: Iterable[ir.Node]) -> None:
     """Remove nodes nobody reads any more with all that is nested in them, and forget what they read."""
     doomed = list(nodes)
     for node in doomed:
-        for inner in [inner for graph in node_graphs(node) for inner in graph.all_nodes()]:
+        for inner in [inner for graph in node_graphs(node) for inner in all_nodes(graph)]:
             inner.resize_inputs(0)
             if inner.graph is not None:
                 inner.graph.remove(inner)
@@ -57,16 +58,3 @@ def remove_nodes(nodes: Iterable[ir.Node]) -> None:
     for node in doomed:
         if node.graph is not None:
             node.graph.remove(node)
-
-
-def node_graphs(node: ir.Node) -> list[ir.Graph]:
-    """Give the graphs that are attributes of ``node``."""
-    found: list[ir.Graph] = []
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            found.append(attribute.as_graph())
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            found.extend(attribute.as_graphs())
-    return found

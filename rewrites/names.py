@@ -7,6 +7,8 @@ from collections import Counter
 
 import onnx_ir as ir
 
+from rewrites.walk import inner_graphs
+
 __all__ = ["Names"]
 
 
@@ -18,7 +20,7 @@ class Names:
         self._next: dict[str, int] = {}
         graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
         for top in graphs:
-            for graph in [top, *top.subgraphs()]:
+            for graph in [top, *inner_graphs(top)]:
                 self._take(graph)
 
     def _take(self, graph: ir.Graph | ir.Function) -> None:

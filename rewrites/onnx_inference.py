@@ -11,11 +11,11 @@ import onnx_ir as ir
 
 from rewrites.errors import UnsupportedModel
 from rewrites.unknown_bounds import hide_unknown_bounds
+from rewrites.walk import node_graphs
 
 __all__ = ["infer_by_onnx"]
 
 _LARGE_BYTES = 1000
-_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
@@ -27,7 +27,7 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
         inferred = _inferred(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
-    _take_over(model.graph, inferred.graph)
+    _take_over(model.graph, inferred.graph, {})
 
 
 def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
@@ -41,32 +41,46 @@ def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
         raise UnsupportedModel("The model asks onnx's inference for more memory than there is.") from None
 
 
-def _take_over(graph: ir.Graph, inferred: onnx.GraphProto) -> None:
+_Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
+"""What types say of a tensor, by their bytes: most values of a model have one of a few."""
+
+
+def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
     """Note the types of ``inferred`` at the values of ``graph``; those of sequences and optionals say nothing of tensors."""
     found = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
     for value in graph.inputs:
-        _note(value, found.get(value.name or ""))
+        _note(value, found.get(value.name or ""), known)
     for node, proto in zip(graph, inferred.node, strict=True):
         for value in node.outputs:
-            _note(value, found.get(value.name or ""))
-        if any(attribute.type in _GRAPHS for attribute in node.attributes.values()):
+            _note(value, found.get(value.name or ""), known)
+        if node_graphs(node):
             for attribute in proto.attribute:
                 inner = node.attributes[attribute.name]
                 if inner.type == ir.AttributeType.GRAPH and not inner.is_ref():
-                    _take_over(inner.as_graph(), attribute.g)
+                    _take_over(inner.as_graph(), attribute.g, known)
                 elif inner.type == ir.AttributeType.GRAPHS and not inner.is_ref():
                     for one, other in zip(inner.as_graphs(), attribute.graphs, strict=True):
-                        _take_over(one, other)
+                        _take_over(one, other, known)
 
 
-def _note(value: ir.Value, kind: onnx.TypeProto | None) -> None:
-    if kind is None or kind.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
+def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
+    if kind is None:
         return
-    shape, found = ir.serde.deserialize_type_proto_for_shape(kind), ir.serde.deserialize_type_proto_for_type(kind)
-    if shape is not None and value.shape != shape:
-        value.shape = shape
-    if found is not None and value.dtype != found.dtype:
-        value.dtype = found.dtype
+    key = kind.SerializeToString()
+    if key not in known:
+        known[key] = _said_by(kind)
+    shape, dtype = known[key]
+    if shape is not None and (value.shape is None or value.shape != shape):
+        value.shape = shape.copy()
+    if dtype is not None and value.dtype != dtype:
+        value.dtype = dtype
+
+
+def _said_by(kind: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
+    if kind.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
+        return None, None
+    found = ir.serde.deserialize_type_proto_for_type(kind)
+    return ir.serde.deserialize_type_proto_for_shape(kind), None if found is None else found.dtype
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rewrites.context import Context
 from rewrites.loops import is_loop
 from rewrites.moving import node_graphs
 from rewrites.replace import replace_value
+from rewrites.walk import all_nodes
 
 __all__ = ["part_outer_products", "rejoin_outer_products"]
 
@@ -30,7 +31,7 @@ def part_outer_products(ctx: Context) -> None:
     if ctx.opset < _SINCE:
         return
     lengths: dict[ir.Value, int | None] = {}
-    for node in list(ctx.model.graph.all_nodes()):
+    for node in list(all_nodes(ctx.model.graph)):
         if node.op_type not in _MEET or node.domain != "" or len(node.inputs) != 2:
             continue
         left, right = node.inputs
@@ -52,7 +53,7 @@ def part_outer_products(ctx: Context) -> None:
 
 def rejoin_outer_products(ctx: Context) -> None:
     """Take out of the bodies of loops what was put there to part an outer product, and remember what it was called."""
-    for owner in list(ctx.model.graph.all_nodes()):
+    for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
             for node in [one for one in body if one.op_type == "Identity" and one.domain == ""]:
                 copy, source = node.outputs[0], node.inputs[0]

@@ -10,6 +10,7 @@ from rewrites.inference import infer_model, learn_shapes
 from rewrites.loops import graphs_within, is_loop
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.moving import lift_initializers, node_graphs, remove_nodes
+from rewrites.node_order import has_order
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
@@ -23,6 +24,7 @@ from rewrites.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bod
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches, is_if
 from rewrites.unrolling.recurrent_nodes import lacks
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["drop_unread", "has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare", "tidy"]
 
@@ -31,14 +33,14 @@ _INFERRED_BYTES = 1 << 12
 
 def has_loops(model: ir.Model) -> bool:
     """Whether any graph of ``model`` (functions aside) holds a Scan or Loop."""
-    return any(is_loop(node) for node in model.graph.all_nodes())
+    return any(is_loop(node) for node in all_nodes(model.graph))
 
 
 def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
     """Whether any graph of ``model`` holds an If or a recurrent node that ``target`` lacks, and no loops run there either."""
     if target.loops:
         return False
-    nodes = [node for node in model.graph.all_nodes() if node.domain == ""]
+    nodes = [node for node in all_nodes(model.graph) if node.domain == ""]
     return any(
         (node.op_type == "If" and "If" not in target.control_flow) or (is_recurrent(node) and lacks(node, target)) for node in nodes
     )
@@ -65,9 +67,10 @@ def prepare(ctx: Context) -> None:
     accepts and the checker does not.
     """
     graph = ctx.model.graph
-    graph.sort()
+    if not has_order(graph):
+        graph.sort()
     _name_apart(graph, set(), ctx)
-    for one in [graph, *graph.subgraphs()]:
+    for one in [graph, *inner_graphs(graph)]:
         for value in one.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
@@ -93,9 +96,9 @@ def learn_again(ctx: Context) -> bool:
     anything is known now that was not. Nothing is looked at where neither a loop nor an If, nor two directions to join, are left.
     """
     graph = ctx.model.graph
-    if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in graph.all_nodes()):
+    if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
         return False
-    read = [value for node in graph.all_nodes() if is_loop(node) for value in node.outputs if value.uses()]
+    read = [value for node in all_nodes(graph) if is_loop(node) for value in node.outputs if value.uses()]
     drop_unread(graph)
     freed = any(not value.uses() for value in read)
     before = {value: value.shape for value in _inner_values(graph)}
@@ -112,8 +115,8 @@ def learn_again(ctx: Context) -> bool:
 
 
 def _inner_values(graph: ir.Graph) -> list[ir.Value]:
-    values = [value for inner in graph.subgraphs() for value in inner.inputs]
-    return values + [value for node in graph.all_nodes() for value in node.outputs]
+    values = [value for inner in inner_graphs(graph) for value in inner.inputs]
+    return values + [value for node in all_nodes(graph) for value in node.outputs]
 
 
 def _is_known(shape: ir.Shape | None) -> bool:
@@ -140,7 +143,7 @@ def _decide(ctx: Context) -> bool:
 def _lift_weights(ctx: Context, least: int) -> None:
     """Lift the initializers of loop bodies that have ``least`` bytes or more."""
     graph = ctx.model.graph
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if is_loop(node):
             for body in node_graphs(node):
                 lift_initializers(body, graph, ctx.names, least)
@@ -151,7 +154,7 @@ def _learn_from_captures(ctx: Context) -> None:
 
     Nor does it look for the sizes of what is declared with a rank alone, which are those of a loop's result without a step.
     """
-    for node in ctx.model.graph.all_nodes():
+    for node in all_nodes(ctx.model.graph):
         for body in node_graphs(node) if is_loop(node) else ():
             reading = {one for one in body if any(value is not None and _is_captured_number(value, body) for value in one.inputs)}
             declared = {one for one in body if any(map(_has_size_unsaid, one.outputs))}
@@ -172,7 +175,7 @@ def _forget_names_in_bodies(graph: ir.Graph) -> None:
 
     Inference finds the names of what a body is given.
     """
-    loops = (node for node in graph.all_nodes() if is_loop(node))
+    loops = (node for node in all_nodes(graph) if is_loop(node))
     graphs = [inner for node in loops for body in node_graphs(node) for inner in graphs_within(body)]
     for value in (value for inner in graphs for value in [*inner.inputs, *(one for node in inner for one in node.outputs)]):
         if value.shape is not None and not all(isinstance(dim, int) for dim in value.shape.dims):
@@ -181,7 +184,7 @@ def _forget_names_in_bodies(graph: ir.Graph) -> None:
 
 def _declare_steps_and_conditions(graph: ir.Graph) -> None:
     """Say of the first two inputs of Loop bodies what they are, where nothing is said: onnxruntime asks for their ranks."""
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if node.op_type != "Loop" or node.domain != "":
             continue
         given = node.inputs[1] if len(node.inputs) > 1 else None
@@ -234,8 +237,8 @@ def tidy(ctx: Context) -> None:
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]
     ctx.constants.drop_unused()
-    values = [*graph.inputs, *(value for node in graph.all_nodes() for value in node.outputs)]
-    values += [value for inner in graph.subgraphs() for value in inner.inputs]
+    values = [*graph.inputs, *(value for node in all_nodes(graph) for value in node.outputs)]
+    values += [value for inner in inner_graphs(graph) for value in inner.inputs]
     for one in values:
         _forget_free_dims(one)
 

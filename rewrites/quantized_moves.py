@@ -14,6 +14,7 @@ from rewrites.context import Context
 from rewrites.moving import remove_nodes
 from rewrites.replace import take_over
 from rewrites.values import const_array
+from rewrites.walk import all_nodes
 
 __all__ = ["move_before_dequantizing"]
 
@@ -23,7 +24,7 @@ _SINCE = 21
 
 def move_before_dequantizing(ctx: Context) -> None:
     """Do so all over the model."""
-    waiting = [node for node in ctx.model.graph.all_nodes() if _is_followed(node)]
+    waiting = [node for node in all_nodes(ctx.model.graph) if _is_followed(node)]
     while waiting:
         node = waiting.pop()
         refused = _is_refused(node, ctx.opset)

@@ -4,6 +4,7 @@ import onnx_ir as ir
 
 from rewrites.loops import ScanView
 from rewrites.values import shape_dims
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = [
     "FREE",
@@ -40,13 +41,16 @@ def is_made_up(name: str) -> bool:
 
 def varies(dim: Dim) -> bool:
     """Whether ``dim`` is known not to be one number."""
-    return not isinstance(dim, int) and dim.value is not None and dim.value.startswith(VARIES)
+    if isinstance(dim, int):
+        return False
+    name = dim.value
+    return name is not None and name.startswith(VARIES)
 
 
 def forget_variations(graph: ir.Graph) -> None:
     """Leave out the names of dimensions that vary: another search would give them to other dimensions."""
-    inputs = [value for inner in graph.subgraphs() for value in inner.inputs]
-    for value in [*inputs, *(value for node in graph.all_nodes() for value in node.outputs)]:
+    inputs = [value for inner in inner_graphs(graph) for value in inner.inputs]
+    for value in [*inputs, *(value for node in all_nodes(graph) for value in node.outputs)]:
         if value.shape is not None and any(map(varies, value.shape.dims)):
             value.shape = ir.Shape([None if varies(dim) else dim for dim in value.shape.dims])
 

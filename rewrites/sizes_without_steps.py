@@ -13,6 +13,7 @@ from rewrites.errors import MalformedLoop
 from rewrites.loops import LoopView, ScanOutput, is_loop
 from rewrites.loops.loop_view import EMPTY
 from rewrites.names import Names
+from rewrites.walk import all_nodes
 
 __all__ = ["declare_sizes_without_steps", "declared_results", "known_sizes", "note_sizes_without_steps"]
 
@@ -59,7 +60,7 @@ def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
 
 
 def _loops(graph: ir.Graph) -> Iterator[LoopView]:
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if is_loop(node) and node.op_type == "Loop":
             try:
                 yield LoopView.of(node, 1)

@@ -13,6 +13,7 @@ from rewrites.loops import is_loop
 from rewrites.moving import node_graphs
 from rewrites.replace import replace_value
 from rewrites.values import const_array
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
 
@@ -28,7 +29,7 @@ def take_bounds_out_of_bodies(ctx: Context) -> None:
 
     What these were called is remembered. Constants of the model's own are left to the rules.
     """
-    for owner in list(ctx.model.graph.all_nodes()):
+    for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
             for node in [one for one in body if one.op_type == "Constant" and _is_ours(one)]:
                 value = node.outputs[0]
@@ -57,7 +58,7 @@ def put_bounds_into_bodies(ctx: Context) -> None:
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
-    for graph in main.subgraphs():
+    for graph in inner_graphs(main):
         copies: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         for node in list(graph):
             if node.op_type != "Slice" or node.domain != "":

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from rewrites.dependence import reads
 from rewrites.moving import node_graphs
 from rewrites.shape_relations import varies
+from rewrites.walk import all_nodes
 
 __all__ = ["forget_stale_shapes"]
 
@@ -34,8 +35,8 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
     other shapes are as they were declared afterwards, and what Loops give keeps what was found. Gives whether there is something to
     infer with what is declared; else ``infer`` has found all it can, and that is kept.
     """
-    results = [value for node in graph.all_nodes() for value in node.outputs]
-    states = [state for node in graph.all_nodes() for state in _states(node)]
+    results = [value for node in all_nodes(graph) for value in node.outputs]
+    states = [state for node in all_nodes(graph) for state in _states(node)]
     declared = {value: value.shape for value in results}
     if not states and not any(shape is not None for shape in declared.values()):
         return True
@@ -76,7 +77,7 @@ class _Doubted:
         """Doubt all that is made from what is doubted."""
         for node in graph:
             if node in self.loops or any(value in self.values for value in reads(node)):
-                nested = [inner for one in node_graphs(node) for inner in one.all_nodes()]
+                nested = [inner for one in node_graphs(node) for inner in all_nodes(one)]
                 self.loops.update(inner for inner in (node, *nested) if _states(inner))
                 self.values.update(value for inner in (node, *nested) for value in inner.outputs)
             for inner_graph in node_graphs(node):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from rewrites.names import Names
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["CannotInline", "inline_call"]
 
@@ -32,14 +33,14 @@ def inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) 
     graph = call.graph
     assert graph is not None
     nodes = list(body)
-    for node in body.all_nodes():
+    for node in all_nodes(body):
         _resolve_attributes(node, call, function)
     for value in _defined_in(body):
         if value.name:
             value.name = names.fresh(value.name)
         if value.shape is not None:
             value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in value.shape])
-    for node in body.all_nodes():
+    for node in all_nodes(body):
         if node.name:
             node.name = names.fresh(node.name)
     results = list(body.outputs)
@@ -85,9 +86,9 @@ def _resolve_attributes(node: ir.Node, call: ir.Node, function: ir.Function) -> 
 
 
 def _defined_in(body: ir.Function) -> Iterator[ir.Value]:
-    for node in body.all_nodes():
+    for node in all_nodes(body):
         yield from node.outputs
-    for graph in body.subgraphs():
+    for graph in inner_graphs(body):
         yield from graph.inputs
         yield from (value for value in list(graph.initializers.values()) if not value.is_graph_input())
 
@@ -118,7 +119,7 @@ def _with_nested(node: ir.Node) -> Iterator[ir.Node]:
     yield node
     for attribute in node.attributes.values():
         if attribute.type == ir.AttributeType.GRAPH:
-            yield from attribute.as_graph().all_nodes()
+            yield from all_nodes(attribute.as_graph())
         elif attribute.type == ir.AttributeType.GRAPHS:
             for graph in attribute.as_graphs():
-                yield from graph.all_nodes()
+                yield from all_nodes(graph)

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from ortscan.modelio.protos import bodies_in
 from rewrites.errors import UnsupportedModel
+from rewrites.walk import all_nodes
 
 __all__ = ["DEEPEST_CALLS", "MOST_CALLED_NODES", "called_nodes", "refuse_endless_calls"]
 
@@ -73,10 +74,8 @@ def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:
 
 
 def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
-    bodies: dict[_Key, Iterable[ir.Node]] = {key: function.all_nodes() for key, function in model.functions.items()}
-    return {
-        key: Counter(node.op_identifier() for node in body) for key, body in [*bodies.items(), (_MAIN, model.graph.all_nodes())]
-    }
+    bodies: dict[_Key, Iterable[ir.Node]] = {key: all_nodes(function) for key, function in model.functions.items()}
+    return {key: Counter(node.op_identifier() for node in body) for key, body in [*bodies.items(), (_MAIN, all_nodes(model.graph))]}
 
 
 def _callees_first(nodes: Mapping[_Key, Counter[_Key]]) -> list[_Key]:

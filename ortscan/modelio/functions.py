@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from ortscan.modelio.call import CannotInline, inline_call
 from rewrites.names import Names
+from rewrites.walk import all_nodes
 
 __all__ = ["Inlining", "inline_functions", "inline_functions_with_loops"]
 
@@ -36,7 +37,7 @@ class Inlining:
 
 def inline_functions_with_loops(model: ir.Model) -> Inlining:
     """Inline the functions that hold a Scan or Loop, in place, as ``inline_functions`` does."""
-    return inline_functions(model, lambda function: any(_is_loop(node, model) for node in function.all_nodes()))
+    return inline_functions(model, lambda function: any(_is_loop(node, model) for node in all_nodes(function)))
 
 
 def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool]) -> Inlining:
@@ -54,7 +55,7 @@ def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool])
             wanted.add(key)
     inlined: dict[_Id, None] = {}
     names = Names(ir.Model(model.graph, ir_version=model.ir_version))
-    nodes = list(model.graph.all_nodes())
+    nodes = list(all_nodes(model.graph))
     for node in nodes:
         key = node.op_identifier()
         if key not in wanted:
@@ -64,7 +65,7 @@ def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool])
             inlined[key] = None
         except CannotInline as reason:
             kept[key] = str(reason)
-    for domain in {node.domain for node in model.graph.all_nodes()} & imports.keys():
+    for domain in {node.domain for node in all_nodes(model.graph)} & imports.keys():
         model.opset_imports.setdefault(domain, imports[domain])
     _drop_uncalled(model, list(inlined))
     return Inlining([_name(key) for key in inlined], [(_name(key), reason) for key, reason in kept.items()])
@@ -82,7 +83,7 @@ def _is_loop(node: ir.Node, model: ir.Model) -> bool:
 
 
 def _callees(model: ir.Model, key: _Id) -> set[_Id]:
-    return {node.op_identifier() for node in model.functions[key].all_nodes()} & model.functions.keys()
+    return {node.op_identifier() for node in all_nodes(model.functions[key])} & model.functions.keys()
 
 
 def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
@@ -93,7 +94,7 @@ def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
     if key in reached:
         return "it calls itself"
     function = model.functions[key]
-    for node in function.all_nodes():
+    for node in all_nodes(function):
         if node.op_identifier() in model.functions:
             continue
         theirs, ours = function.opset_imports.get(node.domain), imports.get(node.domain)
@@ -101,7 +102,7 @@ def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
             return f"it uses {node.domain or 'ai.onnx'}.{node.op_type} but imports no operator set for that"
         if ours is not None and ours != theirs and not _is_same_operator(node, theirs, ours):
             return f"its {node.op_type} is that of operator set {theirs}, and the model's is that of {ours}"
-    for node in function.all_nodes():
+    for node in all_nodes(function):
         if node.domain in function.opset_imports:
             imports.setdefault(node.domain, function.opset_imports[node.domain])
     return None
@@ -117,7 +118,7 @@ def _is_same_operator(node: ir.Node, version: int, other: int) -> bool:
 
 def _drop_uncalled(model: ir.Model, candidates: list[_Id]) -> None:
     while True:
-        called = {node.op_identifier() for node in model.graph.all_nodes()}
+        called = {node.op_identifier() for node in all_nodes(model.graph)}
         called = called.union(*(_callees(model, key) for key in model.functions))
         unused = [key for key in candidates if key in model.functions and key not in called]
         if not unused:

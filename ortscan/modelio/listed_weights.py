@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.walk import inner_graphs
+
 __all__ = ["ListedWeights", "list_weights", "unlist_weights"]
 
 _LISTING_IR = 3
@@ -54,7 +56,7 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
     new = [value for name, value in weights.items() if name not in before.initializers]
     graph.inputs.clear()
     graph.inputs.extend([value for value in in_order if value is not None] + new)
-    for body in graph.subgraphs():
+    for body in inner_graphs(graph):
         body.inputs.extend([value for value in body.initializers.values() if not value.is_graph_input()])
     for each in model.graphs():
         for value in each.initializers.values():

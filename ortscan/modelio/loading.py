@@ -30,6 +30,7 @@ from ortscan.opsets import newest_opset
 from ortscan.paths import is_path
 from rewrites.errors import ModelFileError, OptionError, UnsupportedModel
 from rewrites.plain_text import shown
+from rewrites.walk import all_nodes
 
 __all__ = ["ModelLike", "load"]
 
@@ -153,7 +154,7 @@ def _loaded(
     for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
-    if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in model.graph.all_nodes()):
+    if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in all_nodes(model.graph)):
         # A model that imports other sets only is one of the newest opset for onnxruntime.
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)

@@ -5,6 +5,7 @@ import onnx_ir as ir
 
 from rewrites.errors import UnsupportedModel
 from rewrites.migration.versions import NEWEST, since, versions_of
+from rewrites.walk import all_nodes
 
 __all__ = ["refuse_newer_operators"]
 
@@ -20,7 +21,7 @@ def refuse_newer_operators(model: ir.Model, name: str) -> None:
     newest = onnx.defs.onnx_opset_version()
     if opset > newest:
         raise UnsupportedModel(f"{name} is of opset {opset}; the newest that onnx {onnx.__version__} knows is {newest}.")
-    for node in (*model.graph.all_nodes(), *(node for one in model.functions.values() for node in one.all_nodes())):
+    for node in (*all_nodes(model.graph), *(node for one in model.functions.values() for node in all_nodes(one))):
         known = versions_of(node.op_type) if node.domain == "" else ()
         if known and known[0] <= NEWEST < since(node.op_type, opset):
             changed = f"{node.op_type} '{node.name}' is not what it was in {NEWEST}, the newest known here"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.walk import inner_graphs
+
 __all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "substituted", "tensor_slots"]
 
 
@@ -57,7 +59,7 @@ def graphs_in(model: ir.Model) -> Iterator[ir.Graph]:
     """Yield the main graph, the functions' graphs, and all graphs nested in them."""
     for top in (model.graph, *(function.graph for function in model.functions.values())):
         yield top
-        yield from top.subgraphs()
+        yield from inner_graphs(top)
 
 
 def tensor_slots(model: ir.Model) -> Iterator[Slot]:

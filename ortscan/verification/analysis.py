@@ -12,6 +12,7 @@ from ortscan.modelio.map_types import hide_map_types
 from ortscan.opsets import newest_opset
 from ortscan.verification.specs import Spec
 from rewrites.inference import infer_model
+from rewrites.walk import inner_graphs
 
 __all__ = ["Analysis", "analyse"]
 
@@ -54,7 +55,7 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
     for spec in specs:
         if spec.kind == "tensor" and not spec.optional and spec.dims is not None:
             inputs[spec.name].shape = ir.Shape([_symbol(dim, symbols) for dim in spec.dims])
-    for graph in [model.graph, *model.graph.subgraphs()]:
+    for graph in [model.graph, *inner_graphs(model.graph)]:
         for value in _inner_values(graph):
             if value.shape is not None:
                 value.shape = ir.Shape([_followed(dim, symbols) for dim in value.shape])

@@ -30,11 +30,12 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
     """Describe nodes that crash onnxruntime when a session is made or run, whatever the input."""
     found = []
     for node, _ in all_nodes(proto):
-        if node.op_type == "Loop" and _has_unnamed_output(node):
+        kind = node.op_type
+        if kind == "Loop" and _has_unnamed_output(node):
             found.append(f"Loop '{node.name}' has an output without a name")
-        if node.op_type == "LayerNormalization" and node.input and not node.input[-1]:
+        elif kind == "LayerNormalization" and node.input and not node.input[-1]:
             found.append(f"LayerNormalization '{node.name}' ends in an empty input name")
-        if node.op_type == "Split" and any(one.name == "num_outputs" and one.i < len(node.output) for one in node.attribute):
+        elif kind == "Split" and any(one.name == "num_outputs" and one.i < len(node.output) for one in node.attribute):
             found.append(f"Split '{node.name}' has more outputs than its num_outputs")
     return found + endless_joins(proto)
 

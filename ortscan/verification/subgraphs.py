@@ -19,7 +19,8 @@ def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
         graph = pending.pop()
         yield graph
         for node in graph.node:
-            pending.extend(bodies_of(node))
+            if node.attribute:
+                pending.extend(bodies_of(node))
 
 
 def all_nodes(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
@@ -52,5 +53,6 @@ def default_opset(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
 def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         yield node
-        for body in bodies_of(node):
-            yield from _nodes(body.node)
+        if node.attribute:
+            for body in bodies_of(node):
+                yield from _nodes(body.node)

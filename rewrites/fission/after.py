@@ -21,6 +21,7 @@ from rewrites.loops import ScanOutput, ScanView
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import dim_of, through_identity
+from rewrites.walk import all_nodes
 
 __all__ = ["After", "find_after"]
 
@@ -123,7 +124,7 @@ def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: di
             chosen.add(node)
         else:
             needed.update(value for value in node.inputs if value is not None)
-            needed.update(value for graph in node_graphs(node) for inner in graph.all_nodes() for value in inner.inputs if value)
+            needed.update(value for graph in node_graphs(node) for inner in all_nodes(graph) for value in inner.inputs if value)
     return [node for node in core if node in chosen]
 
 

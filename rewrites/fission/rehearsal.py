@@ -14,6 +14,7 @@ from rewrites.fission.separate import needed_for, separate
 from rewrites.fission.state_cut import StateCut, stack_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 from rewrites.moving import node_graphs, remove_nodes
+from rewrites.walk import all_nodes
 
 __all__ = ["rehearsal"]
 
@@ -36,7 +37,7 @@ def rehearsal(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Conte
     What the rest of the body reads of it is a scan output.
     """
     nodes = needed_for([state.next for state in states], cut.nodes)
-    inside = {one for node in nodes for one in (node, *(inner for graph in node_graphs(node) for inner in graph.all_nodes()))}
+    inside = {one for node in nodes for one in (node, *(inner for graph in node_graphs(node) for inner in all_nodes(graph)))}
     returned = {output.inner for output in loop.scan_outputs}
     after = {state.inner: state.next for state in states}
     outputs = [

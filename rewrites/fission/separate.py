@@ -8,6 +8,7 @@ from rewrites.context import Context
 from rewrites.dependence import reads
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.normal_form.own_outputs import give_own_nodes
+from rewrites.walk import all_nodes
 
 __all__ = ["needed_for", "separate"]
 
@@ -74,7 +75,7 @@ def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[
     for attribute in node.attributes.values():
         graphs = [] if attribute.is_ref() else _graphs(attribute)
         for graph in graphs:
-            for inner in graph.all_nodes():
+            for inner in all_nodes(graph):
                 for index, value in enumerate(inner.inputs):
                     if value is not None and value in copies:
                         inner.replace_input_with(index, copies[value])

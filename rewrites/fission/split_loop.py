@@ -22,6 +22,7 @@ from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.walk import all_nodes
 
 __all__ = ["NAME", "check", "not_plain"]
 
@@ -150,7 +151,7 @@ def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Val
 
 
 def _all_inputs(node: ir.Node) -> list[ir.Value]:
-    nested = [inner for graph in node_graphs(node) for inner in graph.all_nodes()]
+    nested = [inner for graph in node_graphs(node) for inner in all_nodes(graph)]
     return [value for one in (node, *nested) for value in one.inputs if value is not None]
 
 

@@ -19,6 +19,7 @@ from rewrites.replace import replace_value, take_over
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import shape_of, slice_axis, squeeze, transpose
 from rewrites.values import const_array, shape_dims, static_dims, through_identity
+from rewrites.walk import all_nodes
 
 __all__ = ["NAME", "check"]
 
@@ -162,7 +163,7 @@ def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value
 
 def _forget_sizes(loop: ScanView) -> None:
     """Forget the sizes of what a body computes and is given as states: they are those of the first step."""
-    values = [value for node in loop.body.all_nodes() for value in node.outputs]
+    values = [value for node in all_nodes(loop.body) for value in node.outputs]
     for value in [*(state.inner for state in loop.states), *values]:
         if value.shape is not None:
             value.shape = ir.Shape([None] * len(value.shape))

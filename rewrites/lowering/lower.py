@@ -26,6 +26,7 @@ from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import NOTHING_HERE, Patch
+from rewrites.walk import all_nodes
 
 __all__ = ["DEFAULT", "NODE_RULES", "Fire", "lower_nodes", "may_be_refused", "needs_rule"]
 
@@ -53,7 +54,7 @@ _PATCHES_PER_NODE = 40
 
 def may_be_refused(ctx: Context, rules: Sequence[ModuleType] = DEFAULT) -> bool:
     """Whether some recurrent node may need one of ``rules``. Before inference it may say so needlessly, but never the contrary."""
-    return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in ctx.model.graph.all_nodes())
+    return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
 def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAULT) -> bool:

@@ -19,6 +19,7 @@ from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.report import NodeReport
 from rewrites.values import static_dims
+from rewrites.walk import all_nodes
 
 __all__ = ["Shielded"]
 
@@ -41,14 +42,14 @@ class Shielded:
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
         """Look for them."""
-        nodes = [node for node in graph.all_nodes() if node.domain == ""]
+        nodes = [node for node in all_nodes(graph) if node.domain == ""]
         recurrent = frozenset(filter(is_recurrent, nodes))
         return cls(frozenset(filter(_may_refuse, nodes)) if recurrent else frozenset(), recurrent)
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
         """Put the nodes under an If each, where a part of the shield is gone, or is not read any more; and those made of bodies."""
         graph = ctx.model.graph
-        nodes = {node for node in graph.all_nodes() if ROWS_OF_STEPS in node.meta}
+        nodes = {node for node in all_nodes(graph) if ROWS_OF_STEPS in node.meta}
         if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
             nodes |= self.nodes
         return lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else []

@@ -15,6 +15,7 @@ from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
 from rewrites.normal_form import own_outputs, scan_axes
 from rewrites.not_applicable import NotApplicable
+from rewrites.walk import all_nodes
 
 __all__ = ["Migration", "migrate"]
 
@@ -52,7 +53,7 @@ def migrate(ctx: Context, target: int) -> Migration:
     _refuse_scans_in_functions(model, target)
     result.conversions = convert_operators(model, target, ctx.names)
     result.scans = [lift_scan_8(node, ctx) for node in scans]
-    if any(node.op_type in _POOLS and node.attributes.get_int("ceil_mode", 0) for node in model.graph.all_nodes()):
+    if any(node.op_type in _POOLS and node.attributes.get_int("ceil_mode", 0) for node in all_nodes(model.graph)):
         infer_model(model)
     raise_ir_version(model)
     result.ir_after = model.ir_version
@@ -75,7 +76,7 @@ def _write_plainly(ctx: Context) -> None:
 def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
     for function in model.functions.values():
         source = function.opset_imports.get("", target)
-        for node in function.all_nodes():
+        for node in all_nodes(function):
             if is_left_standing(node, source, target):
                 label = node.name or node.outputs[0].name
                 raise MigrationError(

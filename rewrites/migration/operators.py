@@ -23,6 +23,7 @@ from rewrites.migration.node_conversion import NodeConversion
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
 from rewrites.migration.versions import NEWEST, since
 from rewrites.names import Names
+from rewrites.walk import all_nodes
 
 __all__ = ["convert_operators", "is_left_standing", "needs_inlining"]
 
@@ -120,7 +121,7 @@ def _convert(
             f"Nothing is lowered to opset {target}: operands are not broadcast as numpy does before opset {_LOWEST}."
         )
     conversion = NodeConversion(source, target, names, constants, model.ir_version)
-    for node in list(graph.all_nodes()):
+    for node in list(all_nodes(graph)):
         if node.domain != "" or node.op_identifier() in model.functions or is_left_standing(node, source, target):
             continue
         op_type, name = node.op_type, node.name or (node.outputs[0].name if node.outputs else "")

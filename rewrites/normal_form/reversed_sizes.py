@@ -5,6 +5,7 @@ import onnx_ir as ir
 from rewrites.normal_form.whole_reversals import Reversals
 from rewrites.shape_relations import is_unknown
 from rewrites.spelling import perm_of
+from rewrites.walk import all_nodes
 
 __all__ = ["keep_sizes_of_reversals"]
 
@@ -12,7 +13,7 @@ __all__ = ["keep_sizes_of_reversals"]
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
     """Go through all nodes of the main graph ``graph``, those in bodies included."""
     reversals = Reversals(opset, graph)
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if len(node.outputs) != 1 or node.domain != "" or node.op_type not in ("Gather", "Slice", "Transpose"):
             continue
         made, source = node.outputs[0], node.inputs[0]

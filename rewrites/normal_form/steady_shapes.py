@@ -17,6 +17,7 @@ from rewrites.loops.captures import captured_values
 from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import rank_of
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["settled_beside", "unsettled_shapes"]
 
@@ -36,8 +37,8 @@ def settled_beside(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int 
 
     Where they do, the values of the body have the shapes found as long as the context lasts, and those they had afterwards.
     """
-    values = [value for graph in (loop.body, *loop.body.subgraphs()) for value in graph.inputs]
-    values += [value for node in loop.body.all_nodes() for value in node.outputs]
+    values = [value for graph in (loop.body, *inner_graphs(loop.body)) for value in graph.inputs]
+    values += [value for node in all_nodes(loop.body) for value in node.outputs]
     before = {value: value.shape for value in values}
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     try:
@@ -56,8 +57,8 @@ def _with_second_look(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, i
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> NotApplicable | None:
-    values = [value for node in loop.body.all_nodes() for value in node.outputs]
-    inputs = [value for graph in (loop.body, *loop.body.subgraphs()) for value in graph.inputs]
+    values = [value for node in all_nodes(loop.body) for value in node.outputs]
+    inputs = [value for graph in (loop.body, *inner_graphs(loop.body)) for value in graph.inputs]
     before = {value: value.shape for value in [*inputs, *values]}
     for value in values:
         value.shape = None

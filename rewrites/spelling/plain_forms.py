@@ -14,20 +14,21 @@ import onnx_ir as ir
 from rewrites.builder import Builder
 from rewrites.spelling.emit import squeeze
 from rewrites.values import static_dims
+from rewrites.walk import all_nodes
 
 __all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "write_out_onesided"]
 
 
 def write_out_onesided(graph: ir.Graph) -> None:
     """Give every STFT of ``graph`` and the graphs nested in it its ``onesided``; to be done before shapes are inferred."""
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
             node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
 
 
 def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
     """Let no node of ``graph`` and the graphs nested in it end in an absent input that its operator lets it leave out."""
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
             least = _fewest_inputs(node.op_type, opset)
             given = max((place for place, value in enumerate(node.inputs, 1) if value is not None), default=0)
@@ -45,7 +46,7 @@ def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -
 
     ``builder`` gives a new, empty Builder.
     """
-    for node in list(graph.all_nodes()):
+    for node in list(all_nodes(graph)):
         if node.op_type != "Range" or node.domain not in ("", "ai.onnx"):
             continue
         for index, value in enumerate(node.inputs):

@@ -31,6 +31,7 @@ from rewrites.unrolling.copies import copy_nodes
 from rewrites.unrolling.limits import too_long
 from rewrites.unrolling.stacking import stack, unstack
 from rewrites.values import rank_of
+from rewrites.walk import all_nodes
 
 __all__ = ["NAME", "check"]
 
@@ -94,7 +95,7 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
     for value in [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]:
         if value.dtype in _NOT_SPLIT:
             return NotApplicable("UNROLL-TYPE", f"'{value.name}' is {value.dtype.name}, which onnxruntime neither splits nor joins")
-    for node in loop.body.all_nodes():
+    for node in all_nodes(loop.body):
         if node.domain not in _KNOWN_DOMAINS:
             detail = f"{node.domain}.{node.op_type} is not known here, and may remember what it did in earlier steps"
             return NotApplicable("UNROLL-MEMORY", detail)

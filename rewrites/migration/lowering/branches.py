@@ -13,6 +13,7 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.moving import node_graphs
 from rewrites.shape_relations import equal, is_unknown, varies
+from rewrites.walk import all_nodes
 
 __all__ = ["hide_unlike_sizes"]
 
@@ -23,7 +24,7 @@ def hide_unlike_sizes(ctx: Context, target: int) -> None:
     """Let the branches of Ifs hide their sizes, where the model goes from an opset in which they may be unlike to one before."""
     if not target < _SIZES_APART_SINCE <= ctx.opset:
         return
-    for node in list(ctx.model.graph.all_nodes()):
+    for node in list(all_nodes(ctx.model.graph)):
         branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else []
         flag = node.inputs[0] if node.inputs else None
         if len(branches) != 2 or flag is None:

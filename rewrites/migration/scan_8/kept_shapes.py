@@ -17,6 +17,7 @@ from rewrites.inference import contradicts, infer_node
 from rewrites.loop_shapes import infer_body
 from rewrites.loops import ScanView
 from rewrites.shape_relations import FREE, VARIES, Dim, is_unknown, same
+from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["may_change"]
 
@@ -34,8 +35,8 @@ def may_change(loop: ScanView, ctx: Context) -> bool:
     given = [_shape_of_row(state.initial, 1) for state in loop.states]
     given += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
     body = loop.body
-    values = [value for graph in (body, *body.subgraphs()) for value in graph.inputs]
-    values += [value for node in body.all_nodes() for value in node.outputs]
+    values = [value for graph in (body, *inner_graphs(body)) for value in graph.inputs]
+    values += [value for node in all_nodes(body) for value in node.outputs]
     before = {value: value.shape for value in values}
     cases, tried = [given], 0
     try:

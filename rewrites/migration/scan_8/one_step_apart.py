@@ -21,6 +21,7 @@ from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import take_over
 from rewrites.spelling import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
 from rewrites.values import const_array, dim_of
+from rewrites.walk import inner_graphs
 
 __all__ = ["may_be_one_step", "one_step_apart"]
 
@@ -84,7 +85,7 @@ def _again(node: ir.Node, body: ir.Graph, b: Builder) -> ir.Node:
 
 def _renamed(body: ir.Graph, ctx: Context) -> ir.Graph:
     copy = body.clone(allow_outer_scope_values=True)
-    for graph in (copy, *copy.subgraphs()):
+    for graph in (copy, *inner_graphs(copy)):
         for value in [*graph.inputs, *(value for node in graph for value in node.outputs)]:
             value.name = ctx.names.fresh(value.name or "value")
         for node in graph:

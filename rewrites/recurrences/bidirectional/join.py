@@ -15,6 +15,7 @@ from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.pairs import find_pairs, may_have_pairs
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import Patch
+from rewrites.walk import all_nodes
 
 __all__ = ["join_directions"]
 
@@ -50,7 +51,7 @@ def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> li
 
 def _turn(ctx: Context, fire: Fire) -> list[NodeReport]:
     reports = list[NodeReport]()
-    nodes = [node for node in ctx.model.graph.all_nodes() if is_recurrent(node) and turned_nodes.may_be_turned(node)]
+    nodes = [node for node in all_nodes(ctx.model.graph) if is_recurrent(node) and turned_nodes.may_be_turned(node)]
     for node in nodes:
         view = read(node)
         if isinstance(view, NotApplicable):

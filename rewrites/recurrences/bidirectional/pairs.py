@@ -10,6 +10,7 @@ from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.bidirectional.meetings import meetings
 from rewrites.same_value import SameValues
+from rewrites.walk import all_nodes
 
 __all__ = ["Pair", "find_pairs", "may_have_pairs"]
 
@@ -42,7 +43,7 @@ class Pair:
 def may_have_pairs(graph: ir.Graph) -> bool:
     """Whether there are nodes of both directions at all."""
     directions = set()
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         view = read(node) if is_recurrent(node) else None
         if view is not None and not isinstance(view, NotApplicable):
             directions.add(view.reverse)
@@ -64,7 +65,7 @@ def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
 
 
 def _one_way_nodes(graph: ir.Graph) -> Iterator[RecurrentNode]:
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         view = read(node) if is_recurrent(node) else None
         if view is not None and not isinstance(view, NotApplicable) and view.directions == 1 and not view.batch_first:
             yield view
@@ -97,7 +98,7 @@ def _meet(pair: Pair, opset: int) -> bool:
 def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
     """Give for each branch the If, and the name of the branch."""
     found = {}
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         if node.op_type == "If" and node.domain == "":
             for branch in node_graphs(node):
                 name = "then_branch" if branch is node.attributes["then_branch"].as_graph() else "else_branch"

@@ -1,0 +1,41 @@
+"""Walks over all nodes and graphs of a model, several times as fast as those of onnx_ir: most nodes have nothing to look into."""
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+__all__ = ["all_nodes", "inner_graphs", "node_graphs"]
+
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
+
+def all_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    """Yield the nodes of ``graph``, each before those of the graphs nested in it."""
+    for node in graph:
+        yield node
+        if node.attributes.data:
+            for inner in node_graphs(node):
+                yield from all_nodes(inner)
+
+
+def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
+    """Give all graphs nested in the nodes of ``graph``, each once and before those nested in it."""
+    found: dict[ir.Graph, None] = {}
+    for node in graph:
+        if node.attributes.data:
+            for inner in node_graphs(node):
+                found.update(dict.fromkeys([inner, *inner_graphs(inner)]))
+    return list(found)
+
+
+def node_graphs(node: ir.Node) -> list[ir.Graph]:
+    """Give the graphs that are attributes of ``node``."""
+    found: list[ir.Graph] = []
+    for attribute in node.attributes.data.values():
+        if attribute.type not in _GRAPHS or attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            found.append(attribute.as_graph())
+        else:
+            found.extend(attribute.as_graphs())
+    return found
