@@ -4,6 +4,7 @@ import inspect
 import os
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -13,7 +14,7 @@ from ortscan.border import one_sentence
 from ortscan.checked import checked
 from ortscan.comparing import compare, level_of
 from ortscan.limited import limited
-from ortscan.modelio import LoadedModel, ModelLike, hand_back
+from ortscan.modelio import LoadedModel, ModelLike, hand_back, sealed
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_path
 from ortscan.quiet import quietly
@@ -105,9 +106,14 @@ def optimize(
     started = time.monotonic()
     outcome = checked(rewriting)
     spent = time.monotonic() - started
-    if level is not None:
-        outcome = verified(rewriting, outcome, lambda loaded: compare(rewriting.model, loaded, level, spent, rewriting.sizes), keep)
-    return hand_back(outcome.loaded, output, None if outcome.is_touched else rewriting.model)
+
+    def compared(loaded: LoadedModel) -> "Verification":
+        return compare(rewriting.model, loaded, level or "quick", spent, rewriting.sizes)
+
+    with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
+        if level is not None:
+            outcome = verified(rewriting, outcome, compared, keep)
+        return hand_back(outcome.loaded, output, None if outcome.is_touched else rewriting.model)
 
 
 @limited

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import nullcontext
 
 import onnx
 import onnx_ir as ir
@@ -10,7 +11,7 @@ from ortscan.border import one_sentence
 from ortscan.comparing import level_of, require_equal
 from ortscan.evaluate import evaluate
 from ortscan.limited import limited
-from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface
+from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface, sealed
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.opsets import check_opset, newest_opset, opset_number
 from ortscan.quiet import quietly
@@ -63,9 +64,10 @@ def migrate(
     started = time.monotonic()
     loaded, report = migrated(model, opset)
     is_touched = report.source != report.target
-    if level is not None and is_touched:
-        require_equal(model, loaded, level, time.monotonic() - started)
-    return hand_back(loaded, output, None if is_touched else model)
+    with sealed(loaded) if is_touched else nullcontext():
+        if level is not None and is_touched:
+            require_equal(model, loaded, level, time.monotonic() - started)
+        return hand_back(loaded, output, None if is_touched else model)
 
 
 @one_sentence

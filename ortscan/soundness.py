@@ -21,6 +21,7 @@ from ortscan.verification.budget import Budget
 from ortscan.verification.crash_risks import crash_risks, may_die_loading
 from ortscan.verification.known_sizes import known_sizes
 from ortscan.verification.own_process import GuardedRunner
+from ortscan.verification.pieces import pieces_of
 from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source
 from rewrites.errors import InvariantBroken, UnsupportedModel
@@ -44,6 +45,8 @@ _LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
 """What takes longer to load is not known to load or not to."""
 _MOST_OPTIMISED = 5000
 """Nodes of a model that onnxruntime optimises to load it here; with more that would take longer than the rewriting."""
+_MOST_AT_ONCE = 100_000
+"""Nodes of a model that onnxruntime loads here at once; what has more is loaded in pieces, and whole where one does not load."""
 
 
 class Original:
@@ -157,18 +160,29 @@ def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    nodes = sum(1 for _ in all_nodes(loaded.model.graph))
+    seconds = max(_LOADING_SECONDS, _SECONDS_A_NODE * nodes)
+    pieces = pieces_of(proto) if nodes > _MOST_AT_ONCE else None
+    if pieces is not None and all(_error_of(piece, seconds, optimise=False) is None for piece in pieces):
+        return None
+    optimise = nodes <= _MOST_OPTIMISED
+    may_die = optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > _LARGE_FOLDED)
+    error = _error_of(proto, seconds, optimise=optimise, may_die=may_die)
+    return None if error is None else f"onnxruntime says: {error}"
+
+
+def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_die: bool = False) -> str | None:
+    """Load a model, and return what onnxruntime has against it; None where it has nothing, or that takes longer."""
     source = Source(proto, proto.SerializeToString())
-    count = sum(1 for _ in all_nodes(loaded.model.graph))
-    optimise, seconds = count <= _MOST_OPTIMISED, max(_LOADING_SECONDS, _SECONDS_A_NODE * count)
     runner: Runner | GuardedRunner
-    if optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > _LARGE_FOLDED):
+    if may_die:
         runner = GuardedRunner(source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, _LARGE_FOLDED).process_bytes(0))
         error = runner.error
         runner.close()
     else:
         runner = Runner(source, [], ["CPUExecutionProvider"], _on_one_thread, optimise, seconds)
         error = runner.error
-    return None if error is None or runner.late else f"onnxruntime says: {error}"
+    return None if runner.late else error
 
 
 def _on_one_thread(options: "ort.SessionOptions") -> None:

@@ -56,7 +56,7 @@ class Step(NamedTuple):
 
 def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
     """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not."""
-    parts = (graph, *(functions or {}).values())
+    parts: list[ir.Graph | ir.Function] = [graph, *(functions or {}).values()]
     if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
         return any(
             _own_length(value) > _LONGEST for part in parts for node in all_nodes(part) for value in (*node.inputs, *node.outputs)

@@ -2,7 +2,15 @@
 
 from ortscan.modelio.functions import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.modelio.interface import Interface
-from ortscan.modelio.loaded import LoadedModel, restore_interface, retake_interface, settle_new_initializers, to_proto, unsettle
+from ortscan.modelio.loaded import (
+    LoadedModel,
+    restore_interface,
+    retake_interface,
+    sealed,
+    settle_new_initializers,
+    to_proto,
+    unsettle,
+)
 from ortscan.modelio.loading import ModelLike, load
 from ortscan.modelio.saving import give_back, hand_back, save
 from ortscan.modelio.tensors import AbsentTensor
@@ -21,6 +29,7 @@ __all__ = [
     "restore_interface",
     "retake_interface",
     "save",
+    "sealed",
     "settle_new_initializers",
     "to_proto",
     "unsettle",

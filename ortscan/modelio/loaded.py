@@ -1,5 +1,7 @@
 """A model on its way through the passes, and what is needed to hand it back as it came."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,9 +19,11 @@ __all__ = [
     "reason_of",
     "restore_interface",
     "retake_interface",
+    "sealed",
     "settle_new_initializers",
     "to_proto",
     "unsettle",
+    "written",
 ]
 
 
@@ -28,7 +32,7 @@ class LoadedModel:
     """The model that passes may change in place, the kind of thing it came as, and its interface.
 
     A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
-    ``tied``: what was said of outputs that had to be written otherwise.
+    ``tied``: what was said of outputs that had to be written otherwise. ``seal``: see ``sealed``.
     """
 
     model: ir.Model
@@ -38,6 +42,24 @@ class LoadedModel:
     listed: ListedWeights | None = field(default=None, repr=False)
     files: DataFiles = field(default_factory=DataFiles, repr=False)
     tied: list[str] = field(default_factory=list, repr=False)
+    seal: "_Seal | None" = field(default=None, repr=False)
+
+
+@dataclass
+class _Seal:
+    """What a model that nobody changes any more is serialised as, once that was asked for."""
+
+    proto: onnx.ModelProto | None = None
+
+
+@contextmanager
+def sealed(loaded: LoadedModel) -> Iterator[None]:
+    """Serialise ``loaded`` no more than once meanwhile: whoever asks gets the same message, and must not change it."""
+    loaded.seal = _Seal()
+    try:
+        yield
+    finally:
+        loaded.seal = None
 
 
 def restore_interface(loaded: LoadedModel) -> None:
@@ -70,6 +92,18 @@ def unsettle(loaded: LoadedModel) -> None:
 
 def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
     """Serialise the model with its interface as declared; references to external data stay as they are.
+
+    Of a model that is sealed the same message is given again. Raises as ``written`` does.
+    """
+    if loaded.seal is None:
+        return written(loaded)
+    if loaded.seal.proto is None:
+        loaded.seal.proto = written(loaded)
+    return loaded.seal.proto
+
+
+def written(loaded: LoadedModel) -> onnx.ModelProto:
+    """Serialise the model as it is now, sealed or not.
 
     Raises:
         InvariantBroken: the interface is not what it was, or the model cannot be serialised.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio.loaded import LoadedModel, to_proto
+from ortscan.modelio.loaded import LoadedModel, to_proto, written
 from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.slots import Slot, substituted
 from rewrites.errors import InvariantBroken
@@ -31,7 +31,7 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
     tensors = [slot.get() for slot in embed]
     marks = [(slot, _marked(tensor, number)) for number, (slot, tensor) in enumerate(zip(embed, tensors, strict=True))]
     with substituted([*marks, *moved]):
-        proto = to_proto(loaded)
+        proto = written(loaded) if marks or moved else to_proto(loaded)
     places = {reference.location for _, reference in moved}
     for message in tensors_in(proto):
         if message.data_location != onnx.TensorProto.EXTERNAL:

@@ -7,7 +7,7 @@ import onnx
 
 from ortscan.verification.subgraphs import bodies_of
 
-__all__ = ["GraphIndex", "Slice"]
+__all__ = ["GraphIndex", "Slice", "names_read"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class GraphIndex:
         self.nodes = list(graph.node if nodes is None else nodes)
         self.initializers = {tensor.name: tensor for tensor in graph.initializer}
         self.inputs = {value.name for value in graph.input} - set(self.initializers)
-        self.reads = [_names_read(node) for node in self.nodes]
+        self.reads = [names_read(node) for node in self.nodes]
         self.producers = {name: position for position, node in enumerate(self.nodes) for name in node.output if name}
         self.users: dict[str, list[int]] = {}
         for position, names in enumerate(self.reads):
@@ -68,8 +68,11 @@ class GraphIndex:
         return found
 
 
-def _names_read(node: onnx.NodeProto) -> list[str]:
+def names_read(node: onnx.NodeProto) -> list[str]:
+    """Return the names that ``node`` reads, each once; those that its graphs read from outside too."""
     names = dict.fromkeys(name for name in node.input if name)
+    if not node.attribute:
+        return list(names)
     for body in bodies_of(node):
         names.update(dict.fromkeys(_free_names(body)))
     return list(names)
@@ -78,5 +81,5 @@ def _names_read(node: onnx.NodeProto) -> list[str]:
 def _free_names(body: onnx.GraphProto) -> list[str]:
     own = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
     own.update(name for node in body.node for name in node.output)
-    read = [name for node in body.node for name in _names_read(node)] + [value.name for value in body.output]
+    read = [name for node in body.node for name in names_read(node)] + [value.name for value in body.output]
     return [name for name in read if name not in own]
