@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from rewrites.lazy import lazy
 
 if TYPE_CHECKING:
     from rewrites.report import Report
@@ -30,7 +31,7 @@ class Applied:
     verified: str = ""
     make_report: Callable[[], "Report | None"] = field(default=lambda: None, repr=False)
 
-    @cached_property
+    @lazy
     def report(self) -> "Report | None":
         """The report of the optimisation, as ``explain`` gives it; None where none was made."""
         return self.make_report()

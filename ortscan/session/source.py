@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_file
@@ -11,6 +10,7 @@ from ortscan.cache.given import sample_of
 from ortscan.cache.notes import Notes
 from ortscan.external_location import OutOfReach, folders_of, real_path
 from rewrites.errors import ModelFileError
+from rewrites.lazy import lazy
 
 __all__ = ["Source"]
 
@@ -31,7 +31,7 @@ class Source:
     folder: str | None = None
     ask_memory: Callable[[], bool] | None = None
 
-    @cached_property
+    @lazy
     def content(self) -> bytes:
         """The bytes of the model. Raises OSError."""
         if self.given is not None:
@@ -43,7 +43,7 @@ class Source:
         """Give the digest of the content; ``notes`` is where what is known of files is kept. Raises OSError."""
         return digest_of_bytes(self.content) if self.path is None else digests_of_files([self.path], notes)[0]
 
-    @cached_property
+    @lazy
     def sample(self) -> str | None:
         """A digest of some of the bytes, where they are given and so many that a digest of all costs more than comparing them."""
         return sample_of(self.given) if self.given is not None and len(self.given) >= _LARGE else None
@@ -71,7 +71,7 @@ class Source:
         except OutOfReach as error:
             raise ModelFileError(f"{self.path or 'the given model'}: external data {error}.") from None
 
-    @cached_property
+    @lazy
     def is_in_memory(self) -> bool:
         """Whether external data may be given to onnxruntime in memory. That on disk says nothing then."""
         return self.ask_memory is not None and self.ask_memory()

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import onnx_ir as ir
 
 from rewrites.context import Context, Options
+from rewrites.lazy import lazy
 from rewrites.loops import ScanView
 from rewrites.not_applicable import NotApplicable
 from rewrites.step_shapes import unsteady_values
@@ -100,7 +100,7 @@ class StepSizes:
             return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
         return self.refusal(value)
 
-    @cached_property
+    @lazy
     def _unsteady(self) -> frozenset[ir.Value]:
         return unsteady_values(self.loop, self.ctx)
 

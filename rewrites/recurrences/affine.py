@@ -8,9 +8,10 @@ A source is anything that varies from step to step: a scan input, a state, or a 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
+
+from rewrites.lazy import lazy
 
 __all__ = ["Affine", "digest", "joined"]
 
@@ -42,7 +43,7 @@ class Affine:
         """Whether it is 0 in all features."""
         return not self.terms and not self.bias.any()
 
-    @cached_property
+    @lazy
     def key(self) -> Hashable:
         """Equal for equal maps (adding 0 makes one zero of the two)."""
         parts = [part for source in sorted(self.terms, key=repr) for part in (repr(source), (self.terms[source] + 0.0).tobytes())]

@@ -8,10 +8,10 @@ each feature. ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` come out alike.
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
+from rewrites.lazy import lazy
 from rewrites.recurrences.activation_forms import as_one_activation, normal_form
 from rewrites.recurrences.affine import Affine, digest
 
@@ -38,7 +38,7 @@ class Activation:
     of: "Polynomial"
     clip: float | None = None
 
-    @cached_property
+    @lazy
     def key(self) -> Hashable:
         """Equal for equal activations."""
         return digest(self.name, self.alpha, self.beta, self.clip, self.of.key)
@@ -63,7 +63,7 @@ class Product:
     coefficient: np.ndarray
     atoms: tuple[Atom, ...]
 
-    @cached_property
+    @lazy
     def key(self) -> Hashable:
         """Equal for products of the same atoms."""
         return digest(*(atom.key for atom in self.atoms))
@@ -112,7 +112,7 @@ class Polynomial:
         """Whether it is the same in every step."""
         return not self.products and self.affine.is_constant
 
-    @cached_property
+    @lazy
     def key(self) -> Hashable:
         """Equal for equal polynomials."""
         parts = sorted((str(product.key), (product.coefficient + 0.0).tobytes()) for product in self.products.values())

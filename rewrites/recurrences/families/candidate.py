@@ -2,10 +2,10 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from rewrites.lazy import lazy
 from rewrites.loops import State
 from rewrites.recurrences.affine import Affine
 from rewrites.recurrences.cell import source_of
@@ -52,7 +52,7 @@ class Candidate:
         """The number of hidden features."""
         return self.next.width
 
-    @cached_property
+    @lazy
     def itself(self) -> Polynomial:
         """The hidden state as it was."""
         return Polynomial(Affine.source(self.key, self.size))

@@ -1,0 +1,35 @@
+"""A property that is computed when first asked for, and kept.
+
+``functools.cached_property`` of Python 3.11 computes it under one lock for all objects of a class. Two threads that each compute a
+key made of keys of another class then wait for each other for ever. Here both compute it; what is kept is the same.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
+
+__all__ = ["lazy"]
+
+_T = TypeVar("_T")
+
+
+class lazy(Generic[_T]):  # noqa: N801  # used as a decorator, like property
+    """Make a method without arguments such a property, of a class whose objects have a dictionary."""
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, one: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, one: object, owner: type | None = None) -> _T: ...
+    def __get__(self, one: object, owner: type | None = None) -> Self | _T:
+        if one is None:
+            return self
+        kept: dict[str, _T] = one.__dict__
+        if self._name not in kept:
+            kept[self._name] = self._compute(one)
+        return kept[self._name]
