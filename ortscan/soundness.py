@@ -5,7 +5,6 @@ None is shown large weights, which are declared as inputs instead: no operator's
 """
 
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from ortscan.verification.runner import Runner, one_line
 from ortscan.verification.source import Source
 from rewrites.errors import InvariantBroken, UnsupportedModel
 from rewrites.invariants import check_invariants
+from rewrites.lazy import lazy
 from rewrites.long_vectors import has_long_vectors
 from rewrites.raised_by import is_raised_by
 from rewrites.walk import all_nodes
@@ -55,12 +55,12 @@ class Original:
     def __init__(self, model: ModelLike) -> None:
         self._model = model
 
-    @cached_property
+    @lazy
     def loaded(self) -> LoadedModel:
         """The model as it is taken in."""
         return load(self._model)
 
-    @cached_property
+    @lazy
     def proto(self) -> onnx.ModelProto:
         """The model without its large weights."""
         if isinstance(self._model, onnx.ModelProto):

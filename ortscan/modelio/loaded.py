@@ -1,5 +1,6 @@
 """A model on its way through the passes, and what is needed to hand it back as it came."""
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ import onnx_ir as ir
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
+from ortscan.modelio.reading import PROTOBUF_LIMIT
+from ortscan.modelio.slots import tensor_slots
 from rewrites.errors import InvariantBroken
 
 __all__ = [
@@ -52,10 +55,22 @@ class _Seal:
     proto: onnx.ModelProto | None = None
 
 
+_LARGE_BYTES = 4 << 20
+"""How long a message is that nobody wants beside the model it was made of."""
+
+
 @contextmanager
 def sealed(loaded: LoadedModel) -> Iterator[None]:
-    """Serialise ``loaded`` no more than once meanwhile: whoever asks gets the same message, and must not change it."""
+    """Serialise ``loaded`` no more than once meanwhile: whoever asks gets the same message, and must not change it.
+
+    A large model that is to be handed back as a message is one from now on, and let go of.
+    """
     loaded.seal = _Seal()
+    if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):
+        proto = to_proto(loaded)
+        if _LARGE_BYTES < proto.ByteSize() < PROTOBUF_LIMIT:
+            loaded.model = ir.Model(ir.Graph([], [], nodes=[]), ir_version=loaded.model.ir_version)
+            gc.collect()  # an onnx_ir Model is full of cycles
     try:
         yield
     finally:
@@ -70,7 +85,8 @@ def restore_interface(loaded: LoadedModel) -> None:
     Raises:
         InvariantBroken: a public name went missing, is new, or changed places.
     """
-    loaded.interface.restore(loaded.model)
+    if not _is_written(loaded):
+        loaded.interface.restore(loaded.model)
 
 
 def retake_interface(loaded: LoadedModel) -> None:
@@ -80,8 +96,12 @@ def retake_interface(loaded: LoadedModel) -> None:
 
 def settle_new_initializers(loaded: LoadedModel) -> None:
     """Give a model that came in IR version 3 the form that version asks for, its new constants included; others are left."""
-    if loaded.listed is not None:
+    if loaded.listed is not None and not _is_written(loaded):
         list_weights(loaded.model, loaded.listed)
+
+
+def _is_written(loaded: LoadedModel) -> bool:
+    return loaded.seal is not None and loaded.seal.proto is not None
 
 
 def unsettle(loaded: LoadedModel) -> None:

@@ -75,7 +75,7 @@ def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
         if name in after.producers:
             found[name] = None
             continue
-        for user in before.users.get(name, ()):
+        for user in before.users(name):
             fresh = [each for each in before.nodes[user].output if each and each not in seen]
             seen.update(fresh)
             pending += fresh

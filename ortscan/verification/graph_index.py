@@ -1,6 +1,6 @@
 """A graph by its names: who makes a value, who reads it, and what a value is made from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -25,15 +25,30 @@ class GraphIndex:
     """
 
     def __init__(self, graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto] | None = None):
-        self.nodes = list(graph.node if nodes is None else nodes)
+        self.nodes = graph.node if nodes is None else list(nodes)
         self.initializers = {tensor.name: tensor for tensor in graph.initializer}
         self.inputs = {value.name for value in graph.input} - set(self.initializers)
-        self.reads = [names_read(node) for node in self.nodes]
         self.producers = {name: position for position, node in enumerate(self.nodes) for name in node.output if name}
-        self.users: dict[str, list[int]] = {}
-        for position, names in enumerate(self.reads):
-            for name in names:
-                self.users.setdefault(name, []).append(position)
+        self._users: dict[str, int | list[int]] = {}
+        for position, node in enumerate(self.nodes):
+            for name in names_read(node):
+                before = self._users.setdefault(name, position)
+                if isinstance(before, list):
+                    before.append(position)
+                elif before != position:
+                    self._users[name] = [before, position]
+        self._reads: dict[int, list[str]] = {}
+
+    def reads(self, position: int) -> list[str]:
+        """Return what the node at ``position`` reads."""
+        if position not in self._reads:
+            self._reads[position] = names_read(self.nodes[position])
+        return self._reads[position]
+
+    def users(self, name: str) -> Sequence[int]:
+        """Return who reads ``name``, by position."""
+        found = self._users.get(name, [])
+        return [found] if isinstance(found, int) else found
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
         """Return what computes ``names`` from ``stops`` and inputs; ``names`` are computed even where they are to stop at."""
@@ -53,7 +68,7 @@ class GraphIndex:
                 nodes.add(position)
                 if len(nodes) > most_nodes:
                     return f"needs more than {most_nodes} nodes for it"
-                pending += self.reads[position]
+                pending += self.reads(position)
         return Slice(nodes, leaves)
 
     def forward(self, names: Iterable[str]) -> set[str]:
@@ -64,7 +79,7 @@ class GraphIndex:
             name = pending.pop()
             if name not in found:
                 found.add(name)
-                pending += [each for user in self.users.get(name, ()) for each in self.nodes[user].output if each]
+                pending += [each for user in self.users(name) for each in self.nodes[user].output if each]
         return found
 
 

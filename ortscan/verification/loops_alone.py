@@ -108,7 +108,7 @@ def _model(
     proto = source.proto
     model = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
     model.graph.name = proto.graph.name
-    names = dict.fromkeys(name for position in nodes for name in index.reads[position])
+    names = dict.fromkeys(name for position in nodes for name in index.reads(position))
     for position in nodes:
         model.graph.node.append(index.nodes[position])
     for name in names:

@@ -61,7 +61,7 @@ def _types_above(output: str, index: GraphIndex, types: Mapping[str, int]) -> It
         position = index.producers[name]
         node = index.nodes[position]
         yield from _types_within(node)
-        fresh = [each for each in index.reads[position] if each not in seen]
+        fresh = [each for each in index.reads(position) if each not in seen]
         seen.update(fresh)
         waiting += fresh
 

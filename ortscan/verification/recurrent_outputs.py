@@ -29,9 +29,8 @@ def swallowing_outputs(proto: onnx.ModelProto) -> set[str]:
 
 def _outputs_of(proto: onnx.ModelProto, kinds: Set[str]) -> set[str]:
     functions = {(function.domain, function.name): list(function.node) for function in proto.functions}
-    index = GraphIndex(proto.graph)
-    made = [name for node in index.nodes if _holds(node, kinds, functions, set()) for name in node.output if name]
-    return index.forward(made) & {value.name for value in proto.graph.output} if made else set()
+    made = [name for node in proto.graph.node if _holds(node, kinds, functions, set()) for name in node.output if name]
+    return GraphIndex(proto.graph).forward(made) & {value.name for value in proto.graph.output} if made else set()
 
 
 def _holds(

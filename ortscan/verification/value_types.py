@@ -37,7 +37,8 @@ def _types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
         elif tensor.name not in listed:
             graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     try:
-        graph = onnx.shape_inference.infer_shapes(hollow, data_prop=not has_long_vectors(hollow)).graph
+        hollow = onnx.shape_inference.infer_shapes(hollow, data_prop=not has_long_vectors(hollow))
+        graph = hollow.graph
     except Exception as error:
         if not is_raised_by(error, "onnx") and not isinstance(error, MemoryError):
             raise
