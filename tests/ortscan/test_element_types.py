@@ -2,11 +2,13 @@
 
 import contextlib
 
+import numpy as np
 import onnx
 import pytest
 
 import ortscan
 from ortscan import OrtscanError
+from tests.support.runtime import numpy_dtype, ort_run
 
 KINDS = sorted({kind for schema in (onnx.defs.get_schema("Scan", 25), onnx.defs.get_schema("Scan", 8)) for each in schema.type_constraints
                 if each.type_param_str == "V" for kind in (one.removeprefix("tensor(").removesuffix(")") for one in each.allowed_type_strs) if "(" not in kind})  # fmt: skip
@@ -43,7 +45,6 @@ def fault(model: onnx.ModelProto) -> str | None:
     return None
 
 
-@pytest.mark.filterwarnings("ignore:the self-check took one-trip .* Squeeze:ortscan.OrtscanWarning")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_made_of_a_loop_over_it_is_one(form, kind):
@@ -61,3 +62,17 @@ def test_what_is_made_of_a_loop_over_it_is_one(form, kind):
         with contextlib.suppress(OrtscanError):
             assert fault(ortscan.migrate(model, 13 if opset < 13 else 26, verify=False)) is None
     assert valid or "Gather" in FORMS[form] or form.startswith("of opset 8")
+
+
+@pytest.mark.parametrize("kind", ["float8e4m3fn", "float8e5m2"])
+@pytest.mark.parametrize(("opset", "left"), [(19, True), (21, False), (25, False)])
+def test_one_step_over_float8_is_reshaped_where_onnxruntime_can(kind, opset, left):
+    text = f"""<ir_version: 10, opset_import: ["": {opset}]> g (float[2] h, {kind}[1,2] xs) => (float[2] l, {kind}[1,2] ys) {{
+        l, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, {kind}[2] x) => (float[2] n, {kind}[2] y) {{
+            f = Cast <to = 1> (x) n = Add (s, f) y = CastLike (n, x) }}> (h, xs) }}"""
+    model = onnx.parser.parse_model(text)
+    after = ortscan.optimize(model)
+    assert ("Scan" in {node.op_type for node in after.graph.node}) == left
+    number = np.array([[1.5, -3]], numpy_dtype(model.graph.input[1].type.tensor_type.elem_type))
+    feeds = {"h": np.array([0.25, 1], np.float32), "xs": number}
+    assert [one.tolist() for one in ort_run(after, feeds)] == [one.tolist() for one in ort_run(model, feeds)]
