@@ -36,10 +36,11 @@ def _hide(branch: ir.Graph, inside: list[ir.Node], condition: ir.Value, ctx: Con
     b, here = ctx.builder(), set(inside)
     first = next(iter(branch))
     for value in captured_values(branch):
-        dims = None if value.is_initializer() else static_dims(value)
-        if not dims or value is condition or not isinstance(value.type, ir.TensorType):
+        known = [] if value.shape is None or value.is_initializer() else [dim for dim in value.shape.dims if isinstance(dim, int)]
+        if not known or value is condition or not isinstance(value.type, ir.TensorType):
             continue
-        sizes = b.const(list(dims))
+        dims = static_dims(value)
+        sizes = b.op("Shape", value) if dims is None else b.const(list(dims))
         hidden = b.op("Reshape", value, b.op("Where", condition, sizes, sizes))
         for user, index in value.uses():
             if user in here:

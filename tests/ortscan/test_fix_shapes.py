@@ -137,3 +137,31 @@ def test_the_command_line_refuses_what_makes_no_sense(options, tmp_path, capsys)
         code = int(error.code or 0)
     assert code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", [2, None])
+@pytest.mark.parametrize(("width", "rate"), [(6, 16), (4, 8)])
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("p = MatMul (x, a)", "q = MatMul (x, c)"),
+        ("u = Add (x, d) p = MatMul (u, a)", "v = Neg (x) q = Gemm (v, c)"),
+        (
+            "p = If (flag) <then_branch = ta () => (float[?,3] p1) { p1 = MatMul (x, a) }, else_branch = ea () => (float[?,3] p2) { r = MatMul (x, a) p2 = Neg (r) }>",
+            "q = MatMul (x, c)",
+        ),
+    ],
+)
+def test_a_branch_that_is_for_other_sizes_stays_where_some_are_free_and_some_are_not(wide, narrow, width, rate, rows):
+    weights = ", ".join(["0.5"] * 18)
+    model = model_from_text(
+        f"""g (float[B,N] x, int64 rate, bool flag) => (float[?,3] y)
+            <int64 k = {{16}}, float[6,3] a = {{{weights}}}, float[4,3] c = {{{weights[: 12 * 5 - 2]}}}, float[6] d = {{1,2,3,4,5,6}}> {{
+            is = Equal (rate, k) r = If (is) <then_branch = t () => (float[?,3] p) {{ {wide} }}, else_branch = e () => (float[?,3] q) {{ {narrow} }}>
+            s = Scan <num_scan_inputs = 1, body = b (float[3] v) => (float[3] w) {{ w = Softmax <axis = 0> (v) }}> (r) y = Tanh (s) }}""",
+        18,
+        check=False,
+    )
+    after = ortscan.optimize(model, fix_shapes={"x": [rows, width]}, verify=False)
+    feeds = {"x": np.ones((2, width), np.float32), "rate": np.array(rate), "flag": np.array(True)}
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
