@@ -16,7 +16,7 @@ from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
 from ortscan.shape_agreement import disagreement
 from ortscan.verification.analysis import Analysis
-from ortscan.verification.budget import Budget
+from ortscan.verification.budget import LARGE_FOLDED, QUICK_BYTES, Budget
 from ortscan.verification.crash_risks import crash_risks, may_die_loading
 from ortscan.verification.known_sizes import known_sizes
 from ortscan.verification.own_process import GuardedRunner
@@ -39,8 +39,6 @@ _LARGE_BYTES = 1 << 16
 _NO_FAULT = "Invalid rank for"
 """What onnx says where it follows integers of several axes through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
-_LARGE_FOLDED = 256 << 20
-"""Bytes of a value that onnxruntime may compute while it loads a model here; for more it has a process of its own."""
 _LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
 """What takes longer to load is not known to load or not to."""
 _MOST_OPTIMISED = 5000
@@ -166,7 +164,7 @@ def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     if pieces is not None and all(_error_of(piece, seconds, optimise=False) is None for piece in pieces):
         return None
     optimise = nodes <= _MOST_OPTIMISED
-    may_die = optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > _LARGE_FOLDED)
+    may_die = optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > LARGE_FOLDED)
     error = _error_of(proto, seconds, optimise=optimise, may_die=may_die)
     return None if error is None else f"onnxruntime says: {error}"
 
@@ -176,7 +174,7 @@ def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_die
     source = Source(proto, proto.SerializeToString())
     runner: Runner | GuardedRunner
     if may_die:
-        runner = GuardedRunner(source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, _LARGE_FOLDED).process_bytes(0))
+        runner = GuardedRunner(source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, QUICK_BYTES).process_bytes(0))
         error = runner.error
         runner.close()
     else:

@@ -67,7 +67,7 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """``own``: what is known of a value by itself. ``joined_only``: whether nothing but Concat makes vectors longer."""
+    """``own``: what is known of a value by itself. ``joined_only``: whether nothing but joins makes vectors, or texts, longer."""
 
     own: Callable[[Hashable], Measure]
     functions: Mapping[Hashable, Part]
@@ -121,7 +121,7 @@ class Vectors:
 def _grown(operator: str, given: Sequence[Measure], said: Measure, joined_only: bool) -> Measure:
     lengths, numbers = [one.length for one in given], [one.number for one in given]
     usual = Measure(max([said.length, *lengths]), max([said.number, *numbers]))
-    if operator == "Concat":
+    if operator == "Concat" or (joined_only and operator == "StringConcat"):
         return Measure(sum(lengths), usual.number)
     if joined_only or not given:
         return usual

@@ -4,7 +4,17 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["FULL_BYTES", "FULL_SECONDS", "QUICK_BYTES", "QUICK_SECONDS", "RUN_SECONDS", "Budget", "Level", "quick_seconds"]
+__all__ = [
+    "FULL_BYTES",
+    "FULL_SECONDS",
+    "LARGE_FOLDED",
+    "QUICK_BYTES",
+    "QUICK_SECONDS",
+    "RUN_SECONDS",
+    "Budget",
+    "Level",
+    "quick_seconds",
+]
 
 Level = Literal["full", "quick"]
 
@@ -25,6 +35,9 @@ QUICK_SHARE = 0.25
 
 PROCESS_SHARE, PROCESS_BYTES = 4, 512 << 20
 """What a process that runs a model may take beside the model: so many times what a value may, and as much at least."""
+
+LARGE_FOLDED = 64 << 20
+"""Bytes of a value that onnxruntime may compute from constants while it loads a model here: no clock stops it in one node."""
 
 RUN_SECONDS = 10.0
 """How long the original may run on one set of inputs before it is stopped: a loop that only its data ends may never end."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from ortscan.verification.budget import RUN_SECONDS, Budget, Level
+from ortscan.verification.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.guards import Guards
@@ -85,7 +85,7 @@ def compare_models(
     too_large = list(dict.fromkeys(reason for plan in plans for reason in plan.too_large))
     if too_large:
         return refuse(names, too_large, notes, inconclusive=True)
-    perilous = settings.configure is None and any(plan.perilous for plan in plans)
+    perilous = settings.configure is None and any(plan.perilous or plan.inputs.inner.fixed()[0] > LARGE_FOLDED for plan in plans)
 
     def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
         seconds = max(_SHORTEST_START, budget.left())

@@ -97,15 +97,9 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_die_loading(proto: onnx.ModelProto) -> bool:
-    """Whether making a session of the model, or running it first, could kill the process, or take all memory."""
+    """Whether making a session of the model, or running it first, could kill the process."""
     halves = _holds_halves(proto)
-    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)) or may_trap(proto) or _may_grow_strings(proto)
-
-
-def _may_grow_strings(proto: onnx.ModelProto) -> bool:
-    """Whether strings are joined with joined ones: each such node may double them, and no shape tells."""
-    joins = [node for node, _ in all_nodes(proto) if node.op_type == "StringConcat"]
-    return not {name for node in joins for name in node.input}.isdisjoint(name for node in joins for name in node.output)
+    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)) or may_trap(proto)
 
 
 def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:

@@ -17,8 +17,9 @@ _GROWING = GROWING | {"Constant"}
 
 
 def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Describe the first Concat at the end of a chain that doubles again and again: onnxruntime follows each element at loading."""
-    if not any(node.op_type == "Concat" for graph in (*all_graphs(proto), *proto.functions) for node in graph.node):
+    """Describe the first join at the end of a chain that doubles again and again, which onnxruntime computes to load the model."""
+    nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
+    if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
         return []
     vectors = Vectors(lambda _: Measure(), _functions(proto), _MOST_JOINED, joined_only=True)
     if not vectors.too_long(_part(proto.graph)) or vectors.offender is None:

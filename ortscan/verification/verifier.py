@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ortscan.verification.arguments import check_comparison, check_limits, given_shapes
 from ortscan.verification.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_SECONDS, Budget, Level
 from ortscan.verification.comparison import Settings, compare_models, problems_at_sight
+from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.given import Given, read_inputs, with_shapes
+from ortscan.verification.interface import interface_differences
 from ortscan.verification.loops_alone import compare_loops, has_loops_of_its_own, is_large
 from ortscan.verification.result import Verification
 from ortscan.verification.runner import check_providers
@@ -84,7 +86,8 @@ def verify(
         sets = [{}] if inputs is None else read_inputs(inputs, specs, overridable_names(old.proto))
         problems = problems_at_sight(old.proto, new.proto)
         if problems:
-            return refuse(names, problems)
+            alike = not interface_differences(old.proto, new.proto)
+            return refuse(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
         settings = Settings(seed, rtol, atol, providers or _CPU, configure, level)
         if level == "quick" and inputs is None and is_large(old.proto) and has_loops_of_its_own(old.proto):
             outcome = compare_loops(old, new, settings, budget, stack)

@@ -130,7 +130,7 @@ def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch
     assert (runner.error, runner.late) == ("no session of it was made within 0.1 s", True)
 
 
-def test_strings_that_double_are_joined_where_they_can_do_no_harm() -> None:
+def test_strings_that_double_are_not_joined() -> None:
     proto = model_from_text(f'<ir_version: 10, opset_import: ["": 20]> {STRINGS}', check=False)
     outcome = verify(proto, proto, level="quick", memory_limit=1 << 20)
     assert outcome.outcome == "inconclusive"

@@ -4,6 +4,7 @@ from tests.attacks.frame.box import Box
 from tests.attacks.frame.demands import another, command, refused, survived
 from tests.attacks.frame.faults import interrupted_at_each_line, killed_at_each_file_event
 from tests.attacks.frame.registry import Attack, all_attacks, attack
+from tests.attacks.frame.verbs import attack_all_verbs, model_of, survives_all_verbs
 
 __all__ = [
     "Attack",
@@ -11,9 +12,12 @@ __all__ = [
     "all_attacks",
     "another",
     "attack",
+    "attack_all_verbs",
     "command",
     "interrupted_at_each_line",
     "killed_at_each_file_event",
+    "model_of",
     "refused",
     "survived",
+    "survives_all_verbs",
 ]

@@ -12,7 +12,7 @@ __all__ = ["Attack", "all_attacks", "attack", "faulty_attacks"]
 
 _NOT_AREAS = ("frame", "__main__")
 _FAULTY = "faulty"
-_SECONDS, _MEMORY = 20.0, 2 << 30
+_SECONDS, _MEMORY = 60.0, 2 << 30
 _found: dict[str, "Attack"] = {}
 
 
@@ -33,12 +33,12 @@ class Attack:
 
 
 def attack(
-    what: str, *, seconds: float = _SECONDS, memory: int = _MEMORY
+    what: str, *, seconds: float = _SECONDS, memory: int = _MEMORY, area: str = ""
 ) -> Callable[[Callable[[Box], None]], Callable[[Box], None]]:
-    """Note a function as an attack of its module's area. ``what`` is unique there."""
+    """Note a function as an attack of its module's area, or of the module ``area``. ``what`` is unique there."""
 
     def noted(run: Callable[[Box], None]) -> Callable[[Box], None]:
-        module = getattr(run, "func", run).__module__
+        module = area or getattr(run, "func", run).__module__
         one = Attack(module.rpartition(".")[2], what, run, seconds, memory)
         assert one.name not in _found, f"two attacks are called {one.name!r}"
         _found[one.name] = one
