@@ -6,7 +6,6 @@ None is shown large weights, which are declared as inputs instead: no operator's
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import onnx
 import onnx_ir as ir
@@ -21,7 +20,7 @@ from ortscan.verification.crash_risks import crash_risks, may_die_loading
 from ortscan.verification.known_sizes import known_sizes
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.pieces import pieces_of
-from ortscan.verification.runner import Runner, one_line
+from ortscan.verification.runner import Runner, on_one_thread, one_line
 from ortscan.verification.source import Source
 from rewrites.errors import InvariantBroken, UnsupportedModel
 from rewrites.invariants import check_invariants
@@ -29,9 +28,6 @@ from rewrites.lazy import lazy
 from rewrites.long_vectors import has_long_vectors
 from rewrites.raised_by import is_raised_by
 from rewrites.walk import all_nodes
-
-if TYPE_CHECKING:
-    import onnxruntime as ort
 
 __all__ = ["Original", "checker_fault", "new_fault"]
 
@@ -178,13 +174,9 @@ def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_die
         error = runner.error
         runner.close()
     else:
-        runner = Runner(source, [], ["CPUExecutionProvider"], _on_one_thread, optimise, seconds)
+        runner = Runner(source, [], ["CPUExecutionProvider"], on_one_thread, optimise, seconds)
         error = runner.error
     return None if runner.late else error
-
-
-def _on_one_thread(options: "ort.SessionOptions") -> None:
-    options.intra_op_num_threads = 1
 
 
 def _slim(loaded: LoadedModel) -> onnx.ModelProto:

@@ -186,13 +186,16 @@ class _Driver:
         if self.left == 0 or node.graph is None:
             return None
         entry.reasons = []
-        refused = unsliced(view(node, self.ctx.opset), self.ctx.opset)
+        parts, loop = _parts(node), view(node, self.ctx.opset)
+        refused = unsliced(loop, self.ctx.opset)
         rules = self.rules if refused is None else [rule for rule in self.rules if rule in ALWAYS or rule is unroll]
         if refused is not None and len(rules) < len(self.rules):
             entry.reasons = [Reason("element-types", refused.code, refused.detail)]
         for rule in rules:
             with self.ctx.vetoes.blaming(rule.NAME, entry.where):
-                outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(view(node, self.ctx.opset), self.ctx)
+                if _parts(node) != parts:
+                    parts, loop = _parts(node), view(node, self.ctx.opset)
+                outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(loop, self.ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:
                     entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
@@ -232,6 +235,14 @@ class _Driver:
         for gone in self.report.loops:
             if gone.fate == "removed":
                 gone.reasons = []
+
+
+def _parts(node: ir.Node) -> list[object]:
+    """Return what a view of a loop is made of: while it is the same, so is the view."""
+    values: list[object] = [*node.inputs, *node.outputs, *node.attributes.data.values()]
+    for body in node_graphs(node):
+        values += [body, *body.inputs[:], *body.outputs[:]]
+    return values
 
 
 def _fate(entry: LoopReport) -> Fate:

@@ -49,12 +49,11 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:
     """Remove nodes nobody reads any more with all that is nested in them, and forget what they read."""
     doomed = list(nodes)
-    for node in doomed:
-        for inner in [inner for graph in node_graphs(node) for inner in all_nodes(graph)]:
-            inner.resize_inputs(0)
-            if inner.graph is not None:
-                inner.graph.remove(inner)
+    by_graph: dict[ir.Graph | ir.Function, list[ir.Node]] = {}
+    nested = [inner for node in doomed for graph in node_graphs(node) for inner in all_nodes(graph)]
+    for node in (*doomed, *nested):
         node.resize_inputs(0)
-    for node in doomed:
         if node.graph is not None:
-            node.graph.remove(node)
+            by_graph.setdefault(node.graph, []).append(node)
+    for graph, gone in by_graph.items():  # each call looks at all outputs of the graph
+        graph.remove(gone)

@@ -38,7 +38,8 @@ def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
     producer = new.producer()
     direct = producer is not None and producer.graph is graph and not new.is_graph_output()
     stand_in = new if direct else _copy(new, graph, names)
-    graph.outputs[:] = [stand_in if value is old else value for value in graph.outputs]
+    for place in [place for place, value in enumerate(graph.outputs[:]) if value is old]:
+        graph.outputs[place] = stand_in
     stand_in.name = name
     stand_in.type = kind if kind is not None else new.type
     stand_in.shape = shape if shape is not None else new.shape

@@ -20,7 +20,7 @@ from ortscan.verification.recurrent_outputs import recurrent_outputs, swallowing
 from ortscan.verification.reference_oracle import reference_oracle
 from ortscan.verification.result import Verification
 from ortscan.verification.runnable_oracle import runnable_oracle
-from ortscan.verification.runner import Runner, Runs
+from ortscan.verification.runner import Runner, Runs, on_one_thread
 from ortscan.verification.series import run_series, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from ortscan.verification.source import Source, changed_source, weight
@@ -35,6 +35,8 @@ __all__ = ["Settings", "compare_models", "problems_at_sight"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _OF_A_NODE = 16.0
+_SMALL_BYTES = 1 << 20
+"""Weights of models whose runs are too short for more threads to make them shorter."""
 _SHORTEST_START = 1.0
 """Seconds that making a session may take, whatever the budget."""
 _CPU = ("CPUExecutionProvider",)
@@ -87,10 +89,14 @@ def compare_models(
         return refuse(names, too_large, notes, inconclusive=True)
     perilous = settings.configure is None and any(plan.perilous or plan.inputs.inner.fixed()[0] > LARGE_FOLDED for plan in plans)
 
+    configure = settings.configure
+    if configure is None and settings.level == "quick" and weight(old.proto) + weight(new.proto) <= _SMALL_BYTES:
+        configure = on_one_thread
+
     def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
         seconds = max(_SHORTEST_START, budget.left())
         if not perilous:
-            return Runner(source, names, providers, settings.configure, optimise, seconds)
+            return Runner(source, names, providers, configure, optimise, seconds)
         guarded = GuardedRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
         stack.callback(guarded.close)
         return guarded

@@ -14,7 +14,7 @@ import onnx
 
 from ortscan.verification.graph_index import GraphIndex
 from ortscan.verification.guarded_nodes import guarded_nodes
-from ortscan.verification.runner import Runner
+from ortscan.verification.runner import Runner, on_one_thread
 from ortscan.verification.source import Source, changed_source
 from ortscan.verification.sturdy_operators import STURDY
 
@@ -62,7 +62,7 @@ class Guards:
             return None
         names = [value.name for value in self._model.graph.output]
         if self._runner is None:
-            self._runner = Runner(changed_source(self._source, self._model, self._stack), names, _CPU)
+            self._runner = Runner(changed_source(self._source, self._model, self._stack), names, _CPU, on_one_thread)
         if self._runner.error is not None:
             return self._runner.error
         outcome = self._runner.run({value.name: feed[value.name] for value in self._model.graph.input if value.name in feed})

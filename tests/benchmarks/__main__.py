@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 
 import ortscan
-from tests.benchmarks.large_models import delay_line, many_scans, recurrent_body, wide_body
+from tests.benchmarks.large_models import delay_line, many_loops, many_scans, nodes_between_scans, recurrent_body, wide_body
 from tests.benchmarks.loops import STACKS, timed_loops
 from tests.support.layers import layer_feeds, layers
 
@@ -36,7 +36,9 @@ def main() -> None:
         ("small Scans", many_scans, (125, 250, 500)),
         ("nodes in one body", wide_body, (5000, 10000, 20000)),
         ("nodes around a recurrence", recurrent_body, (5000, 10000, 20000)),
-        ("states that hand a value on", delay_line, (100, 200, 400)),
+        ("states that hand a value on", delay_line, (400, 3000)),
+        ("chained Loops", many_loops, (250, 1000)),
+        ("nodes between two Scans", nodes_between_scans, (10_000, 100_000)),
     ):
         for size in sizes:
             model = make(size)

@@ -3,7 +3,7 @@
 import onnx
 import onnx.parser
 
-__all__ = ["delay_line", "many_scans", "recurrent_body", "wide_body"]
+__all__ = ["delay_line", "many_loops", "many_scans", "nodes_between_scans", "recurrent_body", "wide_body"]
 
 _HEADER = '<ir_version: 9, opset_import: ["": 18]>'
 
@@ -16,6 +16,28 @@ def many_scans(count: int) -> onnx.ModelProto:
         for k in range(count)
     )
     text = f"main (float[T,4] xs0, float[4] h) => (float[T,4] ys) {{ {scans} ys = Identity(xs{count}) }}"
+    return onnx.parser.parse_model(_HEADER + text)
+
+
+def many_loops(count: int) -> onnx.ModelProto:
+    """A chain of ``count`` small Loops of one state each."""
+    loops = "".join(
+        f"""x{k + 1} = Loop <body = step{k} (int64 i, bool go, float[4] h) => (bool more, float[4] h2) {{
+            more = Identity(go) a = Mul(h, h) h2 = Tanh(a) }}> (trips, go, x{k})\n"""
+        for k in range(count)
+    )
+    text = f"main (int64 trips, bool go, float[4] x0) => (float[4] y) {{ {loops} y = Identity(x{count}) }}"
+    return onnx.parser.parse_model(_HEADER + text)
+
+
+def nodes_between_scans(nodes: int) -> onnx.ModelProto:
+    """A chain of ``nodes`` operators with a recurrent Scan in front and one behind."""
+    scan = """Scan <num_scan_inputs = 1, body = step (float[4] s, float[4] x) => (float[4] t, float[4] z) {
+        a = Mul(x, x) b = Add(a, s) t = Tanh(b) z = Exp(t) }>"""
+    chain = " ".join(f"v{i + 1} = {('Relu', 'Tanh', 'Neg')[i % 3]}(v{i})" for i in range(nodes))
+    text = (
+        f"main (float[T,4] xs, float[4] h) => (float[T,4] ys) {{ hT, v0 = {scan} (h, xs) {chain} hU, ys = {scan} (h, v{nodes}) }}"
+    )
     return onnx.parser.parse_model(_HEADER + text)
 
 

@@ -53,6 +53,23 @@ def test_the_first_rule_that_fires_starts_the_row_again() -> None:
     assert asked[:3] == ["first", "first", "last"]
 
 
+def test_rules_share_a_view_until_what_it_is_made_of_changes() -> None:
+    seen: list[Loop] = []
+
+    def look(loop: Loop, ctx: Context) -> NotApplicable:
+        seen.append(loop)
+        return NOTHING_HERE
+
+    def turn(loop: Loop, ctx: Context) -> NotApplicable:
+        loop.body.outputs[:] = loop.body.outputs[::-1]
+        return NOTHING_HERE
+
+    apply(PLAIN, [rule("one", look), rule("other", look), rule("turns outputs round", turn), rule("last", look)])
+    assert seen[0] is seen[1]
+    assert seen[2] is not seen[1]
+    assert seen[2].scan_outputs[0].inner is seen[0].states[0].next
+
+
 def test_a_rule_that_never_ends_is_an_error_not_a_hang() -> None:
     with pytest.raises(InvariantBroken, match=r"still fire after 200 patches on the loop main/Scan producing 'z'"):
         apply(PLAIN, [always("for ever")])
