@@ -61,16 +61,21 @@ def _loss_in_defaults(body: Body) -> str | None:
 
 def _loss_in_nodes(body: Body) -> str | None:
     for node in body.node:
-        label = f"{node.op_type} {node.name!r}"
         texts = (node.op_type, node.domain, node.name, node.overload, node.doc_string)
         if not _are_utf8(*texts, *node.input, *node.output, *_noted(node)):
-            return f"a name that is not UTF-8 at {label}"
+            return f"a name that is not UTF-8 at {_label(node)}"
+        if not node.attribute:
+            continue
         if twice := _repeated([attribute.name for attribute in node.attribute]):
-            return f"two attributes {twice!r} of {label}"
+            return f"two attributes {twice!r} of {_label(node)}"
         for attribute in node.attribute:
             if loss := _loss_in_attribute(attribute):
-                return f"{loss} {attribute.name!r} of {label}"
+                return f"{loss} {attribute.name!r} of {_label(node)}"
     return None
+
+
+def _label(node: onnx.NodeProto) -> str:
+    return f"{node.op_type} {node.name!r}"
 
 
 def _loss_in_attribute(attribute: onnx.AttributeProto) -> str | None:
@@ -98,7 +103,7 @@ def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.Val
 
 def _are_utf8(*texts: str | bytes) -> bool:
     """Whether texts of a message are, which come as bytes where they are not."""
-    return all(isinstance(text, str) for text in texts)
+    return bytes not in map(type, texts)
 
 
 def _is_utf8(text: bytes) -> bool:
