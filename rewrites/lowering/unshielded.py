@@ -13,11 +13,16 @@ import onnx_ir as ir
 
 from rewrites.batching.recurrent import ROWS_OF_STEPS
 from rewrites.context import Context
-from rewrites.lowering import guard_recurrence
+from rewrites.loops import is_loop
+from rewrites.loops.checks import label
+from rewrites.lowering import guard_einsum, guard_recurrence
+from rewrites.lowering.guard_einsum import is_fragile_einsum
 from rewrites.lowering.lower import Fire, lower_nodes
 from rewrites.lowering.recurrent_node import is_recurrent
+from rewrites.moving import node_graphs
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.report import NodeReport
+from rewrites.rule import Patch
 from rewrites.values import static_dims
 from rewrites.walk import all_nodes
 
@@ -34,25 +39,42 @@ _REFUSE_NOTHING = frozenset(
 
 @dataclass(frozen=True)
 class Shielded:
-    """The recurrent ``nodes`` that a model holds, in bodies and branches too, and what may ``shield`` them."""
+    """The recurrent ``nodes`` that a model holds, in bodies and branches too, its ``einsums``, and what may ``shield`` them."""
 
     shield: frozenset[ir.Node]
     nodes: frozenset[ir.Node]
+    einsums: frozenset[ir.Node]
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
         """Look for them."""
         nodes = [node for node in all_nodes(graph) if node.domain == ""]
         recurrent = frozenset(filter(is_recurrent, nodes))
-        return cls(frozenset(filter(_may_refuse, nodes)) if recurrent else frozenset(), recurrent)
+        einsums = frozenset(filter(is_fragile_einsum, nodes))
+        shield = filter(_may_refuse, nodes) if recurrent or einsums else ()
+        return cls(frozenset(shield), recurrent, einsums)
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
         """Put the nodes under an If each, where a part of the shield is gone, or is not read any more; and those made of bodies."""
         graph = ctx.model.graph
         nodes = {node for node in all_nodes(graph) if ROWS_OF_STEPS in node.meta}
+        reports: list[NodeReport] = []
         if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
             nodes |= self.nodes
-        return lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else []
+            reports = [report for node in _outside_loops(graph) if node in self.einsums for report in _guarded(node, ctx, fire)]
+        return reports + (lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else [])
+
+
+def _outside_loops(graph: ir.Graph) -> list[ir.Node]:
+    inner = [one for node in graph if not is_loop(node) for branch in node_graphs(node) for one in _outside_loops(branch)]
+    return [*graph, *inner]
+
+
+def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
+    entry = NodeReport(f"main/{node.op_type} {label(node)}", node.op_type)
+    with ctx.vetoes.blaming(guard_recurrence.NAME, entry.where):
+        patch = ctx.vetoes.on(guard_recurrence.NAME, entry.where) or guard_einsum.check(node, ctx)
+    return [entry] if isinstance(patch, Patch) and fire(guard_recurrence, entry, patch) is not None else []
 
 
 def _may_refuse(node: ir.Node) -> bool:

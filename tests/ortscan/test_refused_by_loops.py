@@ -76,3 +76,27 @@ def test_a_node_of_a_body_that_runs_once_for_all_steps_survives_none(text, sizes
     assert_same_numbers(ort_run(after, _feeds(model, *sizes)), ort_run(model, _feeds(model, *sizes)))
     assert _lives(model, _feeds(model, 0, *sizes[1:]), tmp_path)
     assert _lives(after, _feeds(model, 0, *sizes[1:]), tmp_path)
+
+
+@pytest.mark.parametrize("equation", ["tbi,tci->tbc", "tbi,sbi->ts", "tbi,tbi", "tbi,tbi->", "tbi,tbj->bji"])
+@pytest.mark.parametrize("inside", ["v = Relu (e)", "v = Identity (e)"])
+def test_an_einsum_beside_a_scan_that_is_gone_survives_no_steps(equation: str, inside: str, tmp_path) -> None:
+    model = _model(
+        f"""g (float[T,B,3] x) => (float y, float[T,B,3] z) {{ y = Einsum <equation = "{equation}"> (x, x)
+            z = Scan <num_scan_inputs = 1, body = b (float[B,3] e) => (float[B,3] v) {{ {inside} }}> (x) }}"""
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    after = ortscan.optimize(model, verify=False)
+    assert ortscan.optimize(after, verify=False) == after
+    for sizes in ((2, 3), (1, 1), (1, 2)):
+        assert_same_numbers(ort_run(after, _feeds(model, *sizes)), ort_run(model, _feeds(model, *sizes)))
+    for sizes in ((0, 2), (0, 0)):
+        assert _lives(after, _feeds(model, *sizes), tmp_path)
+
+
+def test_an_einsum_of_known_sizes_or_beside_a_scan_that_stays_is_left_as_it_is() -> None:
+    text = """g (float[4,2,3] x, float[3] h) => (float[4,2,2] y, float[4,2,3] z, float[3] l) {{ y = Einsum <equation = "tbi,tci->tbc"> (x, x)
+        l, z = Scan <num_scan_inputs = 1, body = b (float[3] s, float[2,3] e) => (float[3] n, float[2,3] v) {{
+            m = Sin (s) n = Add (m, s) v = {} (e) }}> (h, x) }}"""
+    after = ortscan.optimize(_model(text.format("Relu")), verify=False)
+    assert "If" not in {node.op_type for node in after.graph.node}
