@@ -1,5 +1,6 @@
 """Reads the options of ``optimize``: which rules, which sizes."""
 
+import itertools
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
@@ -86,9 +87,13 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleT
     return [rule for rule in RULES if rule in ALWAYS or (rule.NAME in wanted and rule.NAME not in unwanted)]
 
 
+_MOST_NAMES = 10_000
+"""Of words without end so many are read."""
+
+
 def _names(option: str, given: Any) -> set[str]:
     is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes) and getattr(given, "ndim", 1) == 1
-    names = list(given) if is_list else []
+    names = list(itertools.islice(given, _MOST_NAMES)) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):
         raise OptionError(f"{option} must be a list of names of passes, not {shown(given)}.")
     return set(names)

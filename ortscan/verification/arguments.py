@@ -1,5 +1,6 @@
 """Checks what a caller passed as shapes, seed and tolerances; every refusal names the option."""
 
+import itertools
 import math
 import numbers
 import operator
@@ -13,6 +14,7 @@ from rewrites.plain_text import shown
 __all__ = ["check_comparison", "check_limits", "given_shapes"]
 
 _SMALLEST = sys.float_info.min
+_MOST_SHAPES, _MOST_AXES = 100_000, 1000
 _MOST_BITS = 1000
 
 
@@ -26,13 +28,18 @@ def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, Sequence[int 
         return {}
     if not isinstance(shapes, Mapping):
         raise OptionError(f"{option} must be a dict such as {{'x': [64, 1, 128]}}, not {type(shapes).__name__}.")
-    return {name: _sizes(name, dims, option) for name, dims in shapes.items()}
+    found: dict[str, Sequence[int | None]] = {
+        name: _sizes(name, dims, option) for name, dims in itertools.islice(shapes.items(), _MOST_SHAPES)
+    }
+    if len(found) == _MOST_SHAPES:
+        raise OptionError(f"{option} has {_MOST_SHAPES} shapes or more.")
+    return found
 
 
 def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
     try:
-        dims = dims if isinstance(dims, str | bytes | Mapping) else list(dims)
-        if not isinstance(dims, list) or any(isinstance(size, bool) for size in dims):
+        dims = dims if isinstance(dims, str | bytes | Mapping) else list(itertools.islice(dims, _MOST_AXES))
+        if not isinstance(dims, list) or len(dims) == _MOST_AXES or any(isinstance(size, bool) for size in dims):
             raise TypeError
         sizes = [None if size is None else operator.index(size) for size in dims]
         if any(size is not None and size.bit_length() > _MOST_BITS for size in sizes):

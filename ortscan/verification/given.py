@@ -1,5 +1,6 @@
 """Inputs and shapes as the caller gave them, checked against what the model declares."""
 
+import itertools
 import math
 import os
 import struct
@@ -19,6 +20,8 @@ from rewrites.errors import ModelFileError, OptionError
 from rewrites.plain_text import shown
 
 __all__ = ["Given", "ranked", "read_inputs", "with_arrays", "with_shapes"]
+
+_MOST_SETS = 100_000
 
 Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
@@ -41,7 +44,10 @@ def read_inputs(inputs: Given, specs: Sequence[Spec], optional: Iterable[str]) -
         sets = [inputs]
     else:
         one: Any = inputs
-        sets = list(one) if isinstance(one, Iterable) and not isinstance(one, bytes | np.ndarray) else [one]
+        many = isinstance(one, Iterable) and not isinstance(one, bytes | np.ndarray)
+        sets = list(itertools.islice(one, _MOST_SETS)) if many else [one]
+        if len(sets) == _MOST_SETS:
+            raise OptionError(f"inputs has {_MOST_SETS} sets or more.")
     if not sets:
         raise OptionError("inputs is an empty list: there is nothing to compare")
     for names in sets:
@@ -146,8 +152,8 @@ def _checked(name: str, spec: Spec | None, value: Any) -> Any:
 def _array(name: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
-    except ValueError as error:
-        raise OptionError(f"inputs['{name}'] is no array: {error}") from None
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise OptionError(f"inputs['{name}'] is no array: {str(error) or 'it does not fit into memory'}") from None
 
 
 def _checked_array(spec: Spec, value: Any) -> np.ndarray:

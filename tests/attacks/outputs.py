@@ -3,6 +3,8 @@
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -338,3 +340,41 @@ def _(box: Box) -> None:
     for number in interrupted_at_each_line(start, "session/opening.py", "ortscan/temporary.py", step=5):
         assert files(box.work) == before, f"step {number}: {files(box.work).keys()}"
         assert not box.left(), f"step {number}: {box.left()}"
+
+
+READ = """
+import sys, time, onnx, onnx.numpy_helper as h
+read, broken = 0, []
+while not __import__("os").path.exists(sys.argv[2]):
+    try:
+        found = {float(h.to_array(each).reshape(-1)[0]) for each in onnx.load(sys.argv[1]).graph.initializer}
+        if len(found) != 1:
+            broken.append(f"weights of several models: {found}")
+    except Exception as error:
+        broken.append(f"{type(error).__name__}: {error}")
+    read += 1
+print(read, broken[:3])
+"""
+
+
+@attack("an output that is read while it is written", seconds=120)
+def _(box: Box) -> None:
+    """Another process reads the model again and again while it is written in its own place: it gets the old one or the new."""
+    path, done = put(box.work / "m.onnx", 1), box.work / "done"
+    reader = subprocess.Popen([sys.executable, "-c", READ, path, done], stdout=subprocess.PIPE, text=True)
+    try:
+        for number in range(50):
+            loaded = load(path)
+            for value in loaded.model.graph.initializers.values():
+                assert value.const_value is not None
+                sizes = (*value.const_value.shape.numpy()[:-1], SIDE + number)
+                value.const_value, value.shape = ir.tensor(np.full(sizes, number + 2, np.float32), name=value.name), ir.Shape(sizes)
+            save(loaded, path, source=path)
+            time.sleep(0.02)
+    finally:
+        done.touch()
+        said = reader.communicate(timeout=60)[0]
+    count, _, broken = said.partition(" ")
+    assert int(count) > 5, said
+    assert broken.strip() == "[]", said
+    assert value_of(path) == 51.0

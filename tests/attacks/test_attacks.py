@@ -1,10 +1,14 @@
 """Every attack, and the frame itself: it must notice what an attack does to it."""
 
-from collections.abc import Iterator
+import os
+import queue
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
-from tests.attacks.frame.arena import Arena
+from tests.attacks.frame.arena import Arena, Outcome
 from tests.attacks.frame.registry import all_attacks, faulty_attacks
 
 ATTACKS = all_attacks()
@@ -30,9 +34,35 @@ def arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest) -> Iterator[Mapping[str, "Future[Outcome]"]]:
+    """Run those attacks that are asked for, as many at once as there are processors, four at most."""
+    asked = [item.callspec.params["name"] for item in request.session.items if _is_attack(item)]
+    count = min(4, os.cpu_count() or 1)
+    with ExitStack() as stack:
+        arenas: queue.Queue[Arena] = queue.Queue()
+        for _ in range(count):
+            arenas.put(stack.enter_context(Arena()))
+
+        def run(name: str) -> Outcome:
+            arena = arenas.get()
+            try:
+                return arena.run(ATTACKS[name])
+            finally:
+                arenas.put(arena)
+
+        pool = ThreadPoolExecutor(count)
+        stack.callback(pool.shutdown, cancel_futures=True)
+        yield {name: pool.submit(run, name) for name in asked}
+
+
+def _is_attack(item: pytest.Item) -> bool:
+    return item.name.startswith("test_an_attack_is_survived[") and hasattr(item, "callspec")
+
+
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_is_survived(name: str, arena: Arena):
-    outcome = arena.run(ATTACKS[name])
+def test_an_attack_is_survived(name: str, outcomes: Mapping[str, "Future[Outcome]"]):
+    outcome = outcomes[name].result()
     assert not outcome.failure, outcome.failure
 
 
