@@ -18,6 +18,7 @@ from rewrites.normal_form.stateless_loops import give_states
 from rewrites.outer_products import part_outer_products, rejoin_outer_products
 from rewrites.quantized_moves import move_before_dequantizing
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
+from rewrites.returning_casts import read_past_returning_casts
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
 from rewrites.sizes_without_steps import declare_sizes_without_steps
 from rewrites.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
@@ -230,6 +231,7 @@ def tidy(ctx: Context) -> None:
     put_bounds_into_bodies(ctx)
     part_outer_products(ctx)
     move_before_dequantizing(ctx)
+    read_past_returning_casts(ctx)
     drop_unread(graph)
     give_states(ctx)
     declare_sizes_without_steps(graph, ctx.names)

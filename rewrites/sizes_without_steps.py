@@ -1,8 +1,8 @@
 """The sizes of what a Loop stacks, where it makes no step: those that onnxruntime knows of one step's result, 0 for all others.
 
 It merges what a body declares of a result with what the operators tell from the declared states, and where the two contradict each
-other it keeps what they have in common. Rules forget what is declared wrongly, and what nobody reads any more, so that is noted
-before the first of them, and written down again after the last.
+other it keeps what they have in common; a size of 0 stands for a contradiction here, whatever is found out later. Rules forget what
+is declared wrongly, and what nobody reads any more, so that is noted before the first, and written down again after the last.
 """
 
 from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ def _merged(declared: Sizes | None, found: Sizes | None) -> Sizes | None:
         return None
     pairs = list(zip(declared, found, strict=True))
     if _contradict(declared, found):
-        return tuple(one if one == other else None for one, other in pairs)
+        return tuple(one if one == other else None if None in (one, other) else 0 for one, other in pairs)
     return tuple(other if one is None else one for one, other in pairs)
 
 
