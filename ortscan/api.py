@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.border import one_sentence
-from ortscan.checked import checked
+from ortscan.checked import checked, is_left_broken
 from ortscan.comparing import compare, level_of
 from ortscan.limited import limited
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, sealed
@@ -113,7 +113,7 @@ def optimize(
     with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
         if level is not None:
             outcome = verified(rewriting, outcome, compared, keep)
-        return hand_back(outcome.loaded, output, None if outcome.is_touched else rewriting.model)
+        return hand_back(outcome.loaded, output, rewriting.model if is_left_broken(rewriting, outcome) else None)
 
 
 @limited

