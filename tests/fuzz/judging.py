@@ -61,6 +61,8 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
             if k == 0:
                 return Judgement("unfit", f"run: {_said(error)}")
             expected.append(None)
+    if any(array is None for outputs in expected for array in outputs or ()):
+        return Judgement("unfit", "gives no value for an output")
     if any(_lies(case.model, outputs) for outputs in expected if outputs is not None):
         return Judgement("unfit", "declares other sizes than it has")
     seconds["original"] = time.process_time() - clock

@@ -151,10 +151,13 @@ def _work(pipe: Connection) -> None:
             task: Task = pipe.recv()
         except EOFError:
             return
+        verdict = "undrawn"
         try:
-            judgement = judge(task.drawn(), pipe.send, task.dead, task.twice)
+            case = task.drawn()
+            verdict = "foreign"
+            judgement = judge(case, pipe.send, task.dead, task.twice)
         except Exception:
-            pipe.send(Judgement("undrawn", traceback.format_exc(limit=-3)))
+            pipe.send(Judgement(verdict, traceback.format_exc(limit=-3)))
             continue
         if judgement.seconds.get("rewrite", 0) > SLOW and judgement.verdict == "ok":
             judgement.verdict, judgement.detail = "slow", f"rewriting took {judgement.seconds['rewrite']:.1f} s"
