@@ -24,6 +24,8 @@ _TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data"
 _MORE_FIELDS: dict[int, int] = {_T.COMPLEX64: 2, _T.COMPLEX128: 2}
 _FEWER_FIELDS: dict[int, int] = {_T.INT4: 2, _T.UINT4: 2, _T.FLOAT4E2M1: 2, _T.INT2: 4, _T.UINT2: 4}
 _DEEPEST = 16
+_MOST_AXES = 1024
+"""numpy stops at 64; onnxruntime and onnx take time that grows with the square, or worse."""
 
 
 def defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
@@ -31,6 +33,8 @@ def defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
     kind = tensor.data_type
     if kind not in _KINDS:
         return f"has the element type {kind}, which is not defined"
+    if len(tensor.dims) > _MOST_AXES:
+        return f"has {len(tensor.dims)} axes, more than {_MOST_AXES}"
     if any(dim < 0 for dim in tensor.dims):
         return f"has the shape {list(tensor.dims)[:8]}"
     if tensor.HasField("segment"):
@@ -58,7 +62,9 @@ def defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
     if depth > _DEEPEST:
         return f"has a type nested more than {_DEEPEST} deep"
     if which in ("tensor_type", "sparse_tensor_type"):
-        element = getattr(kind, which).elem_type
+        element, axes = getattr(kind, which).elem_type, len(getattr(kind, which).shape.dim)
+        if axes > _MOST_AXES:
+            return f"has {axes} axes, more than {_MOST_AXES}"
         return None if element in _KINDS or element == _T.UNDEFINED else f"has the element type {element}, which is not defined"
     if which in ("sequence_type", "optional_type"):
         return defect_of_type(getattr(kind, which).elem_type, depth + 1)

@@ -69,7 +69,7 @@ def _(box: Box) -> None:
         refused(lambda call=call: call(given, time_limit=0.2), "time_limit of 0.2 seconds")
 
 
-@attack("20 000 nodes in 5 MiB")
+@attack("20 000 nodes in 5 MiB", seconds=180)
 def _(box: Box) -> None:
     given = many_nodes(20_000)
     for verb in ("optimize", "migrate"):

@@ -87,6 +87,13 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "a type that is none": (lambda: with_tensor(data_type=77), "has the element type 77, which is not defined"),
     "a tensor without type": (lambda: with_tensor(data_type=0), "has the element type 0, which is not defined"),
     "a negative size": (lambda: with_tensor(dims=[-2]), "has the shape [-2]"),
+    "more axes than anybody has": (lambda: with_tensor(dims=[1] * 1025, raw_data=bytes(4)), "has 1025 axes, more than 1024"),
+    "more axes declared than anybody has": (
+        lambda: changed(
+            lambda proto: body_of(proto).input[0].type.tensor_type.shape.dim.extend([onnx.TensorShapeProto.Dimension()] * 1025)
+        ),
+        "axes, more than 1024",
+    ),
     "more than can be counted": (lambda: with_tensor(dims=[1 << 40, 1 << 40]), "more elements than can be counted"),
     "a declared type that is none": (
         lambda: changed(lambda proto: setattr(body_of(proto).input[0].type.tensor_type, "elem_type", 99)),
