@@ -9,6 +9,7 @@ import onnx_ir as ir
 from ortscan.modelio import inline_functions
 from ortscan.modelio.called_nodes import called_nodes
 from ortscan.modelio.map_types import hide_map_types
+from ortscan.modelio.own_ir import own_ir
 from ortscan.opsets import newest_opset
 from ortscan.verification.specs import Spec
 from rewrites.inference import infer_model
@@ -45,7 +46,7 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
 
     The proto is not changed, and weights are not read.
     """
-    model = ir.from_proto(hide_map_types(proto, "the model"))
+    model = own_ir(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
     if called_nodes(proto) <= _MOST_INLINED:

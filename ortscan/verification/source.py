@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, reading, save, to_proto
 from ortscan.modelio.called_nodes import refuse_endless_calls
+from ortscan.modelio.own_ir import own_ir
 from ortscan.modelio.slots import tensor_slots
 from ortscan.paths import is_path
 from ortscan.temporary import TemporaryFolder
@@ -74,7 +75,7 @@ def _opened(model: AnyModel, stack: ExitStack) -> Source:
 
 def model_of(source: Source) -> ir.Model:
     """Give the model of ``source`` to be worked on, its external data where onnxruntime finds it."""
-    model = ir.from_proto(source.proto)
+    model = own_ir(source.proto)
     folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
     for tensor in _external_tensors(model):
         tensor.base_dir = folder or ""
@@ -97,7 +98,7 @@ def weight(proto: onnx.ModelProto) -> int:
 def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:
     if _data_bytes(proto) <= _LARGEST_BYTES:
         return Source(proto, proto.SerializeToString(), folder)
-    model = ir.from_proto(proto)
+    model = own_ir(proto)
     for tensor in _external_tensors(model):
         tensor.base_dir = folder or ""
     return _through_folder(model, stack)

@@ -381,3 +381,16 @@ def test_nothing_is_printed(capfd):
     verify(model(SUM), model(FIRST))
     ctypes.CDLL(None).fflush(None)
     assert capfd.readouterr() == ("", "")
+
+
+def test_names_in_functions_of_the_callers_models_stay():
+    model = model_from_text(
+        """<ir_version: 8, opset_import: ["": 18, "my": 1]> g (float[2] x, bool c) => (float[2] z) { y = my.F (c, x) z = my.F (c, y) }
+        <domain: "my", opset_import: ["": 18]> F (c, x) => (y) {
+            y = If (c) <then_branch = t () => (float[2] a) <float k = {2}> { a = Mul (x, k) },
+                        else_branch = e () => (float[2] b) <float k = {3}> { b = Mul (x, k) }> }""",
+        check=False,
+    )
+    before = model.SerializeToString()
+    assert verify(model, model).equal
+    assert model.SerializeToString() == before
