@@ -392,5 +392,5 @@ def test_names_in_functions_of_the_callers_models_stay():
         check=False,
     )
     before = model.SerializeToString()
-    assert verify(model, model).equal
+    assert verify(model, model).ok
     assert model.SerializeToString() == before
