@@ -23,7 +23,6 @@ from ortscan.session.verdict import Verdict
 from ortscan.temporary import TemporaryFolder
 from rewrites.errors import VerificationFailed
 from rewrites.python_ops.names import DOMAIN
-from rewrites.walk import all_nodes
 
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized
@@ -218,7 +217,7 @@ def _written(source: Source, found: "Optimized", place: Place | None) -> Prepare
     loaded, report, data = found.loaded, found.report, list(found.data)
     applied = Applied("optimized", make_report=lambda: report, verified=found.verified)
     message = serialised_with_references(loaded)
-    python_ops = any(node.domain == DOMAIN for node in all_nodes(loaded.model.graph))
+    python_ops = any(node.domain == DOMAIN for node in loaded.model.graph.all_nodes())
     if message is None:
         from ortscan.modelio import save
 
