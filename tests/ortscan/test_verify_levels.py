@@ -56,7 +56,7 @@ def test_a_quick_comparison_tries_the_first_trip_counts():
     loop = """g (int64 n, float[2] h) => (float[2] y) {
       y = Loop (n, , h) <body = b (int64 i, bool c, float[2] s) => (bool c2, float[2] t) { c2 = Identity(c) t = Add(s, s) }>
     }"""
-    cases = verify(model(loop), model(loop), level="quick").cases
+    cases = verify(model(loop), model(loop), level="quick", time_limit=60).cases
     assert {case.varied["n"] for case in cases} == {0, 1, 2, 3}
 
 
