@@ -11,6 +11,8 @@ import numpy as np
 import onnx
 from onnx.external_data_helper import uses_external_data
 
+from ortscan.verification.subgraphs import bodies_of
+
 __all__ = ["may_trap"]
 
 _INT64 = onnx.TensorProto.INT64
@@ -31,7 +33,7 @@ def _own(graph: onnx.GraphProto) -> _Constants:
 def _may_trap(nodes: Iterable[onnx.NodeProto], outer: _Constants) -> bool:
     known = dict(outer)
     for node in nodes:
-        bodies = [graph for one in node.attribute for graph in ((one.g,) if one.HasField("g") else one.graphs)]
+        bodies = list(bodies_of(node))
         if any(_may_trap(body.node, {**known, **_own(body)}) for body in bodies):
             return True
         if node.op_type == "Constant":

@@ -8,9 +8,8 @@ import onnx_ir as ir
 
 from rewrites.constants import ConstantPool
 from rewrites.inference import infer_node
-from rewrites.moving import node_graphs
 from rewrites.names import Names
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["Builder"]
 

@@ -12,10 +12,9 @@ import onnx_ir as ir
 from rewrites.abilities import Abilities, UnrollLimits
 from rewrites.builder import Builder
 from rewrites.constants import ConstantPool
-from rewrites.moving import node_graphs
 from rewrites.names import Names
 from rewrites.vetoes import Vetoes
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
 

@@ -11,9 +11,8 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.inference import contradicts
 from rewrites.loops import captured_values
-from rewrites.moving import node_graphs
 from rewrites.values import static_dims
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["hide_sizes_from_branches"]
 

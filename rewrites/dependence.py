@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterable
 import onnx_ir as ir
 
 from rewrites.loops.captures import captured_values
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import const_scalar
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "not_repeatable", "reads", "varying_values"]
 

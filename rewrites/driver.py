@@ -17,7 +17,6 @@ from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
 from rewrites.lowering.lower import NODE_RULES, lower_nodes
 from rewrites.lowering.unshielded import Shielded
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.join import join_directions
@@ -28,7 +27,7 @@ from rewrites.unrolling import unroll
 from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
 from rewrites.unsliced_types import unsliced
 from rewrites.vetoes import RuleFailed, Veto
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["count_operators", "rewrite"]
 

@@ -12,13 +12,12 @@ import onnx_ir as ir
 from rewrites.contrib_shapes import infer_contrib, is_like_first
 from rewrites.long_vectors import has_long_vectors
 from rewrites.loop_shapes import find_open_shapes
-from rewrites.moving import node_graphs
 from rewrites.onnx_inference import infer_by_onnx
 from rewrites.shape_relations import forget_variations
 from rewrites.sizes_without_steps import declared_results, note_sizes_without_steps
 from rewrites.stale_shapes import forget_stale_shapes
 from rewrites.values import const_array
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["contradicts", "infer_model", "infer_node", "learn_shapes"]
 

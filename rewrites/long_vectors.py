@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.moving import node_graphs
 from rewrites.values import const_array
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
-__all__ = ["GROWING", "Measure", "Part", "Step", "Vectors", "has_long_vectors", "largest_number"]
+__all__ = ["GROWING", "LONGEST", "Measure", "Part", "Step", "Vectors", "has_long_vectors", "largest_number"]
 
-_LONGEST = 1 << 20
+LONGEST = 1 << 20
+"""How many elements of a vector onnx may follow, at 200 bytes for each."""
 _MOST = 10**18
 _READ_BYTES = 4096
 
@@ -59,10 +59,10 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
     parts: list[ir.Graph | ir.Function] = [graph, *(functions or {}).values()]
     if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
         return any(
-            _own_length(value) > _LONGEST for part in parts for node in all_nodes(part) for value in (*node.inputs, *node.outputs)
+            _own_length(value) > LONGEST for part in parts for node in all_nodes(part) for value in (*node.inputs, *node.outputs)
         )
     called: dict[Hashable, Part] = {key: _part(function) for key, function in (functions or {}).items()}
-    return Vectors(_own_measure, called, _LONGEST).too_long(_part(graph))
+    return Vectors(_own_measure, called, LONGEST).too_long(_part(graph))
 
 
 @dataclass

@@ -13,7 +13,6 @@ import onnx_ir as ir
 from rewrites.contrib_shapes import is_like_first
 from rewrites.errors import MalformedLoop
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
-from rewrites.moving import node_graphs
 from rewrites.shape_relations import (
     VARIES,
     Dim,
@@ -30,7 +29,7 @@ from rewrites.shape_relations import (
     varies,
     without_names,
 )
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["find_open_shapes", "infer_body"]
 

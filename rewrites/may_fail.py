@@ -6,8 +6,8 @@ import onnx_ir as ir
 
 from rewrites.constant_indices import INDEXED, indices_fit
 from rewrites.dependence import cannot_fail, varying_values
-from rewrites.moving import node_graphs
 from rewrites.values import const_array, const_scalar, rank_of, static_dims
+from rewrites.walk import node_graphs
 
 __all__ = ["may_fail_on_other_numbers", "may_fail_unwanted"]
 

@@ -8,7 +8,7 @@ from rewrites.names import Names
 from rewrites.replace import replace_output
 from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
-__all__ = ["lift_initializers", "move_before", "node_graphs", "remove_nodes"]
+__all__ = ["lift_initializers", "move_before", "remove_nodes"]
 
 
 def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:

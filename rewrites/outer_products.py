@@ -11,9 +11,8 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import is_loop
-from rewrites.moving import node_graphs
 from rewrites.replace import replace_value
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["part_outer_products", "rejoin_outer_products"]
 

@@ -9,7 +9,7 @@ from rewrites.half_products import level_half_products
 from rewrites.inference import infer_model, learn_shapes
 from rewrites.loops import graphs_within, is_loop
 from rewrites.lowering.recurrent_node import is_recurrent
-from rewrites.moving import lift_initializers, node_graphs, remove_nodes
+from rewrites.moving import lift_initializers, remove_nodes
 from rewrites.node_order import has_order
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
@@ -25,7 +25,7 @@ from rewrites.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bod
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 from rewrites.unrolling.constant_branches import decide_branches, is_if
 from rewrites.unrolling.recurrent_nodes import lacks
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["drop_unread", "has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare", "tidy"]
 

@@ -5,10 +5,10 @@ from collections.abc import Hashable
 import onnx_ir as ir
 
 from rewrites.dependence import is_deterministic
-from rewrites.moving import node_graphs
 from rewrites.normal_form.common_subexpressions import attribute_key
 from rewrites.spelling import perm_of
 from rewrites.values import const_array, through_identity
+from rewrites.walk import node_graphs
 
 __all__ = ["SameValues"]
 

@@ -10,10 +10,9 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import is_loop
-from rewrites.moving import node_graphs
 from rewrites.replace import replace_value
 from rewrites.values import const_array
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.dependence import reads
-from rewrites.moving import node_graphs
 from rewrites.shape_relations import varies
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["forget_stale_shapes"]
 

@@ -13,10 +13,10 @@ from rewrites.context import Context
 from rewrites.dependence import is_deterministic, reads
 from rewrites.inference import infer_node
 from rewrites.loops import ScanView, is_loop, view
-from rewrites.moving import node_graphs
 from rewrites.shape_relations import equal, is_unknown, varies
 from rewrites.spelling import DYNAMIC, ints_operand
 from rewrites.values import rank_of, through_identity
+from rewrites.walk import node_graphs
 
 __all__ = ["unsteady_values"]
 

@@ -13,7 +13,7 @@ from onnx.external_data_helper import uses_external_data
 
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
-from rewrites.moving import node_graphs
+from rewrites.walk import node_graphs
 
 __all__ = ["may_take_all"]
 

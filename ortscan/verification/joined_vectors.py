@@ -6,12 +6,11 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.verification.subgraphs import all_graphs, bodies_of
-from rewrites.long_vectors import GROWING, Measure, Part, Step, Vectors, largest_number
+from rewrites.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]
 
 _MOST_JOINED = 1 << 22
-_LONGEST = 1 << 20
 _MOST_ELEMENTS = 512
 _GROWING = GROWING | {"Constant"}
 
@@ -30,22 +29,18 @@ def endless_joins(proto: onnx.ModelProto) -> list[str]:
 def has_long_vectors(proto: onnx.ModelProto) -> bool:
     """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element."""
     graphs = [*all_graphs(proto), *proto.functions]
-    infos = (info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info))
+    infos = [info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info)]
     if not any(node.op_type in _GROWING for graph in graphs for node in graph.node) and all(
-        _length(info) <= _LONGEST for info in infos
+        _length(info) <= LONGEST for info in infos
     ):
-        return any(max(tensor.dims, default=1) > _LONGEST for graph in all_graphs(proto) for tensor in graph.initializer)
-    own = {
-        info.name: Measure(_length(info))
-        for graph in all_graphs(proto)
-        for info in (*graph.input, *graph.output, *graph.value_info)
-    }
+        return any(max(tensor.dims, default=1) > LONGEST for graph in all_graphs(proto) for tensor in graph.initializer)
+    own = {info.name: Measure(_length(info)) for info in infos}
     own |= {tensor.name: _of_tensor(tensor) for graph in all_graphs(proto) for tensor in graph.initializer}
 
     def measure(name: Hashable) -> Measure:
         return own.get(str(name), Measure())
 
-    return Vectors(measure, _functions(proto), _LONGEST).too_long(_part(proto.graph))
+    return Vectors(measure, _functions(proto), LONGEST).too_long(_part(proto.graph))
 
 
 def _functions(proto: onnx.ModelProto) -> Mapping[Hashable, Part]:

@@ -14,8 +14,8 @@ from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import batch
 from rewrites.builder import Builder
 from rewrites.dependence import not_repeatable
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
+from rewrites.walk import node_graphs
 
 __all__ = ["Emission"]
 

@@ -18,10 +18,9 @@ from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
 from rewrites.fission.step_costs import staying_ns, to_carry
 from rewrites.loops import ScanOutput, ScanView
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import dim_of, through_identity
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["After", "find_after"]
 

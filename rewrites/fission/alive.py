@@ -14,8 +14,8 @@ from rewrites.batching import Operand
 from rewrites.dependence import reads
 from rewrites.fission.sizes import StepSizes
 from rewrites.loops import ScanView, State
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
+from rewrites.walk import node_graphs
 
 __all__ = ["Alive"]
 

@@ -13,8 +13,8 @@ from rewrites.dependence import reads
 from rewrites.fission.separate import needed_for, separate
 from rewrites.fission.state_cut import StateCut, stack_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
-from rewrites.moving import node_graphs, remove_nodes
-from rewrites.walk import all_nodes
+from rewrites.moving import remove_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["rehearsal"]
 

@@ -17,12 +17,12 @@ from rewrites.fission.before import Before, find_before
 from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
 from rewrites.fission.sizes import StepSizes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["NAME", "check", "not_plain"]
 

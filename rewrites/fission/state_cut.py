@@ -17,9 +17,9 @@ from rewrites.fission.components import Components
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.step_costs import carrying_ns, staying_ns, weight_bytes
 from rewrites.loops import ScanOutput, ScanView, State
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import dim_of, shape_dims, through_identity
+from rewrites.walk import node_graphs
 
 __all__ = ["StateCut", "find_cut", "stack_of"]
 

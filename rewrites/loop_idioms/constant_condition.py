@@ -17,10 +17,10 @@ from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.loop_idioms.trip_count import run_for
 from rewrites.loops import Loop, LoopView, State
-from rewrites.moving import node_graphs
 from rewrites.normal_form.fold_constants import divides_by_zero
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import const_array, const_scalar, rank_of
+from rewrites.walk import node_graphs
 
 __all__ = ["NAME", "check"]
 

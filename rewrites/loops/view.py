@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.scan_view import ScanView
-from rewrites.moving import node_graphs
+from rewrites.walk import node_graphs
 
 __all__ = ["Loop", "is_loop", "loops_in", "loops_inside_out", "view"]
 

@@ -13,13 +13,12 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.long_vectors import has_long_vectors
 from rewrites.loops import Loop, ScanInput, ScanView, State, captured_values
-from rewrites.moving import node_graphs
 from rewrites.raised_by import is_raised_by
 from rewrites.replace import replace_value, take_over
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import shape_of, slice_axis, squeeze, transpose
 from rewrites.values import const_array, shape_dims, static_dims, through_identity
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["NAME", "check"]
 

@@ -22,11 +22,10 @@ from rewrites.lowering import (
 )
 from rewrites.lowering.empty_rows import LOWERED
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import NOTHING_HERE, Patch
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["DEFAULT", "NODE_RULES", "Fire", "lower_nodes", "may_be_refused", "needs_rule"]
 

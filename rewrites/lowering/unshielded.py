@@ -19,12 +19,11 @@ from rewrites.lowering import guard_einsum, guard_recurrence
 from rewrites.lowering.guard_einsum import is_fragile_einsum
 from rewrites.lowering.lower import Fire, lower_nodes
 from rewrites.lowering.recurrent_node import is_recurrent
-from rewrites.moving import node_graphs
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.report import NodeReport
 from rewrites.rule import Patch
 from rewrites.values import static_dims
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["Shielded"]
 

@@ -8,6 +8,5 @@ from rewrites.migration.conversion import Conversion
 from rewrites.migration.migrate import Migration, migrate
 from rewrites.migration.operators import is_left_standing, needs_inlining
 from rewrites.migration.scan_8 import LiftedScan
-from rewrites.migration.versions import NEWEST
 
-__all__ = ["NEWEST", "Conversion", "LiftedScan", "Migration", "is_left_standing", "migrate", "needs_inlining"]
+__all__ = ["Conversion", "LiftedScan", "Migration", "is_left_standing", "migrate", "needs_inlining"]

@@ -6,10 +6,10 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.moving import node_graphs
 from rewrites.normal_form.whole_reversals import Reversals
 from rewrites.spelling import DYNAMIC, axes_of, perm_of, transpose
 from rewrites.values import dim_of, rank_of
+from rewrites.walk import node_graphs
 
 __all__ = ["Unturned", "unturned", "turning_readers"]
 

@@ -13,10 +13,11 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.loops import Loop
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.names import Names
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.walk import node_graphs
 
 __all__ = ["NAME", "attribute_key", "check", "merge_twins", "twins_among"]
 

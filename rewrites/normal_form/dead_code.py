@@ -10,8 +10,9 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.dependence import reads
 from rewrites.loops import Loop, is_loop
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.walk import node_graphs
 
 __all__ = ["NAME", "check", "unread_nodes"]
 

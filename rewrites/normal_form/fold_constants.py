@@ -19,11 +19,12 @@ from rewrites.dependence import is_deterministic
 from rewrites.evaluation import evaluate_nodes
 from rewrites.inference import infer_node, learn_shapes
 from rewrites.loops import Loop
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.unrolling.constant_branches import inline_decided, is_if, taken_branch
 from rewrites.values import const_array, size_estimate, static_dims
+from rewrites.walk import node_graphs
 
 __all__ = ["NAME", "check", "fold", "put_constants"]
 

@@ -11,9 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.moving import node_graphs
 from rewrites.normal_form.fold_constants import fold
 from rewrites.values import const_array
+from rewrites.walk import node_graphs
 
 __all__ = ["computed_constants", "fold_trip_counts"]
 

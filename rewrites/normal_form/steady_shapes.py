@@ -14,10 +14,9 @@ from rewrites.loop_idioms.integers import Integers
 from rewrites.loop_idioms.sharper_shapes import infer_sharply, sharpen
 from rewrites.loops import LoopView, ScanView, State, is_loop, view
 from rewrites.loops.captures import captured_values
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.values import rank_of
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["settled_beside", "unsettled_shapes"]
 

@@ -17,7 +17,7 @@ from rewrites.dependence import is_deterministic
 from rewrites.loops import ScanView, is_loop, view
 from rewrites.loops.captures import captured_values
 from rewrites.loops.checks import label
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.python_ops.call import NEEDED_OPSET, ports_of, write_call
 from rewrites.python_ops.cost import cost_of
@@ -30,6 +30,7 @@ from rewrites.python_ops.wire import TEXT
 from rewrites.replace import replace_value
 from rewrites.report import KernelGap, LoopReport
 from rewrites.values import static_dims
+from rewrites.walk import node_graphs
 
 __all__ = ["place_python_ops"]
 

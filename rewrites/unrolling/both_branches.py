@@ -12,13 +12,14 @@ from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.loops import is_loop
 from rewrites.may_fail import may_fail_unwanted
-from rewrites.moving import lift_initializers, move_before, node_graphs, remove_nodes
+from rewrites.moving import lift_initializers, move_before, remove_nodes
 from rewrites.replace import replace_value
 from rewrites.spelling import reshape, where
 from rewrites.unrolling.cleanup import clean_up
 from rewrites.unrolling.constant_branches import is_if
 from rewrites.unrolling.trial_run import runs_on_zeros
 from rewrites.values import rank_of, static_dims
+from rewrites.walk import node_graphs
 
 __all__ = ["run_both_branches"]
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.inference import infer_node
-from rewrites.moving import node_graphs, remove_nodes
+from rewrites.moving import remove_nodes
 from rewrites.normal_form.common_subexpressions import merge_twins, twins_among
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.fold_constants import fold, put_constants
@@ -16,6 +16,7 @@ from rewrites.normal_form.identities import copies_among, drop_copies
 from rewrites.unrolling.constant_branches import inline_decided, is_if
 from rewrites.unrolling.stacked_reads import read_steps
 from rewrites.values import shape_dims, static_dims
+from rewrites.walk import node_graphs
 
 __all__ = ["clean_up"]
 

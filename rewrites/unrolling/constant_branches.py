@@ -8,9 +8,10 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.moving import lift_initializers, move_before, node_graphs, remove_nodes
+from rewrites.moving import lift_initializers, move_before, remove_nodes
 from rewrites.replace import can_copy, replace_value
 from rewrites.values import const_scalar
+from rewrites.walk import node_graphs
 
 __all__ = ["decide_branches", "inline_decided", "is_if", "taken_branch"]
 

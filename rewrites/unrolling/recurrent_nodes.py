@@ -22,13 +22,13 @@ from rewrites.lowering.bfloat16 import in_float32
 from rewrites.lowering.expand import expand
 from rewrites.lowering.native import write_again
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.functions import DEFAULTS
 from rewrites.rule import NOTHING_HERE, Patch
 from rewrites.spelling import unsqueeze, where
 from rewrites.unrolling.limits import node_too_long
 from rewrites.values import const_array, dim_of
+from rewrites.walk import node_graphs
 
 __all__ = ["Absent", "absent_nodes", "lacks", "write_as_scan"]
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import onnx
 
@@ -13,6 +14,12 @@ __all__: list[str] = []
 
 PLAIN = "g (float[T, 4] x) => (float[T, 4] y) { y = Scan <num_scan_inputs = 1, body = b (float[4] a) => (float[4] r) { r = Neg (a) }> (x) }"
 DEEP = 20_000
+VERBS: tuple[Callable[[Any], Any], ...] = (
+    ortscan.optimize,
+    ortscan.explain,
+    lambda given: ortscan.migrate(given, 21),
+    lambda given: ortscan.verify(given, given),
+)
 
 
 def varint(number: int) -> bytes:
@@ -129,12 +136,7 @@ def _(box: Box) -> None:
     for name, text in TEXTS.items():
         path = box.work / name
         path.write_text(text)
-        for verb in (
-            ortscan.optimize,
-            ortscan.explain,
-            lambda given: ortscan.migrate(given, 21),
-            lambda given: ortscan.verify(given, given),
-        ):
+        for verb in VERBS:
             refused(lambda verb=verb, path=path: verb(path))
         assert command("optimize", path, box.work / "out.onnx")[0] == 1
 
@@ -142,10 +144,5 @@ def _(box: Box) -> None:
 @attack("bytes that are no model")
 def _(box: Box) -> None:
     for given in (b"", b"\x00", b"\xff" * 1000, b"\x3a\xff\xff\xff\x7f", bytes(1 << 20), b"PK\x03\x04", b"\x08\x0a\x3a\x80" * 1000):
-        for verb in (
-            ortscan.optimize,
-            ortscan.explain,
-            lambda given: ortscan.migrate(given, 21),
-            lambda given: ortscan.verify(given, given),
-        ):
+        for verb in VERBS:
             survived(lambda verb=verb, given=given: verb(given))

@@ -12,7 +12,7 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.migration import migrated
 from ortscan.opsets import newest_opset
-from rewrites.migration import NEWEST
+from rewrites.migration.versions import NEWEST
 from tests.support.runtime import ort_run
 from tests.support.text import assert_same_numbers, model_from_text
 

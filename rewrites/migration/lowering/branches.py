@@ -11,9 +11,8 @@ import onnx_ir as ir
 from rewrites.branches import of_a_size_not_inferred
 from rewrites.builder import Builder
 from rewrites.context import Context
-from rewrites.moving import node_graphs
 from rewrites.shape_relations import equal, is_unknown, varies
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["hide_unlike_sizes"]
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.moving import lift_initializers, node_graphs, remove_nodes
+from rewrites.moving import lift_initializers, remove_nodes
 from rewrites.names import Names
 from rewrites.recurrences.bidirectional.meetings import arrivals
 from rewrites.replace import take_over
 from rewrites.spelling import axis_of, concat, transpose
+from rewrites.walk import node_graphs
 
 __all__ = ["join_guards"]
 

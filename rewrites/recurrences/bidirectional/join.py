@@ -8,14 +8,13 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.loops.checks import label
 from rewrites.lowering.recurrent_node import is_recurrent, read
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.prepare import drop_unread
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.pairs import find_pairs, may_have_pairs
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import Patch
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["join_directions"]
 

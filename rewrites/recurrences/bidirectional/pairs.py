@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.moving import node_graphs
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.bidirectional.meetings import meetings
 from rewrites.same_value import SameValues
-from rewrites.walk import all_nodes
+from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["Pair", "find_pairs", "may_have_pairs"]
 
