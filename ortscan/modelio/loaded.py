@@ -139,7 +139,13 @@ def written(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def reason_of(error: BaseException) -> str:
-    """Give the first line of what lies at the bottom of a chain of errors."""
+    """Give the first line of what lies at the bottom of a chain of errors.
+
+    Raises:
+        MemoryError: that is what lies there, which says nothing of the model.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
+    if isinstance(error, MemoryError):
+        raise error
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

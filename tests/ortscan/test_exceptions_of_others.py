@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
 
@@ -57,6 +58,13 @@ def test_what_others_raise_while_the_reference_is_asked_goes_through(monkeypatch
     monkeypatch.setattr(reference, "reference_evaluator", raising(TimeoutError()))
     with pytest.raises(TimeoutError):
         reference.reference_runs(PLAIN)
+
+
+def test_the_end_of_memory_is_no_fault_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnx-ir makes whatever is raised while it reads or writes an error of its own."""
+    monkeypatch.setattr(ir.serde, "deserialize_value_info_proto", raising(MemoryError()))
+    with pytest.raises(MemoryError):
+        ortscan.optimize(TOP)
 
 
 @pytest.mark.parametrize(
