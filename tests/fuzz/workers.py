@@ -134,7 +134,7 @@ def _signal(code: int | None) -> str:
 
 def _started() -> _Worker:
     context: ForkServerContext = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.fuzz.workers"])
+    context.set_forkserver_preload(["tests.fuzz.preloaded"])
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
     process.start()

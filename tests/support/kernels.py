@@ -28,12 +28,17 @@ def has_kernel(op: str, opset: int, dtype: str) -> bool:
     return tensor in allowed[variable] and (tensor in kernels or (dtype == "float16" and "tensor(float)" in kernels))
 
 
-@cache
 def _kernel_types(op: str, since: int, variable: str) -> frozenset[str]:
-    types: set[str] = set()
+    return frozenset(
+        name for first, last, types in _kernels().get(op, ()) if first <= since <= last for name in types.get(variable, ())
+    )
+
+
+@cache
+def _kernels() -> dict[str, list[tuple[int, int, dict[str, list[str]]]]]:
+    """Return by operator what each of its kernels on the CPU takes, and for which versions."""
+    found: dict[str, list[tuple[int, int, dict[str, list[str]]]]] = {}
     for kernel in get_all_opkernel_def():
-        if (kernel.op_name, kernel.domain, kernel.provider) == (op, "", "CPUExecutionProvider"):
-            first, last = kernel.version_range
-            if first <= since <= last:
-                types.update(kernel.type_constraints.get(variable, ()))
-    return frozenset(types)
+        if (kernel.domain, kernel.provider) == ("", "CPUExecutionProvider"):
+            found.setdefault(kernel.op_name, []).append((*kernel.version_range, kernel.type_constraints))
+    return found
