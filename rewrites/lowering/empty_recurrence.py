@@ -4,7 +4,8 @@
 
 onnxruntime 1.31 aborts where a GRU or LSTM has no row, or a GRU without lengths no step; an LSTM without lengths and steps returns
 uninitialised memory as its cell. Of nodes it would not have run otherwise an RNN keeps its initial state too, where onnxruntime
-gives zeros, and so does every GRU and LSTM that is put under an If. Where sizes are known nothing is needed.
+gives zeros, and so does every GRU and LSTM that is put under an If; but what is ``UNSHIELDED`` is kept from those sizes alone on
+which onnxruntime aborts, and has its numbers everywhere else. Where sizes are known nothing is needed.
 """
 
 import numpy as np
@@ -21,9 +22,12 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import concat, reduce, shape_of, squeeze
 from rewrites.values import dim_of
 
-__all__ = ["NAME", "check", "under_if"]
+__all__ = ["NAME", "UNSHIELDED", "check", "under_if"]
 
 NAME = "empty-recurrence"
+
+UNSHIELDED = "ortscan.unshielded"
+"""Marks a node of the model's own that ran without a guard before."""
 
 _GUARDED = "ortscan.guarded"
 _STEPS, _ROWS = 0, 1
@@ -40,7 +44,8 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if view.batch_first or _GUARDED in view.node.meta:
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
-    if free and _STEPS not in free and any(state is not None for state in view.states) and _may_be_0(view, _STEPS):
+    keeps_states = UNSHIELDED not in view.node.meta and any(state is not None for state in view.states)
+    if free and _STEPS not in free and keeps_states and _may_be_0(view, _STEPS):
         free = [_STEPS, *free]
     if not free or is_guarded(ctx, view.node.graph, view.x, free):
         return NOTHING_HERE
@@ -79,6 +84,8 @@ def _may_be_0(view: RecurrentNode, axis: int) -> bool:
 def _harmful(view: RecurrentNode) -> list[int]:
     """Give the axes that must not be empty."""
     bare = view.input("sequence_lens") is None
+    if view.kind == "LSTM" and UNSHIELDED in view.node.meta:
+        return [_ROWS]
     if view.kind != "RNN":
         return [_STEPS, _ROWS] if bare else [_ROWS]
     kept = LOWERED in view.node.meta and view.states[0] is not None

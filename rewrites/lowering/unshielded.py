@@ -3,10 +3,11 @@
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
 onnxruntime refuses a Scan without steps, the first row of none, the largest of none; then it runs nothing else, where a GRU or LSTM
-without steps or rows would have ended the process. Which of the two it runs first nothing tells. The same of nodes in a Scan's body
-that run once for all steps now.
+without rows, or a GRU without steps, would have ended the process. Which of the two it runs first nothing tells. The same of nodes
+of a body that run before their loop now, or once for all its steps.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -16,6 +17,7 @@ from rewrites.context import Context
 from rewrites.loops import is_loop
 from rewrites.loops.checks import label
 from rewrites.lowering import guard_einsum, guard_recurrence
+from rewrites.lowering.empty_recurrence import UNSHIELDED
 from rewrites.lowering.guard_einsum import is_fragile_einsum
 from rewrites.lowering.lower import Fire, lower_nodes
 from rewrites.lowering.recurrent_node import is_recurrent
@@ -38,35 +40,46 @@ _REFUSE_NOTHING = frozenset(
 
 @dataclass(frozen=True)
 class Shielded:
-    """The recurrent ``nodes`` that a model holds, in bodies and branches too, its ``einsums``, and what may ``shield`` them."""
+    """The recurrent ``nodes`` that a model holds, in bodies and branches too, its ``einsums``, and what may ``shield`` them.
+
+    ``depths``: the number of loops around each of them.
+    """
 
     shield: frozenset[ir.Node]
     nodes: frozenset[ir.Node]
     einsums: frozenset[ir.Node]
+    depths: dict[ir.Node, int]
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
         """Look for them."""
-        nodes = [node for node in all_nodes(graph) if node.domain == ""]
-        recurrent = frozenset(filter(is_recurrent, nodes))
-        einsums = frozenset(filter(is_fragile_einsum, nodes))
-        shield = filter(_may_refuse, nodes) if recurrent or einsums else ()
-        return cls(frozenset(shield), recurrent, einsums)
+        depths = {node: depth for node, depth in _with_depths(graph, 0) if node.domain == ""}
+        recurrent = frozenset(filter(is_recurrent, depths))
+        einsums = frozenset(filter(is_fragile_einsum, depths))
+        shield = filter(_may_refuse, depths) if recurrent or einsums else ()
+        return cls(frozenset(shield), recurrent, einsums, {node: depths[node] for node in recurrent | einsums})
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more; and those made of bodies."""
+        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more, or they left a loop."""
         graph = ctx.model.graph
-        nodes = {node for node in all_nodes(graph) if ROWS_OF_STEPS in node.meta}
-        reports: list[NodeReport] = []
+        now = dict(_with_depths(graph, 0)) if self.depths else {}
+        bare = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
         if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
-            nodes |= self.nodes
-            reports = [report for node in _outside_loops(graph) if node in self.einsums for report in _guarded(node, ctx, fire)]
+            bare |= self.depths.keys()
+        einsums = [node for node, depth in now.items() if not depth and node in self.einsums & bare]
+        reports = [report for node in einsums for report in _guarded(node, ctx, fire)]
+        nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS in node.meta}
+        for node in nodes:
+            node.meta[UNSHIELDED] = True
         return reports + (lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else [])
 
 
-def _outside_loops(graph: ir.Graph) -> list[ir.Node]:
-    inner = [one for node in graph if not is_loop(node) for branch in node_graphs(node) for one in _outside_loops(branch)]
-    return [*graph, *inner]
+def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
+    """Yield all nodes, each with the number of loops around it."""
+    for node in graph:
+        yield node, depth
+        for inner in node_graphs(node):
+            yield from _with_depths(inner, depth + is_loop(node))
 
 
 def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:

@@ -68,6 +68,45 @@ def test_a_node_is_guarded_once_its_scan_is_dropped_unread():
         survives(model, after)
 
 
+def test_a_node_that_is_the_same_in_every_step_is_guarded_where_it_leaves_its_loop():
+    model = model_from_text(
+        """<ir_version: 8, opset_import: ["": 16]>
+        g (float[T,B,3] x, float[T,B,3] u, float[1,6,3] w, float[1,6,2] r) => (float[1] s, float[T,B,3] z) {
+            o = Constant <value_floats = [1.0]> ()
+            s, z = Scan <num_scan_inputs = 1, body = b (float[1] h, float[B,3] e) => (float[1] h1, float[B,3] v) {
+                y = GRU <hidden_size = 2> (u, w, r) k = ReduceSum <keepdims = 0> (y) a = Add (h, k) h1 = Sin (a) v = Mul (e, h) }> (o, x) }"""
+    )
+    after = ortscan.optimize(model)
+    assert "Scan" in {node.op_type for node in after.graph.node}
+    assert guarded(after)
+    rng = np.random.default_rng(0)
+    for rows in (2, 0):
+        shapes = {"x": (3, rows, 3), "u": (3, rows, 3), "w": (1, 6, 3), "r": (1, 6, 2)}
+        feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        if rows:
+            assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+        else:
+            assert ort_run(after, feeds)[1].shape == (3, 0, 3)
+
+
+def test_a_node_without_steps_that_onnxruntime_runs_gives_what_it_gives():
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 16]>
+        g (float[S,B,3] u, float[T,B,3] x, float[1,8,3] w, float[1,8,2] r, float[1,B,2] c) => (float[1,B,2] h, float[T,B,3] z) {
+            o = Constant <value_floats = [1.0]> ()
+            y, h = LSTM <hidden_size = 2> (u, w, r, , , c, c)
+            s, z = Scan <num_scan_inputs = 1, body = b (float[1] h, float[B,3] e) => (float[1] h1, float[B,3] v) {
+                h1 = Identity (h) v = Mul (e, h) }> (o, x) }"""
+    )
+    after = ortscan.optimize(model)
+    assert "LSTM" not in {node.op_type for node in after.graph.node}
+    rng = np.random.default_rng(0)
+    for steps in (3, 0):
+        shapes = {"u": (steps, 2, 3), "x": (3, 2, 3), "w": (1, 8, 3), "r": (1, 8, 2), "c": (1, 2, 2)}
+        feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
 def test_a_node_beside_a_scan_that_stays_is_left_as_it_is():
     model = model_of(LEFT)
     for after in (ortscan.migrate(model, 13), ortscan.migrate(model, 21)):
