@@ -5,8 +5,12 @@
 
 Conditions: the state is read by nothing but that Concat, what is added has a known size along its axis, and every other state
 keeps its shape.
+
+onnxruntime lets a tensor without elements have any sizes beside others in a Concat: the sizes are those of what is added where
+there is a step, and those of ``a0`` where there is none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -17,14 +21,15 @@ from rewrites.loop_idioms.stacks import Collected, backwards, collect, joined_ro
 from rewrites.loops import Loop, LoopView, State
 from rewrites.normal_form.steady_shapes import settled_beside
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import axis_of, concat, squeeze
-from rewrites.values import dim_of, rank_of, shape_dims, through_identity
+from rewrites.spelling import axis_of, concat, shape_of, squeeze
+from rewrites.values import dim_of, rank_of, through_identity
 
 __all__ = ["NAME", "check"]
 
 NAME = "grown-by-concat"
 
 _BACKWARDS_SINCE = 10
+_WHERE_SINCE = 9
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     found = [growing for state in loop.states if (growing := _growing(state)) is not None]
-    found = [growing for growing in found if ctx.opset >= _BACKWARDS_SINCE or not growing.in_front]
+    found = [growing for growing in found if ctx.opset >= (_BACKWARDS_SINCE if growing.in_front else _WHERE_SINCE)]
     if not found:
         return NOTHING_HERE
     with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}):
@@ -81,7 +86,8 @@ def _width(growing: _Growing) -> int | None:
 
 def _collected(growing: _Growing, width: int) -> Collected:
     axis, initial = growing.axis, growing.state.initial
-    dims = [] if initial.shape is None else shape_dims(initial.shape)
+    rank = rank_of(initial) or 0
+    dims = [dim_of(initial, i) if _is_size_of_all(growing, i) else dim_of(growing.added[0], i) for i in range(rank)]
     shape = ir.Shape([*dims[:axis], *([] if width == 1 else [width]), *dims[axis + 1 :]])
 
     def result(b: Builder) -> ir.Value:
@@ -90,9 +96,26 @@ def _collected(growing: _Growing, width: int) -> Collected:
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         turned = backwards(b, stack) if growing.in_front else stack
-        rows = joined_rows(b, turned, axis, None if width == 1 else width, initial)
+        rows = joined_rows(b, turned, axis, None if width == 1 else width, size_in(b, stack), rank)
         if dim_of(initial, axis) == 0:
             return rows
         return concat(b, [rows, initial] if growing.in_front else [initial, rows], axis)
 
+    def size_in(b: Builder, stack: ir.Value) -> Callable[[int], ir.Value]:
+        def size(i: int) -> ir.Value:
+            at_first = shape_of(b, initial, i)
+            if _is_size_of_all(growing, i):
+                return at_first
+            place = i + 1 if i < axis or width != 1 else i
+            some = b.op("Less", b.const([0]), shape_of(b, stack, 0))
+            return b.op("Where", some, shape_of(b, stack, place), at_first)
+
+        return size
+
     return Collected(growing.state, shape, result, [(growing.state.final, final)] if growing.state.final is not None else [])
+
+
+def _is_size_of_all(growing: _Growing, axis: int) -> bool:
+    """Whether what is added has the size of the initial tensor along ``axis``, even if that has no elements."""
+    size = dim_of(growing.state.initial, axis)
+    return size is not None and all(dim_of(value, axis) == size for value in growing.added)

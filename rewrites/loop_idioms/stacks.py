@@ -14,7 +14,7 @@ from rewrites.moving import remove_nodes
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.replace import replace_value
 from rewrites.spelling import concat, reshape, shape_of, transpose
-from rewrites.values import rank_of, static_dims
+from rewrites.values import rank_of
 
 __all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows"]
 
@@ -107,22 +107,19 @@ def backwards(b: Builder, stack: ir.Value) -> ir.Value:
     return b.op("Slice", stack, b.const([-1]), b.const([-(2**63) + 1]), b.const([0]), b.const([-1]))
 
 
-def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, like: ir.Value) -> ir.Value:
-    """Make a stack of results the tensor that they give joined along ``axis``, its other sizes those of ``like``.
+def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
+    """Make a stack of results the tensor of ``rank`` that they give joined along ``axis``, of the ``size`` of each other axis.
 
     ``width``: the size of each result along ``axis``; None where the results have no such axis. A stack of nothing has sizes 0
-    where its declared shape says nothing, which is why the other sizes come from ``like``.
+    where its declared shape says nothing, which is why the other sizes come from elsewhere.
     """
     moved = front_to(b, stack, axis)
-    others = static_dims(stack) if width is None else None
-    known = stack.shape is not None and all(isinstance(dim, int) for dim in stack.shape.dims[1:])
-    if width is None and (known or others is not None):
+    if width is None and stack.shape is not None and all(isinstance(dim, int) for dim in stack.shape.dims[1:]):
         return moved
-    rank = rank_of(like) or 0
     count = shape_of(b, stack, 0)
     if width not in (None, 1):
         count = b.op("Mul", count, b.const(np.array([width], np.int64)))
-    parts = [count if i == axis else shape_of(b, like, i) for i in range(rank)]
+    parts = [count if i == axis else size(i) for i in range(rank)]
     if b.opset >= _ALLOWZERO_SINCE:
         return b.op("Reshape", moved, concat(b, parts, 0), allowzero=1)
     return b.op("Reshape", moved, concat(b, parts, 0)) if rank else reshape(b, moved, [])

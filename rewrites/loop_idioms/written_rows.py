@@ -9,6 +9,7 @@ written is read by nothing; every other state keeps its shape. Rows that are not
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import onnx_ir as ir
 
@@ -24,7 +25,7 @@ from rewrites.loop_idioms.stacks import Collected, backwards, collect, joined_ro
 from rewrites.loops import Loop, LoopView, State
 from rewrites.normal_form.steady_shapes import settled_beside
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import axis_of, concat, reshape
+from rewrites.spelling import axis_of, concat, reshape, shape_of
 from rewrites.values import rank_of, through_identity
 
 __all__ = ["NAME", "check"]
@@ -127,7 +128,8 @@ def _collected(one: _Written, steps: Affine) -> Collected:
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         falling = write.place.factor(STEP) < 0
-        rows = joined_rows(b, backwards(b, stack) if falling else stack, write.axis, None, state.initial)
+        turned = backwards(b, stack) if falling else stack
+        rows = joined_rows(b, turned, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
         start = write.place.without(STEP)
         first = start - steps + Affine.of(1) if falling else start
         length = Integers(b.opset).size_of(state.initial, write.axis)

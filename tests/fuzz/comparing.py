@@ -42,8 +42,8 @@ def _of_tensors(a: np.ndarray, b: np.ndarray, least: float) -> str | None:
         return None
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{b.dtype}{list(b.shape)} for {a.dtype}{list(a.shape)}"
-    if a.dtype.kind != "f":
-        return None if np.array_equal(a, b) else f"other elements: {_short(b)} for {_short(a)}"
+    if a.dtype.name not in RELATIVE:
+        return None if a.tobytes() == b.tobytes() or np.array_equal(a, b) else f"other elements: {_short(b)} for {_short(a)}"
     share = max(RELATIVE[a.dtype.name], least)
     a, b = a.astype(np.float64), b.astype(np.float64)
     odd = ~(np.isfinite(a) & np.isfinite(b))

@@ -80,6 +80,23 @@ def test_a_growing_tensor_of_any_width_keeps_its_sizes_without_a_step(size: int)
     becomes([grown_by_concat, loop_to_scan], text, T=size, B=3, K=2)
 
 
+@pytest.mark.parametrize(
+    "inside", ["t1 = Concat <axis = 0> (t, u)", "t1 = Concat <axis = 0> (u, t)", "t1 = Concat <axis = 0> (t, u, u)"]
+)
+@pytest.mark.parametrize(("steps", "rows"), [(3, 0), (0, 0), (3, 2), (0, 2)])
+def test_a_tensor_without_elements_may_have_other_sizes_than_what_is_added(inside: str, steps: int, rows: int) -> None:
+    text = growing(
+        inside,
+        steps=None,
+        given="float[B] s, float[T,B] xs, float[K,C] t0",
+        results="float[B] z, float[R0,R1] ys",
+        before="n = Shape (xs) m = Gather (n, o)",
+        weights="int64[1] zero = {0}, int64 o = {0}",
+    )
+    text = text.replace(", int64 m) =>", ") =>").replace("float[2] h", "float[B] h")
+    becomes(grown_by_concat, text, T=steps, B=3, K=rows, C=3 if rows else 5)
+
+
 STAYING = {
     "read": growing("t1 = Concat <axis = 0> (t, u) y = ReduceSum <keepdims = 0> (t)").replace("t1)", "t1, float y)", 1).replace("ys)", "ys, float[N] w)", 1).replace("z, ys =", "z, ys, w ="),
     "by itself": growing("t1 = Concat <axis = 0> (t, t)"),
