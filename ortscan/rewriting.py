@@ -111,21 +111,25 @@ class Rewriting:
             lifted = load_in_opset(self.model, "keep", self._target.abilities)
             report, touched = self._rewrite(lifted, stop_after, vetoes or Vetoes())
         elif not report.changed and not lifted.needed and not report.loops:
-            lifted, touched = load_in_opset(self.model, "keep", self._target.abilities), False
+            if touched is not None or lifted.migration is not None:
+                lifted = load_in_opset(self.model, "keep", self._target.abilities)
+            touched = False
         report.migrated = lifted.migration is not None and lifted.migration.source != lifted.migration.target
-        return Outcome(lifted.loaded, report, touched or report.migrated)
+        return Outcome(lifted.loaded, report, bool(touched) or report.migrated)
 
-    def _rewrite(self, lifted: Lifted, stop_after: int | None, vetoes: Vetoes) -> tuple[Report, bool]:
+    def _rewrite(self, lifted: Lifted, stop_after: int | None, vetoes: Vetoes) -> tuple[Report, bool | None]:
+        """Rewrite in place, and report; and say whether anything was done, None where the model is as it was loaded."""
         chosen, model, tied = self._target, lifted.loaded.model, bool(lifted.loaded.tied)
         said = [target_line(chosen)] if chosen.name != "cpu" else []
-        messages = lifted.loaded.tied + lifted.messages + _inline(model, chosen.abilities, self._node_rules) + said
+        inlined = _inline(model, chosen.abilities, self._node_rules)
+        messages = lifted.loaded.tied + lifted.messages + inlined + said
         fixed = FixedShapes(model, self.fixed) if self.fixed else None
         messages += fixed.messages if fixed is not None else []
         idle = fixed is None and not self._custom_ops and not has_loops(model) and not has_absent_nodes(model, chosen.abilities)
         if idle and not _nodes_to_look_at(model, self._rules):
             counted = count_operators(model.graph)
             report = Report(operators_before=counted, operators_after=counted, target=chosen.name, messages=messages, tied=tied)
-            return report, tied
+            return report, tied if tied or inlined else None
         name_free_dims(model)
         ctx = Context.of(model, self._options(model), evaluate, has_kernel if self._custom_ops else None)
         ctx.vetoes = vetoes
