@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.errors import UnsupportedModel
-from rewrites.unknown_bounds import hide_unknown_bounds
+from rewrites.unknown_bounds import forget_cut_names, hide_unknown_bounds
 from rewrites.walk import node_graphs
 
 __all__ = ["infer_by_onnx"]
@@ -25,6 +25,8 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
             proto = ir.to_proto(model)
         hide_unknown_bounds(proto)
         inferred = _inferred(proto, data_prop)
+        if forget_cut_names(proto, inferred):
+            inferred = _inferred(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
     _take_over(model.graph, inferred.graph, {})

@@ -4,6 +4,7 @@ import onnx_ir as ir
 
 from rewrites.abilities import Abilities
 from rewrites.context import Context
+from rewrites.cut_names import name_cut_sizes
 from rewrites.early_casts import cast_early
 from rewrites.half_products import level_half_products
 from rewrites.inference import infer_model, learn_shapes
@@ -243,6 +244,7 @@ def tidy(ctx: Context) -> None:
     values += [value for inner in inner_graphs(graph) for value in inner.inputs]
     for one in values:
         _forget_free_dims(one)
+    name_cut_sizes(ctx.model)
 
 
 def drop_unread(graph: ir.Graph) -> None:

@@ -3,22 +3,25 @@
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <something of which nothing is known>, {2})
 
 Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. It knows the constants of the
-graph in which the Slice stands alone, none of those around it. Nothing is changed but the model that onnx is shown.
+graph in which the Slice stands alone, none of those around it. A Slice of opset 10 it lets keep the names of dimensions that it
+cuts, whatever the bounds. Nothing is changed but the model that onnx is shown.
 """
 
 from collections.abc import Iterator
 
 import onnx
+import onnx.numpy_helper
 
-__all__ = ["hide_unknown_bounds"]
+__all__ = ["forget_cut_names", "hide_unknown_bounds"]
 
 _BOUNDS_ARE_INPUTS = 10
+_KEEPS_NAMES = 10
 _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
     """Let each Slice of ``proto`` whose bounds are not constants of its own graph begin at a new input, of no type."""
-    if not any(entry.domain in ("", "ai.onnx") and entry.version >= _BOUNDS_ARE_INPUTS for entry in proto.opset_import):
+    if _opset(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
     for graph in _graphs(proto.graph):
@@ -32,6 +35,40 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
                     hidden = True
     if hidden:
         proto.graph.input.add(name=_UNKNOWN)
+
+
+def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
+    """Say of each Slice of opset 10 what was ``inferred`` but for the names where it cuts; return whether there are any."""
+    if _opset(proto) != _KEEPS_NAMES:
+        return False
+    found_any = False
+    for graph, found in zip(_graphs(proto.graph), _graphs(inferred.graph), strict=True):
+        infos = {info.name: info for infos in (found.value_info, found.output) for info in infos}
+        tensors = {tensor.name: tensor for tensor in graph.initializer}
+        tensors.update(
+            {node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute}
+        )
+        for node in graph.node:
+            if node.op_type != "Slice" or node.domain not in ("", "ai.onnx") or node.output[0] not in infos:
+                continue
+            info = infos[node.output[0]]
+            dims = info.type.tensor_type.shape.dim
+            axes = tensors.get(node.input[3]) if len(node.input) > 3 else None
+            places = range(len(dims)) if axes is None else onnx.numpy_helper.to_array(axes).ravel().tolist()
+            cut = [dims[place] for place in places if -len(dims) <= place < len(dims) and dims[place].dim_param]
+            for dim in cut:
+                dim.Clear()
+            if cut:
+                node.domain = _UNKNOWN
+                found_any = True
+                graph.value_info.append(info)
+    if found_any:
+        proto.opset_import.add(domain=_UNKNOWN, version=1)
+    return found_any
+
+
+def _opset(proto: onnx.ModelProto) -> int:
+    return max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

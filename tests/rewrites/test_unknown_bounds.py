@@ -2,9 +2,11 @@
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import ortscan
+from rewrites.onnx_inference import infer_by_onnx
 from rewrites.unknown_bounds import hide_unknown_bounds
 from tests.rewrites.apply import read
 from tests.support.numbers import assert_same_numbers
@@ -42,6 +44,25 @@ def test_a_slice_before_opset_10_has_its_bounds_as_attributes() -> None:
     before = model.SerializeToString()
     hide_unknown_bounds(model)
     assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize("opset", [10, 11, 18])
+@pytest.mark.parametrize(
+    ("axis", "expected"), [("zero", [None, 3]), ("one", ["B", 1])], ids=["where the size is free", "where it is known"]
+)
+def test_a_slice_cuts_a_dimension_with_a_name_in_every_opset(opset: int, axis: str, expected: list[object]) -> None:
+    model = ir.from_proto(
+        onnx.parser.parse_model(
+            f"""<ir_version: 5, opset_import: ["": {opset}]> g (float[B,3] x) => (float[?,?] y)
+            <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] minus = {{-1}}, int64[1] last = {{2147483647}}> {{
+                s = Slice (x, minus, last, {axis}) y = Identity (s) }}"""
+        )
+    )
+    infer_by_onnx(model, data_prop=True)
+    shape = model.graph[0].outputs[0].shape
+    assert shape is not None
+    names = [None if str(dim).startswith("unk__") else dim.value if isinstance(dim, ir.SymbolicDim) else dim for dim in shape]
+    assert names == expected
 
 
 def test_a_trip_count_of_sizes_that_are_cut_at_run_time_is_not_taken_for_known() -> None:
