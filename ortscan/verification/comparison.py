@@ -1,5 +1,6 @@
 """Comparing two models that are open: make sessions, run all cases, draw the conclusion."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from ortscan.verification.source import Source, changed_source, weight
 from ortscan.verification.specs import Spec, output_specs
 from ortscan.verification.subgraphs import all_nodes
+from ortscan.verification.told_sizes import with_told_sizes
 from ortscan.verification.verdict import conclude, refuse
 
 if TYPE_CHECKING:
@@ -130,6 +132,7 @@ def compare_models(
         budget=budget,
         patience=RUN_SECONDS if looped and not any(sets) else None,
         shapes_vary=looped,
+        told=functools.cache(lambda: runs(changed_source(old, with_told_sizes(old.proto), stack), _CPU)),
         guards=() if perilous else guards,
         swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
         draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),

@@ -1,6 +1,6 @@
 """Running one case on both models and saying what came of it."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,7 @@ class Judge:
         budget: what time there is for all runs.
         patience: seconds after which a run of the oracle is stopped, None for no limit but the budget.
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
+        told: makes the oracle with more sizes declared, to be asked where an output of the oracle is empty and the other is not.
         swallowing: outputs of nodes that onnxruntime does not let pass NaN and infinity on.
         guards: of the oracle and the other, to be asked before these are run here; none where they run elsewhere.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
@@ -64,6 +65,7 @@ class Judge:
     budget: Budget
     patience: float | None
     shapes_vary: bool
+    told: Callable[[], Runs]
     guards: Sequence[Guards] = ()
     swallowing: Set[str] = frozenset()
     draws: bool = False
@@ -116,6 +118,8 @@ class Judge:
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
         if trial.point.kind in _SPECIAL:
             gaps = self._without_swallowed(gaps)
+        if self.shapes_vary:
+            gaps |= self._without_guesses(gaps, feed, expected, outcome.values)
         if not gaps:
             unlike = (
                 "is computed from NaN or infinity by a recurrent node"
@@ -131,6 +135,22 @@ class Judge:
             return Judged(trial, case, gaps)
         self._witnessed = True
         return Judged(trial, case, gaps, (feed, outcome.values))
+
+    def _without_guesses(
+        self, gaps: Mapping[str, Gap], feed: Mapping[str, Any], expected: Sequence[Any], actual: Sequence[Any]
+    ) -> dict[str, Gap]:
+        """Return what is apart of outputs that are empty for the oracle alone, once it is told the sizes of what Loops stack."""
+        pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
+        places = {name: place for place, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
+        told = self.told() if places else None
+        values = told.run(feed, self._limit()).values if told is not None and told.error is None else None
+        if values is None:
+            return {}
+        found = {name: compare_values(values[place], actual[place], self.tolerances[name]) for name, place in places.items()}
+        equal = {name: gap for name, gap in found.items() if gap.reason is None}
+        if equal:
+            self.notes[_GUESSED] = None
+        return equal
 
     def _limit(self) -> float:
         """How long a run may take: much longer than the oracle ever took, at most what patience and budget allow.
@@ -194,6 +214,10 @@ def _varied(trial: Trial, attempt: str) -> dict[str, Any]:
     if trial.attempts and attempt not in ("", trial.attempts[0]):
         varied["integers"] = attempt
     return varied
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.size == 0
 
 
 def _both_empty(old: Any, new: Any) -> bool:
