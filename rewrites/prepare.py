@@ -18,6 +18,7 @@ from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
 from rewrites.normal_form.stateless_loops import give_states
 from rewrites.outer_products import part_outer_products, rejoin_outer_products
 from rewrites.quantized_moves import move_before_dequantizing
+from rewrites.quantized_outputs import note_quantized_outputs, quantize_before_transposing
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
 from rewrites.returning_casts import read_past_returning_casts
 from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
@@ -82,6 +83,7 @@ def prepare(ctx: Context) -> None:
     write_out_onesided(graph)
     drop_absent_at_the_end(graph, ctx.opset)
     infer_model(ctx.model)
+    note_quantized_outputs(graph)
     take_bounds_out_of_bodies(ctx)
     rejoin_outer_products(ctx)
     keep_sizes_of_reversals(graph, ctx.opset)
@@ -232,6 +234,7 @@ def tidy(ctx: Context) -> None:
     put_bounds_into_bodies(ctx)
     part_outer_products(ctx)
     move_before_dequantizing(ctx)
+    quantize_before_transposing(ctx)
     read_past_returning_casts(ctx)
     drop_unread(graph)
     give_states(ctx)
