@@ -17,6 +17,7 @@ from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
 from rewrites.lowering.lower import NODE_RULES, lower_nodes
 from rewrites.lowering.unshielded import Shielded
+from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.join import join_directions
@@ -150,10 +151,12 @@ class _Driver:
     def spare(self) -> list[ir.Node]:
         """Apply the rules without which onnxruntime may end the process to the loops that are left of a model that was changed.
 
-        What refused an empty sequence before it came there may be gone, whichever rules the caller chose.
+        What refused an empty sequence before it came there may be gone, or go because nobody reads it, whichever rules the caller
+        chose.
         """
-        for rule in LAST if self.report.patches else ():
-            for node in loops_inside_out(self.ctx.model.graph):
+        graph = self.ctx.model.graph
+        for rule in LAST if self.report.patches or unread_nodes(graph) else ():
+            for node in loops_inside_out(graph):
                 loop = view(node, self.ctx.opset)
                 if rule not in self.rules and rule.may_end_the_process(loop) and unsliced(loop, self.ctx.opset) is None:
                     entry: LoopReport = node.meta[_REPORT]

@@ -59,6 +59,13 @@ def test_scanned_axes_are_moved_whichever_rules_are_chosen(options, tmp_path) ->
     assert _lives(after, _feeds(model, 2, 0, 0), tmp_path)
 
 
+def test_scanned_axes_are_moved_where_a_scan_goes_that_nobody_reads(tmp_path) -> None:
+    model = _model(TWO_SCANS.replace("v = Identity (e)", "v = Sin (e)").replace(", float[?,?] z)", ")"))
+    after = ortscan.optimize(model, passes=["one-trip"], verify=False)
+    assert not any(attribute.name == "scan_input_axes" for node in after.graph.node for attribute in node.attribute)
+    assert _lives(after, _feeds(model, 2, 0, 0), tmp_path)
+
+
 def test_nothing_is_moved_in_a_model_that_no_rule_changes() -> None:
     text = TWO_SCANS.replace("v = Identity (e)", "v = Sin (e)")
     after = ortscan.optimize(_model(text), passes=["one-trip"], verify=False)
