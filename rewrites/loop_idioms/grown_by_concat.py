@@ -96,7 +96,8 @@ def _collected(growing: _Growing, width: int) -> Collected:
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         turned = backwards(b, stack) if growing.in_front else stack
-        rows = joined_rows(b, turned, axis, None if width == 1 else width, size_in(b, stack), rank)
+        is_plain = width == 1 and not any(_has_other_size(growing, i) for i in range(rank) if i != axis)
+        rows = joined_rows(b, turned, axis, None if is_plain else width, size_in(b, stack), rank)
         if dim_of(initial, axis) == 0:
             return rows
         return concat(b, [rows, initial] if growing.in_front else [initial, rows], axis)
@@ -113,6 +114,12 @@ def _collected(growing: _Growing, width: int) -> Collected:
         return size
 
     return Collected(growing.state, shape, result, [(growing.state.final, final)] if growing.state.final is not None else [])
+
+
+def _has_other_size(growing: _Growing, axis: int) -> bool:
+    """Whether what is added is known to have another size than the initial tensor along ``axis``, so that this has no elements."""
+    sizes = {dim_of(value, axis) for value in (growing.state.initial, *growing.added)}
+    return sum(isinstance(size, int) for size in sizes) > 1
 
 
 def _is_size_of_all(growing: _Growing, axis: int) -> bool:

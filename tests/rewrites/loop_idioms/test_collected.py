@@ -97,6 +97,19 @@ def test_a_tensor_without_elements_may_have_other_sizes_than_what_is_added(insid
     becomes(grown_by_concat, text, T=steps, B=3, K=rows, C=3 if rows else 5)
 
 
+@pytest.mark.parametrize("steps", [3, 0])
+def test_a_tensor_known_to_have_no_elements_keeps_its_other_sizes_without_a_step(steps: int) -> None:
+    text = growing(
+        "t1 = Concat <axis = 0> (t, u)",
+        steps=None,
+        given="float[2] s, float[T,2] xs, float[0,5] t0",
+        results="float[2] z, float[R0,R1] ys",
+        before="n = Shape (xs) m = Gather (n, o)",
+        weights="int64[1] zero = {0}, int64 o = {0}",
+    )
+    becomes(grown_by_concat, text.replace(", int64 m) =>", ") =>"), T=steps)
+
+
 STAYING = {
     "read": growing("t1 = Concat <axis = 0> (t, u) y = ReduceSum <keepdims = 0> (t)").replace("t1)", "t1, float y)", 1).replace("ys)", "ys, float[N] w)", 1).replace("z, ys =", "z, ys, w ="),
     "by itself": growing("t1 = Concat <axis = 0> (t, t)"),
