@@ -11,7 +11,7 @@ from ortscan.border import one_sentence
 from ortscan.comparing import level_of, require_equal
 from ortscan.evaluate import evaluate
 from ortscan.limited import limited
-from ortscan.modelio import LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface, sealed
+from ortscan.modelio import Inlining, LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface, sealed
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.opsets import check_opset, newest_opset, opset_number
 from ortscan.quiet import quietly
@@ -19,9 +19,10 @@ from ortscan.soundness import new_fault
 from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.errors import MigrationError
-from rewrites.lowering.unshielded import Shielded
+from rewrites.lowering.unshielded import Shielded, holds_recurrent_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
+from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.prepare import name_free_dims, prepare, tidy
 from rewrites.walk import all_nodes
 
@@ -116,6 +117,7 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     if source == opset:
         return Migration(source, opset, model.ir_version, model.ir_version)
     inlined = inline_functions(model, lambda function: _has_old_scan(function, opset) or needs_inlining(model, function, opset))
+    unshielded = inline_functions(model, holds_recurrent_nodes) if unread_nodes(model.graph) else Inlining()
     name_free_dims(model)
     ctx = Context.of(model, Options(target=target), evaluate)
     shielded = Shielded.of(model.graph)
@@ -128,6 +130,7 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     tidy(ctx)
     restore_interface(loaded)
     report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]
+    report.messages += [f"inlined the function {name}, which holds a recurrent node" for name in unshielded.inlined]
     return report
 
 

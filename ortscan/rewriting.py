@@ -39,6 +39,7 @@ from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
 from rewrites.lowering.lower import NODE_RULES, may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
+from rewrites.lowering.unshielded import holds_recurrent_nodes
 from rewrites.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
@@ -186,20 +187,22 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
 
 def _inline(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> list[str]:
     outcome = inline_functions_with_loops(model)
-    if any(is_recurrent(node) for function in model.functions.values() for node in all_nodes(function)):
-        trial = model.clone()
-        inline_functions(trial, _holds_recurrent_nodes)
-        ctx = Context.of(trial, Options(), evaluate)
-        prepare(ctx)
-        if may_be_refused(ctx, rules) or has_absent_nodes(trial, target):
-            more = inline_functions(model, _holds_recurrent_nodes)
-            messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
-            return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]
-    return _said(outcome)
+    if not any(map(holds_recurrent_nodes, model.functions.values())):
+        return _said(outcome)
+    # Only in a graph is a node put under an If where a loop that fails before it goes.
+    if not has_loops(model) and not _must_be_changed_where_they_stand(model, target, rules):
+        return _said(outcome)
+    more = inline_functions(model, holds_recurrent_nodes)
+    messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
+    return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]
 
 
-def _holds_recurrent_nodes(function: ir.Function) -> bool:
-    return any(is_recurrent(node) for node in all_nodes(function))
+def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> bool:
+    trial = model.clone()
+    inline_functions(trial, holds_recurrent_nodes)
+    ctx = Context.of(trial, Options(), evaluate)
+    prepare(ctx)
+    return may_be_refused(ctx, rules) or has_absent_nodes(trial, target)
 
 
 def _said(outcome: Inlining) -> list[str]:

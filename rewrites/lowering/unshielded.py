@@ -27,7 +27,7 @@ from rewrites.rule import Patch
 from rewrites.values import static_dims
 from rewrites.walk import all_nodes, node_graphs
 
-__all__ = ["Shielded"]
+__all__ = ["Shielded", "holds_recurrent_nodes"]
 
 _REFUSE_NOTHING = frozenset(
     [
@@ -72,6 +72,11 @@ class Shielded:
         for node in nodes:
             node.meta[UNSHIELDED] = True
         return reports + (lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else [])
+
+
+def holds_recurrent_nodes(function: ir.Function) -> bool:
+    """Whether there is a recurrent node in the function, where none is guarded."""
+    return any(is_recurrent(node) for node in all_nodes(function))
 
 
 def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:

@@ -38,6 +38,15 @@ def model_of(inside: str, *changes: tuple[str, str], dims: str = "T,B,3") -> onn
     return model
 
 
+def with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Hold the weights that the text has as inputs."""
+    rng = np.random.default_rng(0)
+    for name, shape in (("w", (1, 6, 3)), ("r", (1, 6, 2))):
+        model.graph.input.remove(next(info for info in model.graph.input if info.name == name))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
+    return model
+
+
 def guarded(model: onnx.ModelProto) -> bool:
     return "GRU" not in {node.op_type for node in model.graph.node}
 
@@ -87,6 +96,31 @@ def test_a_node_that_is_the_same_in_every_step_is_guarded_where_it_leaves_its_lo
             assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
         else:
             assert ort_run(after, feeds)[1].shape == (3, 0, 3)
+
+
+IN_A_FUNCTION = """<ir_version: 8, opset_import: ["": 16, "my": 1]>
+g (float[T,B,3] x, float[1,6,3] w, float[1,6,2] r) => (float[T,1,B,2] y, float[T,B,3] z) {
+    k = Constant <value_ints = [0]> () f = Gather (x, k)
+    y = my.run (x, w, r) OTHER }
+<domain: "my", opset_import: ["": 16]> run (x, w, r) => (y) { y = GRU <hidden_size = 2> (x, w, r) }"""
+STAYS = """z = Neg (x) o = Constant <value_floats = [1.0]> () u = Constant <value_floats = [1.0, 2.0]> ()
+    s, v = Scan <num_scan_inputs = 1, body = b (float[1] h, float e) => (float[1] h1, float[1] q) { h1 = Sin (h) q = Mul (e, h) }> (o, u)"""
+
+
+@pytest.mark.parametrize("other", ["z = Neg (x)", STAYS], ids=["beside nothing", "beside a loop"])
+def test_a_node_of_a_function_is_guarded_once_what_failed_before_it_is_dropped(other: str) -> None:
+    text = IN_A_FUNCTION.replace("OTHER", other).replace("z)", "z, float[2,1] v)" if "Scan" in other else "z)", 1)
+    model = with_weights(onnx.parser.parse_model(text))
+    for after in (ortscan.migrate(model, 21), *([ortscan.optimize(model)] if "Scan" in other else [])):
+        assert not after.functions
+        assert guarded(after)
+        survives(model, after)
+
+
+def test_a_function_stays_that_nothing_was_dropped_beside() -> None:
+    text = IN_A_FUNCTION.replace("OTHER", "z = Neg (x)")
+    model = onnx.parser.parse_model(text[: text.index("k = Constant")] + text[text.index("y = my.run") :])
+    assert ortscan.migrate(model, 21).functions
 
 
 def test_a_node_without_steps_that_onnxruntime_runs_gives_what_it_gives():
