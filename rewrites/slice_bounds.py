@@ -3,7 +3,8 @@
     a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
 
 Where such a Slice is one of sizes, onnx 1.23 takes the numbers that it does not know for 0, and finds ranks which contradict all
-that is right. Rules want to see none: what stands in the body of a loop is taken out before the first and put back after the last.
+that is right. Those of the main graph that another graph reads too it forgets: there a Slice of sizes has constants of its own.
+Rules want to see none: what stands in the body of a loop is taken out before the first and put back after the last.
 """
 
 import onnx_ir as ir
@@ -11,7 +12,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.loops import is_loop
 from rewrites.replace import replace_value
-from rewrites.values import const_array
+from rewrites.values import const_array, rank_of
 from rewrites.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
@@ -57,6 +58,13 @@ def put_bounds_into_bodies(ctx: Context) -> None:
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
+    own: dict[ir.Value, ir.Value] = {}
+    for node in list(main):
+        if node.op_type == "Slice" and node.domain == "" and node.inputs[0] is not None and rank_of(node.inputs[0]) == 1:
+            for place, value in enumerate(node.inputs):
+                if place and value is not None and _is_read_inside(value, main):
+                    own[value] = own.get(value) or _constant(value, node, ctx)
+                    node.replace_input_with(place, own[value])
     for graph in inner_graphs(main):
         copies: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         for node in list(graph):
@@ -72,6 +80,12 @@ def put_bounds_into_bodies(ctx: Context) -> None:
                 if key not in copies:
                     copies[key] = _constant(value, node, ctx)
                 node.replace_input_with(place, copies[key])
+
+
+def _is_read_inside(value: ir.Value, main: ir.Graph) -> bool:
+    """Whether ``value`` is a constant of the main graph that another graph reads too."""
+    array = const_array(value) if value.graph is main else None
+    return array is not None and array.size <= _MOST and any(user.graph is not main for user, _ in value.uses())
 
 
 def _constant(value: ir.Value, before: ir.Node, ctx: Context) -> ir.Value:

@@ -3,8 +3,9 @@
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <something of which nothing is known>, {2})
 
 Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. It knows the constants of the
-graph in which the Slice stands alone, none of those around it. A Slice of opset 10 it lets keep the names of dimensions that it
-cuts, whatever the bounds. Nothing is changed but the model that onnx is shown.
+graph in which the Slice stands alone, none of those around it, and none that an inner graph reads too: to that it was unknown, and
+so it stays. A Slice of opset 10 it lets keep the names of dimensions that it cuts, whatever the bounds. Nothing is changed but the
+model that onnx is shown.
 """
 
 from collections.abc import Iterator
@@ -27,12 +28,17 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
     for graph in _graphs(proto.graph):
         slices = [node for node in graph.node if node.op_type == "Slice" and len(node.input) > 2]
         if slices:
-            known = {tensor.name for tensor in graph.initializer}
-            known.update(node.output[0] for node in graph.node if node.op_type == "Constant")
+            known = _constants_of(graph)
+            bounds = {name for node in slices for name in node.input[1:]} & known.keys()
+            shared = bounds & _read_inside(graph) if bounds else set()
             for node in slices:
-                if not known.issuperset(node.input[1:3]):
+                if not known.keys() >= set(node.input[1:3]):
                     node.input[1] = _UNKNOWN
                     hidden = True
+                for place, name in enumerate(node.input):
+                    if place and name in shared:
+                        node.input[place] = f"{_UNKNOWN}: {name}"
+            graph.initializer.extend(_renamed(known[name], name) for name in sorted(shared))
     if hidden:
         proto.graph.input.add(name=_UNKNOWN)
 
@@ -44,10 +50,7 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     found_any = False
     for graph, found in zip(_graphs(proto.graph), _graphs(inferred.graph), strict=True):
         infos = {info.name: info for infos in (found.value_info, found.output) for info in infos}
-        tensors = {tensor.name: tensor for tensor in graph.initializer}
-        tensors.update(
-            {node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute}
-        )
+        tensors = _constants_of(graph)
         for node in graph.node:
             if node.op_type != "Slice" or node.domain not in ("", "ai.onnx") or node.output[0] not in infos:
                 continue
@@ -65,6 +68,32 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     if found_any:
         proto.opset_import.add(domain=_UNKNOWN, version=1)
     return found_any
+
+
+def _constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the constants of a graph by their names; those that are no tensors of integers are without their numbers."""
+    found = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            kinds = {attribute.name: attribute for attribute in node.attribute}
+            numbers = kinds["value_ints"].ints if "value_ints" in kinds else [kinds["value_int"].i] if "value_int" in kinds else []
+            tensor = onnx.TensorProto(
+                data_type=onnx.TensorProto.INT64, dims=[len(numbers)] * ("value_int" not in kinds), int64_data=numbers
+            )
+            found[node.output[0]] = kinds["value"].t if "value" in kinds else tensor
+    return found
+
+
+def _read_inside(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that are read in the graphs inside of ``graph``."""
+    return {name for inner in _graphs(graph) if inner is not graph for node in inner.node for name in node.input}
+
+
+def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
+    copy = onnx.TensorProto()
+    copy.CopyFrom(tensor)
+    copy.name = f"{_UNKNOWN}: {name}"
+    return copy
 
 
 def _opset(proto: onnx.ModelProto) -> int:

@@ -46,6 +46,37 @@ def test_a_slice_before_opset_10_has_its_bounds_as_attributes() -> None:
     assert model.SerializeToString() == before
 
 
+SHARED = """<ir_version: 8, opset_import: ["": 18]> g (float[1,B,1] x, float[2,B,1] u, int64 n) => (float[?,B,1] y, float[2,B,1] z)
+<int64[1] zero = {0}, int64[1] one = {1}, int64[1] nine = {9}> {
+    MORE s = Shape (x) v = Slice (s, one, nine, zero) c = Concat <axis = 0> (zero, v) y = Reshape (x, c)
+    z = Loop (n, , u) <body = b (int64 i, bool k, float[2,B,1] h) => (bool k1, float[2,B,1] h1) {
+        e = Concat <axis = 0> (one, one, one) w = Expand (h, e) h1 = Sin (w) k1 = Identity (k) }> }"""
+SHARES = [
+    SHARED.replace("MORE", ""),
+    SHARED.replace("int64[1] one = {1}, ", "").replace("MORE", "one = Constant <value_ints = [1]> ()"),
+]
+
+
+@pytest.mark.parametrize("text", SHARES, ids=["initializers", "nodes"])
+def test_a_bound_that_a_body_reads_too_is_known(text: str) -> None:
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    infer_by_onnx(model, data_prop=True)
+    (shape,) = (node.outputs[0].shape for node in model.graph if node.op_type == "Reshape")
+    assert shape is not None
+    assert str(shape) == "[1,B,1]"
+
+
+@pytest.mark.parametrize("text", SHARES, ids=["initializers", "nodes"])
+def test_a_result_has_bounds_of_its_own_beside_a_body_that_reads_them(text: str) -> None:
+    model = onnx.parser.parse_model(text)
+    after = ortscan.optimize(model)
+    onnx.checker.check_model(after, full_check=True)
+    (slice_,) = (node for node in after.graph.node if node.op_type == "Slice")
+    bodies = [attribute.g for node in after.graph.node for attribute in node.attribute if attribute.HasField("g")]
+    assert not {name for body in bodies for node in body.node for name in node.input} & set(slice_.input)
+    assert ortscan.optimize(after) == after
+
+
 @pytest.mark.parametrize("opset", [10, 11, 18])
 @pytest.mark.parametrize(
     ("axis", "expected"), [("zero", [None, 3]), ("one", ["B", 1])], ids=["where the size is free", "where it is known"]
