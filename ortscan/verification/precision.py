@@ -6,16 +6,18 @@
 What depends on a float only through integers or truths is as fine as it looks: such a value is right or wrong.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 
+from ortscan.verification.analysis import analyse
+from ortscan.verification.dependence import Dependence
 from ortscan.verification.element_types import numpy_type
-from ortscan.verification.graph_index import GraphIndex
 from ortscan.verification.subgraphs import all_nodes, bodies_of
-from ortscan.verification.value_types import element_types
+from rewrites.raised_by import is_from_elsewhere
 
 __all__ = ["coarsest_floats"]
 
@@ -35,10 +37,21 @@ def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
     """Return the coarsest float type of each output's ancestors by the output's name, None where there is none."""
     names = [value.name for value in proto.graph.output]
     known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
-    if len(known) < 2 or proto.functions:
+    model = _read(proto) if len(known) > 1 or _casts_as_told(proto) else None
+    if model is None or len(model.graph.outputs) != len(names):
         return dict.fromkeys(names, _coarsest(known))
-    index, types = GraphIndex(proto.graph), element_types(proto)
-    return {name: _coarsest(_types_above(name, index, types)) for name in names}
+    dependence = Dependence(model)
+    return {name: _coarsest(_types_above(value, dependence)) for name, value in zip(names, model.graph.outputs, strict=True)}
+
+
+def _read(proto: onnx.ModelProto) -> ir.Model | None:
+    """Return the model with its types inferred and its functions inlined, or None where it cannot be read."""
+    try:
+        return analyse(proto, []).model
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return None
 
 
 def _coarsest(types: Iterable[int]) -> np.dtype[Any] | None:
@@ -46,24 +59,34 @@ def _coarsest(types: Iterable[int]) -> np.dtype[Any] | None:
     return next((numpy_type(kind) for kind in _COARSEST_FIRST if kind in types), None)
 
 
-def _types_above(output: str, index: GraphIndex, types: Mapping[str, int]) -> Iterator[int]:
-    """Give the types of all floats that ``output`` is computed from; a loop counts with all that is in it."""
+def _types_above(output: ir.Value, dependence: Dependence) -> Iterator[int]:
+    """Give the types of all floats that ``output`` is computed from."""
     waiting, seen = [output], {output}
     while waiting:
-        name = waiting.pop()
-        kind = types.get(name)
-        if name != output and kind is not None and kind not in _COARSEST_FIRST:
+        value = waiting.pop()
+        kind = _type(value)
+        if value is not output and kind is not None and kind not in _COARSEST_FIRST:
             continue
         if kind is not None:
             yield kind
-        if name not in index.producers:
-            continue
-        position = index.producers[name]
-        node = index.nodes[position]
-        yield from _types_within(node)
-        fresh = [each for each in index.reads(position) if each not in seen]
+        above = dependence.of(value)
+        yield from above.types
+        fresh = [each for each in above.values if each not in seen]
         seen.update(fresh)
         waiting += fresh
+
+
+def _type(value: ir.Value) -> int | None:
+    node = value.producer()
+    if value.dtype is None and node is not None and node.op_type == "Cast":
+        return node.attributes.get_int("to")
+    return None if value.dtype is None else int(value.dtype)
+
+
+def _casts_as_told(proto: onnx.ModelProto) -> bool:
+    """Whether a function casts to a type that its calls name."""
+    nodes = (node for node, _ in all_nodes(proto) if node.op_type == "Cast") if proto.functions else ()
+    return any(attribute.ref_attr_name for node in nodes for attribute in node.attribute)
 
 
 def _types_within(node: onnx.NodeProto) -> Iterator[int]:

@@ -16,7 +16,7 @@ _AXIS = "a = Constant <value_ints = [{}]> ()"
 
 def honest_pairs() -> list[Pair]:
     """All of them, in an order that does not change."""
-    families = (_products, _wide, _sums, _fused, _recurrent, _distances, _recurrences, _halves, _branches)
+    families = (_products, _wide, _sums, _fused, _recurrent, _distances, _recurrences, _halves, _halves_inside, _branches)
     return [one for family in families for one in family()]
 
 
@@ -238,6 +238,28 @@ def _halves() -> Iterator[Pair]:
             "x2 = Cast <to = 1> (x1) w2 = Cast <to = 1> (w1) p = MatMul(x2, w2) y = Tanh(p)",
         )
         yield _weighted(f"half inside, {seed}", *(text.format(each) for each in inner), weights)
+
+
+def _halves_inside() -> Iterator[Pair]:
+    """Outputs of float64 that are computed from float16 in a body or a function, at the first step or at a later one."""
+    narrow, wide = "p = Mul(a, a) q = Tanh(p)", "a1 = Cast <to = 1> (a) p = Mul(a1, a1) q1 = Tanh(p) q = Cast <to = 10> (q1)"
+    interface = "(double[T, 4] x, double[4] h) => (double[T, 4] y)"
+    texts = {
+        "a Scan": """y = Scan <num_scan_inputs = 1, body = b (double[4] e) => (double[4] o) {
+          a = Cast <to = 10> (e) {} q2 = Cast <to = 11> (q) o = Add(q2, e) }> (x)""",
+        "a Scan's state": """h0 = Cast <to = 10> (h) l, m, y = Scan <num_scan_inputs = 1,
+          body = b (float16[4] a, double[4] s, double[4] e) => (float16[4] r, double[4] n, double[4] o) {
+          {} d0 = Cast <to = 10> (e) r = Add(q, d0) n = Cast <to = 11> (q) o = Add(s, e) }> (h0, h, x)""",
+        "an If": """n = Size(x) m = Constant <value_int = 9> () c = Less(n, m) y = If (c) <
+          then_branch = t () => (double[T, 4] o) { a = Cast <to = 10> (x) {} o = Cast <to = 11> (q) },
+          else_branch = f () => (double[T, 4] o2) { o2 = Add(x, h) }>""",
+    }
+    for name, text in texts.items():
+        whole = f"g {interface} {{ {text} }}"
+        yield pair(f"half in {name}", *(whole.replace("{}", each) for each in (narrow, wide)))
+    called = f"""<ir_version: 10, opset_import: ["": 18, "half": 1]> g {interface} {{ y = half.f <to = 10> (x) }}
+      <domain: "half", opset_import: ["": 18]> f <to> (x) => (y) {{ a = Cast <to: int = @to> (x) @@ y = Cast <to = 11> (q) }}"""
+    yield Pair("half in a function", *(model_from_text(called.replace("@@", each)) for each in (narrow, wide)))
 
 
 def _branches() -> Iterator[Pair]:

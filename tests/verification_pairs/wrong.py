@@ -18,7 +18,21 @@ _COUNT = """t = Constant <value = bool {1}> ()
 
 def wrong_pairs() -> list[Pair]:
     """All of them, in an order that does not change."""
-    families = (_sizes, _two_sizes, _trips, _values, _integers, _masks, _lengths, _scales, _orders, _weights, _ties, _others)
+    families = (
+        _sizes,
+        _two_sizes,
+        _trips,
+        _values,
+        _integers,
+        _masks,
+        _lengths,
+        _scales,
+        _own_types,
+        _orders,
+        _weights,
+        _ties,
+        _others,
+    )
     return [one for family in families for one in family()]
 
 
@@ -203,6 +217,35 @@ def _scales() -> Iterator[Pair]:
     for factor in ("1.001", "1.0005"):
         text = "g (float[N, 4] x) => (float[N, 4] y) {{ f = Constant <value_float = {}> () y = Mul(x, f) }}"
         yield pair(f"all too large, {factor}", text.format("1.0"), text.format(factor))
+
+
+def _own_types() -> Iterator[Pair]:
+    """A float64 output half a percent too large beside a float16 one that it has nothing to do with."""
+    good, bad = (f"k = Constant <value = double {{{number}}}> ()" for number in ("1.0", "1.005"))
+    interface = "(double[T, 4] x, double[4] h, bool c) => (double[T, 4] y, float16[T, 4] z)"
+    half, steps = "q0 = Cast <to = 10> (e) q = Tanh(q0)", "num_scan_inputs = 1, body = b"
+    texts = {
+        "a Scan": f"y, z = Scan <{steps} (double[4] e) => (double[4] o, float16[4] q) {{ {half} {{}} s = Sin(e) o = Mul(s, k) }}> (x)",
+        "a Scan's states": f"""h0 = Cast <to = 10> (h) l, m, y, z = Scan <{steps} (double[4] s, float16[4] u, double[4] e)
+          => (double[4] n, float16[4] v, double[4] o, float16[4] r) {{ {half} v = Add(u, q) r = Identity(v)
+          d = Add(s, e) n = Sin(d) {{}} o = Mul(n, k) }}> (h, h0, x)""",
+        "an If": f"""y, z = If (c) <then_branch = t () => (double[T, 4] o, float16[T, 4] q) {{ e = Sin(x) {half} {{}} o = Mul(x, k) }},
+          else_branch = f () => (double[T, 4] o2, float16[T, 4] q2) {{ q2 = Cast <to = 10> (x) o2 = Identity(x) }}>""",
+        "a Loop": """n = Constant <value_int = 2> () x0 = Cast <to = 10> (x) y, z = Loop (n, , x, x0) <
+          body = b (int64 i, bool p, double[T, 4] e, float16[T, 4] w) => (bool p2, double[T, 4] o, float16[T, 4] q) {
+          p2 = Identity(p) q = Tanh(w) {} s = Sin(e) o = Mul(s, k) }>""",
+    }
+    for name, text in texts.items():
+        whole = f"g {interface} {{ {text} }}"
+        yield pair(f"float64 beside float16 in {name}", *(whole.replace("{}", each) for each in (good, bad)))
+    header = '<ir_version: 10, opset_import: ["": 18, "half": 1]>'
+    function = """<domain: "half", opset_import: ["": 18]> f <to> (x) => (v, w) {
+      h = Cast <to: int = @to> (x) v = Tanh(h) w = Neg(x) }"""
+    texts = [
+        f"{header} g {interface} {{ z, w = half.f <to = 10> (x) s = Sin(w) {each} y = Mul(s, k) }} {function}"
+        for each in (good, bad)
+    ]
+    yield Pair("float64 beside float16 in a function", *(model_from_text(text) for text in texts))
 
 
 def _orders() -> Iterator[Pair]:
