@@ -6,6 +6,7 @@ it says which.
 """
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -32,7 +33,9 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
         except (OrtscanError, MemoryError, Warning):
             raise
         except Exception as error:
-            if _is_of_the_call(error) or is_from_elsewhere(error) or (isinstance(error, RecursionError) and _stack_was_deep()):
+            if _is_of_the_call(error, work, args, kwargs) or is_from_elsewhere(error):
+                raise
+            if isinstance(error, RecursionError) and _stack_was_deep():
                 raise
             model = next(iter((*args, *kwargs.values())), None)
             raise _in_words(error, work.__name__, model) from error
@@ -40,9 +43,15 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
     return bordered
 
 
-def _is_of_the_call(error: Exception) -> bool:
-    """Whether Python itself says that the function has no such parameter."""
-    return isinstance(error, TypeError) and (error.__traceback__ is None or error.__traceback__.tb_next is None)
+def _is_of_the_call(error: Exception, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether Python itself says that the function has no such parameter, or wants one more."""
+    if not isinstance(error, TypeError):
+        return False
+    try:
+        inspect.signature(work).bind(*args, **kwargs)
+    except TypeError:
+        return True
+    return False
 
 
 def _stack_was_deep() -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rewrites.errors import OptionError
+from rewrites.plain_text import shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -126,7 +127,10 @@ def spelled(options: Mapping[str, Any]) -> dict[str, str]:
     for name, value in options.items():
         if name not in OPTIONS and name not in _OWN:
             raise OptionError(f"there is no session option '{name}'; there are {', '.join([*_OWN, *OPTIONS])}.")
-        texts[name] = _spell(value)
+        try:
+            texts[name] = _spell(value)
+        except Exception:  # a str or an iterator is anybody's code
+            raise OptionError(f"the session option {PREFIX}{name} cannot be {shown(value)}.") from None
         _read(name, texts[name])
     return texts
 

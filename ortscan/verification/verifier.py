@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 _CPU = ("CPUExecutionProvider",)
+_LONGEST = 10**6
+"""Seconds that a time limit may have; clocks of threads end somewhere beyond."""
 
 
 def verify(
@@ -77,7 +79,8 @@ def verify(
     check_limits(level, time_limit, memory_limit)
     fixed = given_shapes(shapes)
     usual = (QUICK_SECONDS, QUICK_BYTES) if level == "quick" else (FULL_SECONDS, FULL_BYTES)
-    budget = Budget(usual[0] if time_limit is None else time_limit, usual[1] if memory_limit is None else memory_limit)
+    seconds = usual[0] if time_limit is None else min(time_limit, _LONGEST)
+    budget = Budget(seconds, usual[1] if memory_limit is None else memory_limit)
     with ExitStack() as stack:
         old, new = open_source(before, stack), open_source(after, stack)
         check_providers(providers or _CPU)

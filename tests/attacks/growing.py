@@ -18,6 +18,8 @@ ONE = "v0 = Constant <value = float[1] {1}> () "
 STEP = "i{0} = Add ({0}, one) j{0} = Sub ({0}, two) {1} = Mul (i{0}, j{0})"
 FUNCTION = '<domain: "f", opset_import: ["": 18, "f": 1]> F{} (x) => (y) {{ {} }}'
 SHAPES = "g (float[T] x, float[S] z) => (float[T] y) {{ one = Constant <value_ints = [1]> () two = Shape (z) v0 = Shape (x) {} q = ConstantOfShape (v{}) k = ReduceMax (q) y = Add (x, k) }}"
+PARTS = """s = Constant <value_ints = [16777216]> () u = ConstantOfShape (s) f = SplitToSequence (u)
+    o = Constant <value_int = 0> () e = SequenceAt (f, o) q = ReduceMax <keepdims = 0> (e)"""
 
 
 def chain(link: str, count: int) -> str:
@@ -81,6 +83,7 @@ attack_all_verbs(
         "sizes that are polynomials": lambda: model_of(SHAPES.format(chain(STEP, 25), 25)),
         "sizes that are squared": lambda: model_of(SHAPES.format(chain("{1} = Mul ({0}, {0})", 60), 60)),
         "sizes that double": lambda: model_of(SHAPES.format(chain("{1} = Add ({0}, {0})", 60), 60)),
+        "sixteen million tensors in a sequence": lambda: model_of(BEFORE.format(PARTS)),
         "shapes of shapes": lambda: model_of(SHAPES.format(chain(JOIN, 40), 40)),
         "a cell that is a polynomial": grown(
             WITH_STATE, "i{0} = Add ({0}, a) j{0} = Sub ({0}, s) {1} = Mul (i{0}, j{0})", 40, "v0 = Identity (s) "

@@ -141,6 +141,35 @@ def test_nonsense_in_session_options_is_one_sentence(name: str) -> None:
         assert complaint(text, session) is None
 
 
+@pytest.mark.parametrize("name", [*OPTIONS, "enable", "strict", "cache", "cache_dir", "cache_size"])
+def test_nonsense_for_the_options_of_patched_is_one_sentence(name: str) -> None:
+    def enter(value: Any) -> None:
+        with ortscan.patched(**{name: value}):
+            pass
+
+    values: list[Any] = [{"x": None}, {None: 3}, [None], NoWords(), 10**5000, CIRCLE, b"\xff", "a\0b", object()]
+    assert not [bad for value in values if (bad := complaint(name, lambda value=value: enter(value)))]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ortscan.optimize(MODEL, time_limt=3),  # type: ignore[call-arg]
+        lambda: ortscan.verify(MODEL, MODEL, sed=1),  # type: ignore[call-arg]
+        lambda: ortscan.verify(MODEL),  # type: ignore[call-arg]
+        lambda: ortscan.migrate(MODEL),  # type: ignore[call-arg]
+    ],
+)
+def test_a_parameter_that_there_is_not_or_that_lacks_is_what_python_says(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match="argument"):
+        call()
+
+
+def test_a_limit_of_ages_ends_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
+    assert ortscan.verify(MODEL, MODEL, time_limit=1e15).ok
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
