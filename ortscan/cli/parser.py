@@ -11,14 +11,18 @@ from rewrites.plain_text import one_line, sentence
 __all__ = ["build_parser"]
 
 
-class _Verb(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """Ends as argparse does, with a message of one line and bounded length."""
+
+    def error(self, message: str) -> NoReturn:
+        """End so."""
+        super().error(sentence(one_line(message)))
+
+
+class _Verb(_Parser):
     """Takes options before, between and after the files, which argparse alone does not where a file may be left out."""
 
     _within = False
-
-    def error(self, message: str) -> NoReturn:
-        """End as argparse does, with a message of one line."""
-        super().error(sentence(one_line(message)))
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse; the intermixed parsing of argparse calls this again for its own steps."""
@@ -33,7 +37,7 @@ class _Verb(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser; each verb's namespace holds the function to run as ``run``."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ortscan",
         description="Takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.",
         epilog="exit codes: 0 done, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "

@@ -22,6 +22,7 @@ ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 _WIDE = 4
 _WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
 _MOST_ELEMENTS = 1 << 28
+_MOST_AXES = 64
 _MIXED = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 
 
@@ -30,12 +31,17 @@ def is_integer(spec: Spec) -> bool:
     return spec.elem_type in _INTEGERS
 
 
+_MOST_AXES = 64
+
+
 def unmakeable(spec: Spec) -> str | None:
     """Why no value can be made up for an input, or None."""
     if spec.kind == "other":
         return f"input '{spec.name}' is {spec.declared}: pass it in inputs"
     if spec.dims is None:
         return f"input '{spec.name}' has no declared rank: pass it in inputs, or its shape in shapes"
+    if len(spec.dims) > _MOST_AXES:
+        return f"input '{spec.name}' has {len(spec.dims)} axes, and an array of numpy's {_MOST_AXES} at most"
     if spec.elem_type not in _MAKEABLE:
         return f"input '{spec.name}' is {spec.declared}, which onnxruntime cannot be fed from Python"
     return None

@@ -28,6 +28,8 @@ from ortscan.verification.specs import Spec
 
 __all__ = ["Inputs", "Trial"]
 
+_MOST_ELEMENTS = 1 << 40
+"""What an input may have in the least case, whatever the budget, and may not have beside a size of 0 either: numpy counts it."""
 _SMALL_BYTES = 1 << 20
 
 
@@ -128,9 +130,13 @@ class Inputs:
             fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
                 size <= _SMALL_BYTES or taken + size <= self.budget.bytes
             )
-            if fits or point is first:
+            if (fits or point is first) and self._sizes_fit(point):
                 taken += size
                 yield point
+
+    def _sizes_fit(self, point: Point) -> bool:
+        shapes = (shape_of(spec, point.sizes) for spec in self.missing)
+        return all(math.prod(max(1, size) for size in shape) <= _MOST_ELEMENTS for shape in shapes)
 
     def bytes_at(self, point: Point) -> int:
         """Return the bytes that the made-up inputs take."""

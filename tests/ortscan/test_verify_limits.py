@@ -147,3 +147,22 @@ def test_a_result_that_would_crash_onnxruntime_as_the_original_would_is_not_refu
         result = ortscan.optimize(proto)
     assert isinstance(result, onnx.ModelProto)
     assert all(node.op_type != "Scan" for node in result.graph.node)
+
+
+@pytest.mark.parametrize("rank", [12, 60, 64, 65, 900])
+def test_inputs_of_many_free_axes_are_compared_or_said_not_to_be(rank: int) -> None:
+    dims = ",".join(f"D{place}" for place in range(rank))
+    model = model_from_text(f"g (float[T] x, float[{dims}] w) => (float[T] y, float[{dims}] v) {{ v = Neg (w) y = Neg (x) }}", 18)
+    outcome = verify(model, model, time_limit=5, memory_limit=1 << 22, level="quick")
+    assert outcome.ok or outcome.inconclusive, outcome.summary()
+
+
+def test_tensors_in_a_sequence_count() -> None:
+    model = model_from_text(
+        """g (float[T] x) => (float[T] y) { s = Constant <value_ints = [16777216]> () u = ConstantOfShape (s) f = SplitToSequence (u)
+        o = Constant <value_int = 0> () e = SequenceAt (f, o) q = ReduceMax <keepdims = 0> (e) y = Add (x, q) }""",
+        18,
+    )
+    outcome = verify(model, model, memory_limit=1 << 30)
+    assert outcome.inconclusive
+    assert "'f' would take 5120 MiB" in outcome.summary()
