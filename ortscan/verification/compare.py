@@ -10,7 +10,7 @@ some roundings of the coarsest float type the output is computed with (about a t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -30,8 +30,9 @@ _COARSEST = (2.5e-1, 2.5e-1)
 _PART = 100.0
 _TINY = 0.1
 
-Widening = Callable[[np.ndarray, float], np.ndarray]
-"""Returns, for an output and what that may differ by as a whole, how much more each element may: see ``sensitivity``."""
+Widening = Callable[[np.ndarray, float, tuple[int, ...], np.ndarray], np.ndarray]
+"""Returns, for an array, what that may differ by as a whole, its place in an output that is a sequence, and how large its elements
+are beside the largest, how much more each element may differ by: see ``sensitivity``."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ class Tolerances:
 
 @dataclass(frozen=True)
 class Gap:
-    """How far two values are apart. ``elements`` were compared, ``numbers`` of them not NaN; ``scale`` is the largest |before|."""
+    """How far two values are apart. ``elements`` there were, ``numbers`` of them not NaN; ``scale`` is the largest |before|.
+
+    ``left_out``: how many were not compared, as they hang on the last digits.
+    """
 
     absolute: float = 0.0
     relative: float = 0.0
@@ -77,6 +81,7 @@ class Gap:
     index: tuple[int, ...] = ()
     before: Any = None
     after: Any = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,15 @@ class _Known:
     history: History
     widened: Widening | None
     special: bool
+    place: tuple[int, ...] = ()
+
+    def item(self, position: int) -> "_Known":
+        return replace(self, history=self.history.item(position), place=(*self.place, position))
+
+    def more(self, before: np.ndarray, most: float) -> np.ndarray:
+        if self.widened is None:
+            return np.zeros(())
+        return self.widened(before, most, self.place, self.history.proportions(before.shape))
 
 
 def compare_values(
@@ -101,7 +115,10 @@ def compare_values(
     ``history`` holds what the output was in earlier cases. ``widened`` is asked for arrays that differ by more than they may.
     ``special``: NaN and infinities were fed, so that all three count as one: which it is hangs on the order of sums.
     """
-    known = _Known(tolerances, history or History(), widened, special)
+    return _compare(before, after, _Known(tolerances, history or History(), widened, special))
+
+
+def _compare(before: Any, after: Any, known: _Known) -> Gap:
     if before is None or after is None:
         if before is None and after is None:
             return Gap()
@@ -124,7 +141,7 @@ def _compare_maps(before: Mapping[Any, Any], after: Mapping[Any, Any], known: _K
 def _compare_sequences(before: Sequence[Any], after: Sequence[Any], known: _Known) -> Gap:
     if len(before) != len(after):
         return _unlike(f"has {len(before)} items before and {len(after)} after", len(before), len(after))
-    gaps = [compare_values(b, a, known.tolerances) for b, a in zip(before, after, strict=True)]
+    gaps = [_compare(b, a, known.item(position)) for position, (b, a) in enumerate(zip(before, after, strict=True))]
     if not gaps:
         return Gap()
     worst = max(range(len(gaps)), key=lambda i: (gaps[i].reason is not None, np.nan_to_num(gaps[i].absolute, nan=np.inf)))
@@ -140,6 +157,7 @@ def _compare_sequences(before: Sequence[Any], after: Sequence[Any], known: _Know
         index=(worst, *gap.index),
         before=gap.before,
         after=gap.after,
+        left_out=sum(g.left_out for g in gaps),
     )
 
 
@@ -158,11 +176,12 @@ def _compare_arrays(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
 
 
 def _compare_exactly(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap:
-    unequal = np.asarray(before != after)
-    if unequal.any() and known.widened is not None:
-        unequal = unequal & np.isfinite(known.widened(before, 0.0))
+    unequal, left_out = np.asarray(before != after), 0
+    if unequal.any():
+        hanging = np.broadcast_to(np.isinf(known.more(before, 0.0)), before.shape)
+        unequal, left_out = unequal & ~hanging, int(hanging.sum())
     if not unequal.any():
-        return Gap(elements=before.size, numbers=before.size)
+        return Gap(elements=before.size, numbers=before.size - left_out, left_out=left_out)
     at = np.unravel_index(int(np.argmax(unequal)), before.shape)
     size, index = before.size, tuple(int(i) for i in at)
     one, other = before[index], after[index]
@@ -182,24 +201,26 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
         known.history.learn(magnitudes)
         earlier = known.history.scales(before.shape)
         over_all = known.history.largest
-        allowed = known.tolerances.allowed(before.dtype, own_scales(magnitudes), earlier, over_all)
+        own = np.minimum(own_scales(magnitudes), scale * known.history.proportions(before.shape))
+        allowed = known.tolerances.allowed(before.dtype, own, earlier, over_all)
         same = (wide == other) | (np.isnan(wide) & np.isnan(other))
         if known.special:
             same |= ~finite & ~np.isfinite(other)
         error = np.where(same, 0.0, np.abs(wide - other))
         error = np.where(finite & np.isfinite(other) | same, error, np.inf)
-        if known.widened is not None and (error > allowed).any():
+        if (error > allowed).any():
             most = known.tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
-            allowed = allowed + known.widened(before, float(most))
+            allowed = allowed + known.more(before, float(most))
             error = np.where(np.isfinite(allowed), error, 0.0)
     allowed = np.broadcast_to(allowed, error.shape)
+    hanging = np.isinf(allowed)
     over = error > allowed
     worst = int(np.argmax(np.where(over, error, -1.0) if over.any() else error))
     absolute, limit = float(error.reshape(-1)[worst]), float(allowed.reshape(-1)[worst])
-    size, numbers = before.size, int(before.size - np.isnan(wide).sum())
+    size, numbers = before.size, int(before.size - (np.isnan(wide) | hanging).sum())
     relative = absolute / scale if scale else absolute
     if not over.any():
-        return Gap(absolute, relative, limit, scale, size, numbers)
+        return Gap(absolute, relative, limit, scale, size, numbers, left_out=int(hanging.sum()))
     index = tuple(int(i) for i in np.unravel_index(worst, before.shape))
     one, two = before[index], after[index]
     reason = f"is {float(one):.8g} before and {float(two):.8g} after (error {absolute:.2g}, allowed {limit:.2g})"

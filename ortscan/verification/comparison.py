@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from ortscan.verification.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
-from ortscan.verification.compare import Tolerances, compare_values
+from ortscan.verification.compare import Tolerances
 from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.guards import Guards
 from ortscan.verification.interface import interface_differences
@@ -20,6 +20,7 @@ from ortscan.verification.preparing import Prepared, prepare
 from ortscan.verification.recurrent_outputs import recurrent_outputs, swallowing_outputs
 from ortscan.verification.reference_oracle import reference_oracle
 from ortscan.verification.result import Verification
+from ortscan.verification.rounding_noise import with_rounding_noise
 from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs, on_one_thread
 from ortscan.verification.series import run_series, untried_sizes
@@ -132,6 +133,7 @@ def compare_models(
         budget=budget,
         patience=RUN_SECONDS if looped and not any(sets) else None,
         shapes_vary=looped,
+        noisy=functools.cache(lambda: _noisy(old if stand_in is None else stand_in[0], runs, stack)),
         told=functools.cache(lambda: runs(changed_source(old, with_told_sizes(old.proto), stack), _CPU)),
         guards=() if perilous else guards,
         swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
@@ -140,6 +142,11 @@ def compare_models(
     judged = _run(judge, plans, notes)
     notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
     return conclude(judge, judged, notes, list(dict.fromkeys(what for plan in plans for what in plan.not_tried)))
+
+
+def _noisy(old: Source, runs: Callable[[Source, Sequence[Any]], Runs], stack: ExitStack) -> Runs | None:
+    proto = with_rounding_noise(old.proto)
+    return None if proto is None else runs(changed_source(old, proto, stack), _CPU)
 
 
 def _is_random(node: onnx.NodeProto) -> bool:
@@ -168,7 +175,6 @@ def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runs]) ->
     outcome = None if runner.error is not None else runner.run(feed, RUN_SECONDS)
     if outcome is None or outcome.values is None:
         return []
-    pairs = zip(judge.before.outputs, outcome.values, after, strict=True)
-    if any(compare_values(old, new, judge.tolerances[name]).reason for name, old, new in pairs if name in first.gaps):
+    if not judge.finds_equal(outcome.values, after, first.gaps.keys()):
         return []
     return ["with onnxruntime's graph optimisation off the original computes what the result computes"]

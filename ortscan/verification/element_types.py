@@ -1,13 +1,22 @@
 """ONNX element types as numpy has them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 
-__all__ = ["numpy_type"]
+__all__ = ["dtype_of", "numpy_type"]
 
 
 def numpy_type(elem_type: int) -> np.dtype[Any]:
     """The numpy type of an ONNX element type; strings are objects."""
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """Return the type of an array, or of the first in a sequence or map; float32 where there is none."""
+    while isinstance(value, list | Mapping):
+        items = list(value.values()) if isinstance(value, Mapping) else value
+        value = items[0] if items else None
+    return np.asarray(value).dtype if isinstance(value, np.ndarray | np.generic) else np.dtype(np.float32)

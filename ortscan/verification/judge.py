@@ -8,8 +8,10 @@ import numpy as np
 
 from ortscan.verification.budget import RUN_SECONDS, Budget
 from ortscan.verification.compare import Gap, Tolerances, compare_values
+from ortscan.verification.element_types import dtype_of
 from ortscan.verification.guards import LETS_IN, Guards
 from ortscan.verification.result import Case, CaseStatus, OutputError
+from ortscan.verification.rounding_noise import noise_feeds
 from ortscan.verification.runner import Runs
 from ortscan.verification.scales import History
 from ortscan.verification.sensitivity import Sensitivity
@@ -23,8 +25,8 @@ _EXACT = ("mixed", "zeros", "infinite", "NaN")
 _SPECIAL = ("infinite", "NaN")
 _SWALLOWED = "what NaN and infinity become was not compared where recurrent nodes (or LogSoftmax) of onnxruntime's take them"
 _MILD = (
-    "output '{}' was compared as far as roundings of the inputs leave the original itself",
-    "elements of output '{}' that hang on the last digits of the inputs were not compared",
+    "output '{}' was compared as far as roundings, of the inputs or inside, leave the original itself",
+    "elements of output '{}' that hang on the last digits of the inputs, or of what is computed, were not compared",
 )
 _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
 
@@ -52,6 +54,7 @@ class Judge:
         patience: seconds after which a run of the oracle is stopped, None for no limit but the budget.
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
         told: makes the oracle with more sizes declared, to be asked where an output of the oracle is empty and the other is not.
+        noisy: makes the oracle with noise in all roundings, where that can be.
         swallowing: outputs of nodes that onnxruntime does not let pass NaN and infinity on.
         guards: of the oracle and the other, to be asked before these are run here; none where they run elsewhere.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
@@ -66,6 +69,7 @@ class Judge:
     patience: float | None
     shapes_vary: bool
     told: Callable[[], Runs]
+    noisy: Callable[[], Runs | None]
     guards: Sequence[Guards] = ()
     swallowing: Set[str] = frozenset()
     draws: bool = False
@@ -173,7 +177,14 @@ class Judge:
         def run(shaken: Mapping[str, Any]) -> Sequence[Any] | None:
             return self.before.run(shaken, self._limit()).values
 
-        return Sensitivity(run, feed, leaves_out=trial.point.kind not in _EXACT, special=trial.point.kind in _SPECIAL)
+        def noisy(roundings: float) -> Sequence[Sequence[Any]]:
+            runs = self.noisy()
+            if runs is None or runs.error is not None:
+                return []
+            outcomes = [runs.run({**feed, **noise}, self._limit()) for noise in noise_feeds(roundings)]
+            return [outcome.values for outcome in outcomes if outcome.values is not None]
+
+        return Sensitivity(run, noisy, feed, leaves_out=trial.point.kind not in _EXACT, special=trial.point.kind in _SPECIAL)
 
     def _compare(
         self, expected: Sequence[Any], actual: Sequence[Any], sensitivity: Sensitivity | None = None, *, tiny: bool = False
@@ -187,7 +198,7 @@ class Judge:
                 gaps[name] = Gap()
                 continue
             tolerances = self.tolerances[name]
-            rounded = tolerances.coarsest(np.asarray(old).dtype) if isinstance(old, np.ndarray) else np.dtype(np.float32)
+            rounded = tolerances.coarsest(dtype_of(old))
             widening = None if sensitivity is None else sensitivity.widening(name, position, rounded, tolerances.roundings)
             special = sensitivity is not None and sensitivity.special
             history = self._history.setdefault((name, tiny), History())
@@ -196,6 +207,15 @@ class Judge:
             if gaps[name].reason is None:
                 self.notes[_MILD[left_out].format(name)] = None
         return gaps
+
+    def finds_equal(self, expected: Sequence[Any], actual: Sequence[Any], names: Set[str]) -> bool:
+        """Whether outputs are the same by all that was learned of them."""
+        found = (
+            compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
+            for name, old, new in zip(self.before.outputs, expected, actual, strict=True)
+            if name in names
+        )
+        return all(gap.reason is None for gap in found)
 
     def _find_unstable(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> None:
         for _ in range(_REPEATS):

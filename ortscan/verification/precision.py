@@ -16,8 +16,8 @@ import onnx_ir as ir
 from ortscan.verification.analysis import analyse
 from ortscan.verification.dependence import Dependence
 from ortscan.verification.element_types import numpy_type
+from ortscan.verification.readable import if_readable
 from ortscan.verification.subgraphs import all_nodes, bodies_of
-from rewrites.raised_by import is_from_elsewhere
 
 __all__ = ["coarsest_floats"]
 
@@ -37,21 +37,13 @@ def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
     """Return the coarsest float type of each output's ancestors by the output's name, None where there is none."""
     names = [value.name for value in proto.graph.output]
     known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
-    model = _read(proto) if len(known) > 1 or _casts_as_told(proto) else None
+    if len(known) < 2 and not _casts_as_told(proto):
+        return dict.fromkeys(names, _coarsest(known))
+    model = if_readable(lambda: analyse(proto, []).model)
     if model is None or len(model.graph.outputs) != len(names):
         return dict.fromkeys(names, _coarsest(known))
     dependence = Dependence(model)
     return {name: _coarsest(_types_above(value, dependence)) for name, value in zip(names, model.graph.outputs, strict=True)}
-
-
-def _read(proto: onnx.ModelProto) -> ir.Model | None:
-    """Return the model with its types inferred and its functions inlined, or None where it cannot be read."""
-    try:
-        return analyse(proto, []).model
-    except Exception as error:
-        if is_from_elsewhere(error):
-            raise
-        return None
 
 
 def _coarsest(types: Iterable[int]) -> np.dtype[Any] | None:

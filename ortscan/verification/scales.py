@@ -4,7 +4,8 @@
             2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
             1500  0.3                       1500  0.3
 
-The scale of an element is the least of the largest magnitudes of what shares its index along one axis.
+The scale of an element is the least of the largest magnitudes of what shares its index along one axis. Where all cases have one
+shape, it is also no more than what the element has been in proportion to the largest of a case.
 """
 
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ import numpy as np
 __all__ = ["History", "own_scales"]
 
 _LEAST_OTHERS = 2
+_LEAST_CASES = 4
+"""How often an element has to be small for that to be no accident."""
 
 
 def own_scales(magnitudes: np.ndarray) -> np.ndarray:
@@ -36,17 +39,31 @@ def _axes(magnitudes: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 @dataclass
 class History:
-    """The largest magnitudes an output had so far: of all, and along axes that have had one size only."""
+    """The largest magnitudes an output had so far: of all, along axes that have had one size only, and of each element.
+
+    The latter where the shape has been one in all cases, and in enough of them: as they were, and in proportion to the largest of
+    their case.
+    """
 
     largest: float = 0.0
     _rank: int | None = None
     _along: dict[int, np.ndarray] = field(default_factory=dict)
+    _cases: int = 0
+    _elements: list[np.ndarray] | None = None
+    _items: dict[int, "History"] = field(default_factory=dict)
+
+    def item(self, position: int) -> "History":
+        """Return the history of one item of an output that is a sequence."""
+        return self._items.setdefault(position, History())
 
     def learn(self, magnitudes: np.ndarray) -> None:
         """Take the magnitudes of another case into account."""
-        self.largest = max(self.largest, float(magnitudes.max(initial=0.0)))
+        most = float(magnitudes.max(initial=0.0))
+        self.largest = max(self.largest, most)
         if not magnitudes.size:
             return
+        if most:
+            self._learn_elements([magnitudes, magnitudes / most])
         if self._rank != magnitudes.ndim:
             first, self._rank = self._rank is None, magnitudes.ndim
             self._along = dict(_axes(magnitudes)) if first else {}
@@ -58,10 +75,28 @@ class History:
             elif axis in fresh:
                 self._along[axis] = np.maximum(self._along[axis], fresh[axis])
 
+    def _learn_elements(self, fresh: list[np.ndarray]) -> None:
+        self._cases += 1
+        if self._cases == 1:
+            self._elements = fresh
+        elif self._elements is not None:
+            alike = self._elements[0].shape == fresh[0].shape
+            self._elements = list(map(np.maximum, self._elements, fresh)) if alike else None
+
     def scales(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return what each element of an output of this shape has been as large as; it broadcasts to ``shape``."""
         found = np.asarray(self.largest)
         for axis, along in self._along.items():
             if self._rank == len(shape) and shape[axis] == along.size:
                 found = np.minimum(found, along)
-        return found
+        elements = self._known(shape)
+        return found if elements is None else np.minimum(found, elements[0])
+
+    def proportions(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return how large each element is beside the largest of its case, at most; it broadcasts to ``shape``."""
+        elements = self._known(shape)
+        return np.ones(()) if elements is None else elements[1]
+
+    def _known(self, shape: tuple[int, ...]) -> list[np.ndarray] | None:
+        known = self._cases >= _LEAST_CASES and self._elements is not None and self._elements[0].shape == shape
+        return self._elements if known else None

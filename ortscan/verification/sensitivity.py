@@ -1,4 +1,4 @@
-"""How far the original itself moves when its inputs do by a rounding: no other order of sums need be closer to it.
+"""How far the original itself moves when its inputs do by a rounding, or what it computes: no other order of sums need be closer.
 
 Asked only where the two models differ by more than the tolerance. A wide product of large numbers, a difference of equals or a long
 recurrence moves further than most models do; where it moves so far that nothing can be compared, that is said.
@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ortscan.verification.compare import Widening
 from ortscan.verification.scales import own_scales
 
 __all__ = ["Sensitivity"]
@@ -19,6 +20,11 @@ _RUNS = 3
 _ROUNDINGS = 2.0
 _FACTOR = 8.0
 _MOST = 30.0
+_FURTHER = 4.0
+_STRONGER = -_FACTOR
+"""The other way, so that a number at a threshold is pushed past it in one run or another."""
+_LEAP = 8 * _FACTOR
+"""How much further stronger noise moves what turns at a threshold."""
 
 
 @dataclass
@@ -27,48 +33,52 @@ class Sensitivity:
 
     Attributes:
         run: runs the original; None where it fails.
+        noisy: runs it on ``feed``, with so many roundings of noise inside, some times: see ``rounding_noise``.
         feed: what it was run with.
-        leaves_out: whether elements that cannot be compared are left out; not so for inputs made to meet a threshold exactly, but
-            for the outputs of recurrent nodes.
+        leaves_out: whether elements are left out that cannot be compared once the inputs are shaken; not so for inputs made to meet
+            a threshold exactly, but for the outputs of recurrent nodes. Noise inside leaves out in any case: it does not move what
+            is computed without rounding.
         special: whether it was fed NaN or infinities.
         hit: the outputs that were judged more mildly, and whether elements were left out.
     """
 
     run: Callable[[Mapping[str, Any]], Sequence[Any] | None]
+    noisy: Callable[[float], Sequence[Sequence[Any]]]
     feed: Mapping[str, Any]
     leaves_out: bool
     special: bool = False
     hit: dict[str, bool] = field(default_factory=dict)
     _moved: dict[tuple[str, float], list[Sequence[Any]]] = field(default_factory=dict)
+    _noisy: dict[float, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
-    def widening(
-        self, name: str, position: int, dtype: np.dtype[Any], roundings: float = 1.0
-    ) -> Callable[[np.ndarray, float], np.ndarray]:
+    def widening(self, name: str, position: int, dtype: np.dtype[Any], roundings: float = 1.0) -> Widening:
         """Return what says how much more each element of an output may differ by, for so many roundings of ``dtype``.
 
-        It is called with the output and with what the output as a whole may differ by; the answer is infinite where nothing can be
-        compared.
+        The answer is infinite where nothing can be compared.
         """
 
-        def widened(before: np.ndarray, most: float) -> np.ndarray:
+        def widened(before: np.ndarray, most: float, place: tuple[int, ...], proportions: np.ndarray) -> np.ndarray:
             self.hit.setdefault(name, False)
-            moves = [_move(before, values[position]) for values in self._runs(dtype, roundings)]
-            if not moves:
-                return np.zeros(before.shape)
-            move = np.maximum.reduce(moves)
-            if before.dtype.kind in "biuOSU":
-                far = move > 0
-            else:
-                with np.errstate(invalid="ignore"):
-                    move = np.broadcast_to(own_scales(move), before.shape)
-                far = move > _MOST * most
-            leaves_out = self.leaves_out or roundings > 1
-            if leaves_out and far.any():
+            shaken = [_move(before, _at(values[position], place)) for values in self._runs(dtype, roundings)]
+            noisy = self._noise(roundings, position, place, before)
+            stronger = self._noise(_STRONGER * roundings, position, place, before)
+            move, far = _largest(shaken, before, most, proportions)
+            inside, far_inside = _largest(noisy, before, most, proportions)
+            leap, far_away = _largest(stronger, before, most, proportions)
+            far = far_inside | far_away & (leap > _LEAP * inside) | (far if self.leaves_out or roundings > 1 else np.False_)
+            if far.any():
                 self.hit[name] = True
-            more = np.minimum(_FACTOR * move, _MOST * most)
-            return np.where(far & leaves_out, np.inf, more)
+            more = np.minimum(_FACTOR * np.maximum(move, inside), _MOST * most)
+            return np.where(far, np.inf, more)
 
         return widened
+
+    def _noise(self, roundings: float, position: int, place: tuple[int, ...], before: np.ndarray) -> list[np.ndarray]:
+        """Return how far an array moves with noise inside, in the runs that leave its shape as it is."""
+        if roundings not in self._noisy:
+            self._noisy[roundings] = self.noisy(roundings)
+        found = [_at(values[position], place) for values in self._noisy[roundings]]
+        return [_move(before, value) for value in found if np.shape(value) == before.shape]
 
     def _runs(self, dtype: np.dtype[Any], roundings: float) -> list[Sequence[Any]]:
         key = (dtype.name, roundings)
@@ -88,9 +98,37 @@ class Sensitivity:
                 return value
             with np.errstate(over="ignore", invalid="ignore"):
                 moved = value.astype(np.float64) * (1 + amount * random.uniform(-1, 1, value.shape))
+                if roundings > 1:
+                    moved += amount * random.uniform(-1, 1, value.shape)
                 return np.asarray(moved).astype(value.dtype)
 
         return {name: shake(value) for name, value in self.feed.items()}
+
+
+def _largest(
+    moves: Sequence[np.ndarray], before: np.ndarray, most: float, proportions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far each element moves, and whether that is too far to be compared.
+
+    It may move as far as its row or column did, but one that is small beside others not much further than it did itself.
+    """
+    move = np.maximum.reduce([np.zeros(before.shape), *moves])
+    if before.dtype.kind in "biuOSU":
+        return move, move > 0
+    with np.errstate(invalid="ignore"):
+        by_size = np.where(proportions > 0, proportions * move.max(initial=0.0), 0.0)
+        move = np.minimum(own_scales(move), np.maximum(by_size, _FURTHER * move))
+    return move, move > _MOST * most
+
+
+def _at(value: Any, place: tuple[int, ...]) -> Any:
+    """Return the item at a place of a sequence or map; None where it has none."""
+    for position in place:
+        items = list(value.values()) if isinstance(value, Mapping) else value
+        if not isinstance(items, list) or position >= len(items):
+            return None
+        value = items[position]
+    return value
 
 
 def _move(before: np.ndarray, after: Any) -> np.ndarray:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from ortscan.verification.compare import Gap
 from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
 
@@ -79,8 +80,7 @@ def _vacuous(judged: Sequence[Judged]) -> list[str]:
     gaps = [gap for one in judged for gap in one.gaps.values()]
     if any(gap.reason for gap in gaps) or any(gap.numbers for gap in gaps):
         return []
-    what = "NaN" if any(gap.elements for gap in gaps) else "empty"
-    return [f"every output was {what} in every case, so nothing was learned: pass inputs the model can work with"]
+    return [f"every output {_lack(gaps)} in every case, so nothing was learned: pass inputs the model can work with"]
 
 
 def _remarks(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: Judge) -> list[str]:
@@ -88,9 +88,14 @@ def _remarks(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: J
     for output in outputs:
         gaps = [one.gaps[output.name] for one in judged if output.name in one.gaps]
         if output.status == "equal" and not any(gap.numbers for gap in gaps):
-            what = "NaN" if any(gap.elements for gap in gaps) else "empty"
-            found.append(f"output '{output.name}' was {what} in every case")
+            found.append(f"output '{output.name}' {_lack(gaps)} in every case")
     return found
+
+
+def _lack(gaps: Sequence[Gap]) -> str:
+    if any(gap.left_out for gap in gaps):
+        return "was NaN or hung on the last digits of what is computed"
+    return "was NaN" if any(gap.elements for gap in gaps) else "was empty"
 
 
 def _first_difference(judged: Sequence[Judged]) -> FirstDifference | None:

@@ -45,6 +45,25 @@ def test_an_output_that_was_large_before_may_be_rounded_when_small():
     assert compare_values(floats(1e-6), floats(6e-6), USUAL, was_one).reason is None
 
 
+def test_an_element_that_was_small_in_all_cases_is_measured_by_itself():
+    history = History()
+    small, wrong = floats(1000, 2, 1e-3), floats(1000, 2, 2e-3)
+    for _ in range(3):
+        assert compare_values(small, wrong, USUAL, history).reason is None
+    assert compare_values(small, wrong, USUAL, history).index == (2,)
+    assert compare_values(small, floats(1000.01, 2.0001, 1e-3), USUAL, history).reason is None
+
+
+def test_an_element_that_was_large_once_or_had_other_neighbours_is_not():
+    once, others = History(), History()
+    for case in (floats(1000, 2, 1e-3), floats(1, 2, 500), floats(5, 1, 2), floats(1, 1, 1)):
+        once.learn(np.abs(case))
+    for size in (3, 3, 4, 3, 3, 3):
+        others.learn(np.ones(size) * 1000)
+    for history in (once, others):
+        assert compare_values(floats(1000, 2, 1e-3), floats(1000, 2, 2e-3), USUAL, history).reason is None
+
+
 @pytest.mark.parametrize(
     ("before", "after", "same"),
     [

@@ -38,7 +38,7 @@ def test_functions_are_looked_into(call):
 
 def test_both_branches_of_an_if_count_and_its_condition_does_not():
     text = """g (double[N] x, float16 k) => (double[N] y, double[N] z) {
-      l = Constant <value = float16 {0.5}> () c = Less(k, l) y, z = If (c) <
+      l = Constant <value = float16 {14336}> () c = Less(k, l) y, z = If (c) <
         then_branch = t () => (double[N] a, double[N] b) { h = Cast <to = 10> (x) a = Cast <to = 11> (h) b = Identity(x) },
         else_branch = e () => (double[N] a2, double[N] b2) { a2 = Neg(x) b2 = Sin(x) }> }"""
     assert coarsest_floats(model_from_text(text, 18)) == {"y": F16, "z": F64}

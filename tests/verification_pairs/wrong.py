@@ -28,6 +28,9 @@ def wrong_pairs() -> list[Pair]:
         _lengths,
         _scales,
         _own_types,
+        _small_elements,
+        _sequences,
+        _thresholds,
         _orders,
         _weights,
         _ties,
@@ -246,6 +249,31 @@ def _own_types() -> Iterator[Pair]:
         for each in (good, bad)
     ]
     yield Pair("float64 beside float16 in a function", *(model_from_text(text) for text in texts))
+
+
+def _small_elements() -> Iterator[Pair]:
+    """A small element beside large ones, where there is one row by declaration."""
+    for shape, others in (("1, 4", "1000, 1, 1"), ("4", "1000, 1, 1"), ("1, 2", "1"), ("1, 1, 3", "1, 1")):
+        for small in ("1e-3", "1e-5"):
+            numbers = [f"{others}, {float(small) * factor}" for factor in (1.0, 2.0)]
+            text = f"g (float[{shape}] x) => (float[{shape}] y) <float[{len(others.split(',')) + 1}] s = {{{{{{}}}}}}> {{{{ y = Mul(x, s) }}}}"
+            yield pair(f"a small element of {shape} doubled, {small}", *(text.format(each) for each in numbers))
+
+
+def _sequences() -> Iterator[Pair]:
+    text = "g (float[N, 8] x) => (seq(float[N, 8]) y) {{ k = Constant <value_float = {}> () s = Sin(x) z = Mul(s, k) y = SequenceConstruct(x, z) }}"
+    yield pair("an item of a sequence too large", text.format("1.0"), text.format("1.001"))
+    yield pair("items of a sequence exchanged", text.format("1.0"), text.format("1.0").replace("(x, z)", "(z, x)"))
+
+
+def _thresholds() -> Iterator[Pair]:
+    """Thresholds of sums that are exact for whole and half numbers."""
+    text = "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {{1.0, 0.5, -2.0, 4.0}}> {{ m = MatMul(x, w) {} }}"
+    low = "e = Constant <value_float = 1e-6> () d = Sub(m, e) y = Floor(d)"
+    yield pair("the floor of an exact sum", text.format("y = Floor(m)"), text.format(low))
+    zero, last = "z = Constant <value_float = 0.0> ()", "y = Cast <to = 1> (c)"
+    forms = (f"{zero} c = {operator}(m, z) {last}" for operator in ("Less", "LessOrEqual"))
+    yield pair("an exact sum at zero", *(text.format(form) for form in forms))
 
 
 def _orders() -> Iterator[Pair]:
