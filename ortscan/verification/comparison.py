@@ -12,7 +12,7 @@ from ortscan.verification.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.verification.compare import Tolerances
 from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.guards import Guards
-from ortscan.verification.interface import interface_differences
+from ortscan.verification.interface import interface_differences, quoted
 from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.precision import coarsest_floats
@@ -23,7 +23,7 @@ from ortscan.verification.result import Verification
 from ortscan.verification.rounding_noise import with_rounding_noise
 from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs, on_one_thread
-from ortscan.verification.series import run_series, untried_sizes
+from ortscan.verification.series import run_series, untried_integers, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from ortscan.verification.source import Source, changed_source, weight
 from ortscan.verification.specs import Spec, output_specs
@@ -139,9 +139,10 @@ def compare_models(
         swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
         draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
     )
-    judged = _run(judge, plans, notes)
+    not_tried = [what for plan in plans for what in plan.not_tried]
+    judged = _run(judge, plans, notes, not_tried)
     notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
-    return conclude(judge, judged, notes, list(dict.fromkeys(what for plan in plans for what in plan.not_tried)))
+    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)))
 
 
 def _noisy(old: Source, runs: Callable[[Source, Sequence[Any]], Runs], stack: ExitStack) -> Runs | None:
@@ -153,12 +154,14 @@ def _is_random(node: onnx.NodeProto) -> bool:
     return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
 
 
-def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str]) -> list[Judged]:
+def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str], not_tried: list[str]) -> list[Judged]:
     judged = []
     for position, plan in enumerate(plans):
         series = run_series(judge, plan.inputs, plan.learned)
         if any(one.case.status != "skipped" for one in series):
             notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
+            if plan.inputs.level == "full" and (usual := untried_integers(series, plan.inputs)):
+                not_tried.append(f"other than usual values of {quoted(usual)}, such as negative ones")
         for one in series:
             varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
             judged.append(replace(one, case=replace(one.case, varied=varied)))

@@ -9,17 +9,24 @@ import numpy as np
 import onnx
 
 from ortscan.verification.element_types import numpy_type
+from ortscan.verification.integer_values import any_integers, in_turn
 from ortscan.verification.plan import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.specs import Spec
 from rewrites.errors import OptionError
 
-__all__ = ["ATTEMPTS", "is_integer", "make_value", "shape_of", "unmakeable"]
+__all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "is_integer", "make_value", "shape_of", "unmakeable"]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """How integers are drawn, in this order while the original refuses them."""
 
-_WIDE = 4
+OTHER_ATTEMPTS = ("by use", "near zero", "above zero")
+"""How integers are drawn that are to be others than the usual ones."""
+
+FLOAT_KINDS = frozenset(["large", "mixed", "zeros", "huge", "tiny", "infinite", "NaN"])
+"""The kinds of values that floats take and indices do not."""
+
+_ITEMS = {"no items": 0, "many items": 7, "ragged": 3}
 _WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
 _MOST_ELEMENTS = 1 << 28
 _MOST_AXES = 64
@@ -53,7 +60,7 @@ def shape_of(spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: int) -> Any:
-    """A value for one input: an array, a list of arrays for a sequence.
+    """A value for one input: an array, a list of arrays for a sequence, None for an optional that is absent.
 
     The same arguments give the same value. Raises OptionError where `unmakeable` has a reason.
     """
@@ -65,8 +72,14 @@ def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: 
     if math.prod(shape) > _MOST_ELEMENTS:
         sizes = ", ".join(map(str, shape))
         raise OptionError(f"input '{spec.name}' would be {sizes}, too large to be made up: pass it in inputs, or smaller shapes.")
+    if spec.optional and point.kind == "absent":
+        return None
     if spec.kind == "sequence":
-        return [_make_array(spec, shape, point, role, attempt, random) for _ in range(1 + point.draw % 3)]
+        shapes = [shape] * _ITEMS.get(point.kind, 1 + point.draw % 3)
+        if point.kind == "ragged":
+            free = next((axis for axis, dim in enumerate(spec.dims or ()) if isinstance(dim, str)), -1)
+            shapes = [tuple(size + more * (axis == free) for axis, size in enumerate(shape)) for more in range(len(shapes))]
+        return [_make_array(spec, each, point, role, attempt, random) for each in shapes]
     return _make_array(spec, shape, point, role, attempt, random)
 
 
@@ -80,9 +93,13 @@ def _make_array(
         return np.asarray(random.choice(np.array(_WORDS, object), shape), object)
     if spec.elem_type == onnx.TensorProto.BOOL:
         return _truths(shape, point.kind, random)
-    if is_integer(spec) or role is not None:
+    if is_integer(spec):
         return _whole_numbers(dtype, shape, point, role, attempt, random)
-    return np.asarray(_floats(shape, point.kind, random)).astype(dtype)
+    if role is None or (attempt == ATTEMPTS[0] and point.kind in FLOAT_KINDS and not role.decisive):
+        return np.asarray(_floats(shape, point.kind, random)).astype(dtype)
+    whole = _whole_numbers(np.dtype(np.float64), shape, point, role, attempt, random)
+    with_parts = attempt == ATTEMPTS[0] and point.draw % 2 == 1
+    return np.asarray(whole + random.random(shape) if with_parts else whole).astype(dtype)
 
 
 def _floats(shape: tuple[int, ...], kind: str, random: np.random.Generator) -> np.ndarray:
@@ -123,7 +140,11 @@ def _whole_numbers(
     dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
     if point.kind == "large integers" and role is None and attempt == ATTEMPTS[0]:
-        return _large_integers(dtype, shape, random)
+        return any_integers(dtype, shape, point.draw % 10, random)
+    if point.kind == "divided integers" and role is None and attempt == ATTEMPTS[0]:
+        return any_integers(dtype, shape, None, random)
+    if point.kind == "other integers" and role is not None and (others := role.others(point.sizes)):
+        return _others(others, role.usual(point.sizes), shape, point, attempt, random).astype(dtype)
     low, high = _bounds(dtype, shape, point, role, attempt)
     values = np.asarray(random.integers(low, high, shape, endpoint=True))
     if point.kind == "zeros":
@@ -135,15 +156,17 @@ def _whole_numbers(
     return values.astype(dtype)
 
 
-def _large_integers(dtype: np.dtype[Any], shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
-    """Return numbers of all the bits the type has, or of somewhat fewer."""
-    info = np.iinfo(dtype)
-    values = np.asarray(random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True))
-    if dtype.itemsize < _WIDE:
-        return values
-    values = np.asarray(values >> random.choice((0, 8, 20), shape).astype(dtype))
-    values.reshape(-1)[:1] = info.max >> 1
-    values.reshape(-1)[1:2] = info.min // 2 + 1
+def _others(
+    numbers: Sequence[int], usual: Sequence[int], shape: Sequence[int], point: Point, attempt: str, random: np.random.Generator
+) -> np.ndarray:
+    """Return ``numbers`` one after the other, with ``usual`` ones between them; of all inputs' single elements random ones."""
+    if attempt == "near zero":
+        numbers = [number for number in numbers if -1 <= number <= 1] or numbers
+    elif attempt == "above zero":
+        numbers = [number for number in numbers if number > 0] or numbers
+    values = np.asarray(random.choice(np.asarray(numbers if math.prod(shape) == 1 else usual), shape))
+    if values.size > 1 or point.only:
+        in_turn(values, numbers, point.draw % 10)
     return values
 
 
@@ -158,11 +181,9 @@ def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role
             return least, 1
         case "below smallest size":
             return least, max(least, min((size for size in (*point.sizes.values(), *shape) if size > 1), default=2) - 1)
-    bounds = None if role is None else role.bounds(point.sizes)
-    if bounds is not None:
-        return bounds
     if role is not None:
-        return least, least + 2
+        usual = role.usual(point.sizes)
+        return usual[0], usual[-1]
     signed = dtype.kind != "u" and not dtype.name.startswith("uint")
     return (-5, 9) if signed else (0, 9)
 

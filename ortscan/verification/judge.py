@@ -75,7 +75,7 @@ class Judge:
     draws: bool = False
     unstable: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
-    _attempt: str = ""
+    _attempts: dict[str, str] = field(default_factory=dict)
     _slowest: float = 0.0
     _witnessed: bool = False
     _history: dict[tuple[str, bool], History] = field(default_factory=dict)
@@ -83,13 +83,14 @@ class Judge:
     def judge(self, trial: Trial, inputs: Inputs) -> Judged:
         """Run the oracle, with other integers while it refuses, then the other model on the same; compare."""
         first_error, timed_out = None, False
-        for attempt in sorted(trial.attempts, key=lambda a: a != self._attempt):
+        kind = trial.point.kind
+        for attempt in sorted(trial.attempts, key=lambda a: a != self._attempts.get(kind)):
             feed = inputs.feed(trial.point, attempt)
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
                 return Judged(trial, Case(trial.point.sizes, _varied(trial, ""), "skipped", f"the original was not run: {risk}"))
             outcome = self.before.run(feed, self._limit())
             if outcome.values is not None:
-                self._attempt, self._slowest = attempt, max(self._slowest, outcome.seconds)
+                self._attempts[kind], self._slowest = attempt, max(self._slowest, outcome.seconds)
                 return self._judge_run(trial, attempt, feed, outcome.values, outcome.seconds)
             timed_out = timed_out or outcome.timed_out
             first_error = first_error or outcome.error
@@ -228,9 +229,9 @@ class Judge:
 def _varied(trial: Trial, attempt: str) -> dict[str, Any]:
     varied: dict[str, Any] = dict(trial.point.trips)
     if trial.point.kind != "normal":
-        varied["values"] = trial.point.kind
+        varied["values"] = trial.point.kind + (f" for '{trial.point.only}'" if trial.point.only else "")
     if trial.point.override:
-        varied["defaults"] = "replaced"
+        varied["defaults"] = trial.point.override
     if trial.attempts and attempt not in ("", trial.attempts[0]):
         varied["integers"] = attempt
     return varied

@@ -4,13 +4,13 @@ A model that adds ids may be asked to add 2**40; one that makes a Range of them,
 memory. Whatever is computed from an input counts, by any operator, and so does all of a loop that reads it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
 from ortscan.verification.analysis import Analysis
 
-__all__ = ["may_be_large"]
+__all__ = ["may_be_divided", "may_be_large"]
 
 _SIZING = {
     "Range": (0, 1, 2), "ConstantOfShape": (0,), "Tile": (1,), "Expand": (1,), "Pad": (1,), "Resize": (1, 2, 3), "Upsample": (1,),
@@ -22,24 +22,50 @@ _SIZING = {
 }  # fmt: skip
 
 
+_FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
+
+
 def may_be_large(analysis: Analysis) -> set[str]:
     """Return the names of the inputs whose values decide nothing of the kind."""
+    return {value.name or "" for value in analysis.model.graph.inputs} - _reaching(analysis, _is_deciding)
+
+
+def may_be_divided(analysis: Analysis) -> set[str]:
+    """Return the names of the inputs whose values come to be divided as integers: the least one by -1 ends the process."""
+    return _reaching(analysis, _is_dividend)
+
+
+def _is_deciding(node: ir.Node, index: int) -> bool:
+    if node.op_type in ("Div", "Mod") and _is_float(node.inputs[index]):
+        return False
+    return node.domain not in ("", "ai.onnx") or index in _SIZING.get(node.op_type, ())
+
+
+def _is_dividend(node: ir.Node, index: int) -> bool:
+    return node.op_type == "Div" and index == 0 and not _is_float(node.inputs[index])
+
+
+def _is_float(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype in _FLOATS
+
+
+def _reaching(analysis: Analysis, told: Callable[[ir.Node, int], bool]) -> set[str]:
     owners = {
         attribute.as_graph(): node
         for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
         for attribute in node.attributes.values()
         if attribute.type == ir.AttributeType.GRAPH
     }
-    return {value.name or "" for value in analysis.model.graph.inputs if not _decides(value, owners)}
+    return {value.name or "" for value in analysis.model.graph.inputs if _reaches(value, told, owners)}
 
 
-def _decides(start: ir.Value, owners: Mapping[ir.Graph, ir.Node]) -> bool:
+def _reaches(start: ir.Value, told: Callable[[ir.Node, int], bool], owners: Mapping[ir.Graph, ir.Node]) -> bool:
     waiting, seen = [start], {id(start)}
     while waiting:
         value = waiting.pop()
         fresh: list[ir.Value] = []
         for node, index in value.uses():
-            if node.domain not in ("", "ai.onnx") or index in _SIZING.get(node.op_type, ()):
+            if told(node, index):
                 return True
             fresh.extend(node.outputs)
             for attribute in node.attributes.values():

@@ -14,7 +14,8 @@ from ortscan.verification.feeds import is_integer, unmakeable
 from ortscan.verification.given import with_arrays
 from ortscan.verification.interface import quoted
 from ortscan.verification.known_sizes import KnownSizes, known_sizes
-from ortscan.verification.large_integers import may_be_large
+from ortscan.verification.large_integers import may_be_divided, may_be_large
+from ortscan.verification.other_values import MOST_ALONE, can_be_zero
 from ortscan.verification.roles import Role, find_roles
 from ortscan.verification.size_rules import learn_sizes
 from ortscan.verification.sizes import Sizes
@@ -81,6 +82,7 @@ def prepare(
         roles=roles,
         inner=inner,
         large=_large(analysis, specs, given, roles),
+        divided=set() if analysis is None else may_be_divided(analysis),
         avoid_nothing=fragile is not None,
         seed=seed,
         level=level,
@@ -111,10 +113,19 @@ def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) 
         if small := [name for name in small if not inputs.roles.get(name, Role()).trips]:
             yield f"large integers for {quoted(small)}, which may be an index or decide sizes"
         ragged = [
-            name for name, role in inputs.roles.items() if role.positive and not role.lengths and role.highs and not role.trips
+            name for name, role in inputs.roles.items() if role.positive and not role.lengths and role.highs and not role.ranges
         ]
         if ragged := [name for name in ragged if name in {spec.name for spec in inputs.missing}]:
             yield f"0 for {quoted(ragged)}"
+        whole = [spec.name for spec in inputs.missing if not is_integer(spec) and inputs.roles.get(spec.name, Role()).decisive]
+        if whole:
+            yield f"large floats for {quoted(whole)}, which decide sizes"
+        alone = can_be_zero(inputs.missing, inputs.roles, inputs.avoid_nothing)[MOST_ALONE:]
+        if alone:
+            yield f"zeros for {quoted(alone)} alone"
+        least = [name for name in inputs.large if name in inputs.divided]
+        if least:
+            yield f"the least integer for {quoted(least)}, which is divided"
     kept = sorted((overridable_names(before) & overridable_names(after)) - set(inputs.defaults) - set(inputs.given))
     if kept:
         yield f"other values for the defaults of {quoted(kept)}"

@@ -25,37 +25,48 @@ _FROM_FIRST = (
 _FROM_ANY = "Add Sub Mul Min Max Sum Concat SequenceConstruct SequenceInsert"
 _CARRIED_FROM_FIRST = frozenset(_FROM_FIRST.split())
 _CARRIED_FROM_ANY = frozenset(_FROM_ANY.split())
+_FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
+_DIVISORS = frozenset([0, -1])
+"""No divisors to try: the least integer by -1 ends the process."""
 _CARRIED_FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
 
-_SMALL: Mapping[tuple[str, int], tuple[int, int]] = {
-    ("Range", 0): (0, 1),
-    ("Range", 1): (2, 5),
-    ("Range", 2): (1, 1),
-    ("ConstantOfShape", 0): (1, 3),
-    ("Tile", 1): (1, 3),
-    ("Expand", 1): (1, 3),
-    ("Pad", 1): (0, 2),
-    ("TopK", 1): (1, 1),
-    ("Resize", 2): (1, 2),
-    ("Resize", 3): (1, 4),
-    ("Upsample", 1): (1, 2),
-    ("Slice", 1): (0, 0),
-    ("Slice", 2): (1, 4),
-    ("Slice", 3): (0, 0),
-    ("Slice", 4): (1, 2),
-    ("Squeeze", 1): (0, 0),
-    ("Unsqueeze", 1): (0, 0),
-    ("CumSum", 1): (0, 0),
-    ("SequenceAt", 1): (0, 0),
-    ("OneHot", 1): (2, 5),
+_SMALL: Mapping[tuple[str, int], tuple[tuple[int, int], tuple[int, int]]] = {
+    ("Range", 0): ((0, 1), (-3, 3)),
+    ("Range", 1): ((2, 5), (-3, 9)),
+    ("Range", 2): ((1, 1), (-2, 3)),
+    ("ConstantOfShape", 0): ((1, 3), (0, 5)),
+    ("Tile", 1): ((1, 3), (0, 4)),
+    ("Expand", 1): ((1, 3), (0, 4)),
+    ("Pad", 1): ((0, 2), (-1, 3)),
+    ("TopK", 1): ((1, 1), (0, 4)),
+    ("Resize", 2): ((1, 2), (1, 3)),
+    ("Resize", 3): ((1, 4), (1, 9)),
+    ("Upsample", 1): ((1, 2), (1, 3)),
+    ("Slice", 1): ((0, 0), (-4, 4)),
+    ("Slice", 2): ((1, 4), (-4, 6)),
+    ("Slice", 3): ((0, 0), (-1, 0)),
+    ("Slice", 4): ((1, 2), (-2, 3)),
+    ("Squeeze", 1): ((0, 0), (-1, 0)),
+    ("Unsqueeze", 1): ((0, 0), (-1, 0)),
+    ("CumSum", 1): ((0, 0), (-1, 0)),
+    ("SequenceAt", 1): ((0, 0), (-2, 1)),
+    ("OneHot", 1): ((2, 5), (1, 9)),
 }
+"""By operator and position: the usual values, and all that are worth a try where no rank or size says more."""
+
+_AXES = {("Slice", 3): 0, ("Squeeze", 1): 0, ("Unsqueeze", 1): 1, ("CumSum", 1): 0}
+_FEW = 2
+_STEPS = frozenset([("Range", 2), ("Slice", 4)])
+_Bound = tuple[int | str, int, int]
+"""A number or the name of a dimension, what it is taken times, and what is added."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """Values run from ``low`` to the least of ``highs``, each a number, or the name of a dimension plus a number.
+    """Usual values run from ``low`` to the least of ``highs``, each a number, or the name of a dimension plus a number.
 
-    ``lengths``: of rows, which onnxruntime takes as 0 too.
+    ``ranges``: what is taken besides, such as indices from the end; ``without`` some numbers. ``lengths``: of rows, which
+    onnxruntime takes as 0 too. ``decisive``: sizes hang on the values, or the life of the process, so that they stay in the ranges.
     """
 
     low: int = 0
@@ -63,11 +74,37 @@ class Role:
     trips: bool = False
     positive: bool = False
     lengths: bool = False
+    ranges: tuple[tuple[_Bound, _Bound], ...] = ()
+    without: frozenset[int] = frozenset()
+    decisive: bool = False
 
     def bounds(self, sizes: Mapping[str, int]) -> tuple[int, int] | None:
-        """The least and greatest value where the dimensions have ``sizes``; None where there is no upper bound."""
-        highs = [(size if isinstance(size, int) else sizes[size]) + plus for size, plus in self.highs]
+        """The least and greatest usual value where the dimensions have ``sizes``; None where there is no upper bound."""
+        highs = [_at((size, 1, plus), sizes) for size, plus in self.highs]
         return (self.low, max(self.low, min(highs))) if highs else None
+
+    def usual(self, sizes: Mapping[str, int]) -> range:
+        """The usual values, a few where there is no upper bound."""
+        low, high = self.bounds(sizes) or (self.low, self.low + _FEW)
+        return range(low, high + 1)
+
+    def others(self, sizes: Mapping[str, int]) -> list[int]:
+        """What may be tried besides where the dimensions have ``sizes``: the greatest, the least, -1, the next of each."""
+        low = max((_at(low, sizes) for low, _ in self.ranges), default=0)
+        high = min((_at(high, sizes) for _, high in self.ranges), default=-1)
+        usual = self.usual(sizes)
+        numbers = [number for number in range(low, high + 1) if number not in self.without and number not in usual]
+        ordered = [numbers[-1 - at // 2] if at % 2 == 0 else numbers[at // 2] for at in range(len(numbers))]
+        return [*ordered[:2], *(one for one in ordered[2:] if one == -1), *(one for one in ordered[2:] if one != -1)]
+
+
+def _at(bound: _Bound, sizes: Mapping[str, int]) -> int:
+    size, times, plus = bound
+    return (size if isinstance(size, int) else sizes[size]) * times + plus
+
+
+def _range(low: int, high: int) -> tuple[tuple[_Bound, _Bound], ...]:
+    return (((low, 1, 0), (high, 1, 0)),)
 
 
 def find_roles(analysis: Analysis) -> dict[str, Role]:
@@ -81,6 +118,7 @@ def find_roles(analysis: Analysis) -> dict[str, Role]:
     roles = {}
     for value in analysis.model.graph.inputs:
         uses = [role for role in _uses(value, analysis, owners) if role is not None]
+        bare = any(not role.ranges for role in uses)
         if uses:
             roles[value.name or ""] = Role(
                 low=max(role.low for role in uses),
@@ -88,6 +126,9 @@ def find_roles(analysis: Analysis) -> dict[str, Role]:
                 trips=any(role.trips for role in uses),
                 positive=any(role.positive for role in uses),
                 lengths=all(role.lengths or not role.positive for role in uses) and any(role.lengths for role in uses),
+                ranges=() if bare else tuple(dict.fromkeys(one for role in uses for one in role.ranges)),
+                without=frozenset().union(*(role.without for role in uses)),
+                decisive=any(role.decisive for role in uses),
             )
     return roles
 
@@ -100,7 +141,7 @@ def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[int, ir.Node]) ->
         if value.is_graph_output() and value.graph is not None and id(value.graph) in owners:
             targets += _leaving(value, owners[id(value.graph)])
         for use in value.uses():
-            yield _role_at(use.node, use.idx, analysis)
+            yield _role_at(use.node, use.idx, value.dtype or start.dtype, analysis)
             targets += _carried(use.node, use.idx, analysis)
         for target in targets:
             if id(target) not in seen:
@@ -108,12 +149,12 @@ def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[int, ir.Node]) ->
                 pending.append(target)
 
 
-def _role_at(node: ir.Node, position: int, analysis: Analysis) -> Role | None:
-    """What the input of ``node`` at ``position`` has to be."""
+def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: Analysis) -> Role | None:
+    """What the input of ``node`` at ``position``, of the type ``kind``, has to be."""
 
     def below(value: ir.Value | None, axis: int) -> Role:
         size = analysis.dim(value, axis)
-        return Role(0, () if size is None else ((size, -1),))
+        return Role(ranges=_range(-1, 2)) if size is None else Role(0, ((size, -1),), ranges=(((size, -1, 0), (size, 1, -1)),))
 
     def up_to(value: ir.Value | None, axis: int) -> Role:
         size = analysis.dim(value, axis)
@@ -133,9 +174,25 @@ def _role_at(node: ir.Node, position: int, analysis: Analysis) -> Role | None:
         case "Loop", 0:
             return Role(trips=True)
         case "Div" | "Mod", 1:
-            return Role(1, positive=True)
-    small = _SMALL.get((node.op_type, position))
-    return None if small is None else Role(small[0], ((small[1], 0),), positive=small[0] > 0)
+            return None if kind in _FLOATS else Role(1, positive=True, ranges=_range(-5, 9), without=_DIVISORS, decisive=True)
+    return _small(node, position, analysis)
+
+
+def _small(node: ir.Node, position: int, analysis: Analysis) -> Role | None:
+    """What it has to be where the operator takes few values."""
+    place = (node.op_type, position)
+    if place not in _SMALL:
+        return None
+    (low, high), (least, most) = _SMALL[place]
+    ranges = _range(least, most)
+    dims = analysis.dims(node.inputs[0])
+    if place in _AXES and dims is not None:
+        rank = len(dims) + _AXES[place]
+        ranges = _range(-rank, rank - 1)
+    if node.op_type == "TopK" and (size := analysis.dim(node.inputs[0], _int(node, "axis", -1))) is not None:
+        ranges = (((0, 1, 0), (size, 1, 0)),)
+    without = frozenset([0]) if place in _STEPS else frozenset[int]()
+    return Role(low, ((high, 0),), positive=low > 0, ranges=ranges, without=without, decisive=place not in _AXES)
 
 
 def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:

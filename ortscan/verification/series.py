@@ -6,7 +6,7 @@ from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.trials import Inputs, Trial
 
-__all__ = ["run_series", "untried_sizes"]
+__all__ = ["run_series", "untried_integers", "untried_sizes"]
 
 _PATIENCE = 3
 _LEAST = 3
@@ -32,6 +32,13 @@ def untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
     """The free dimensions that no case which ran on the original has larger than 1; all of them where none ran."""
     ran = [one.case.dims for one in judged if one.case.status != "skipped"]
     return [name for name in inputs.free_sizes if not any(dims.get(name, 0) > 1 for dims in ran)]
+
+
+def untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
+    """The integer inputs that every case which ran on the original has at their usual values, though others are worth a try."""
+    points = [one.trial.point for one in judged if one.case.status != "skipped" and one.trial.point.kind == "other integers"]
+    tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
+    return [name for name in inputs.others if name not in tried]
 
 
 def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:

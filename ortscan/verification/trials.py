@@ -11,8 +11,9 @@ import onnx
 from ortscan.verification.budget import Budget, Level
 from ortscan.verification.derived_dims import derived_dims, derived_size
 from ortscan.verification.element_types import numpy_type
-from ortscan.verification.feeds import ATTEMPTS, is_integer, make_value, shape_of
+from ortscan.verification.feeds import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.known_sizes import KnownSizes
+from ortscan.verification.other_values import other_defaults, other_integers, value_kinds
 from ortscan.verification.plan import (
     Axis,
     Point,
@@ -20,6 +21,7 @@ from ortscan.verification.plan import (
     plan_cases,
     plan_nothing_cases,
     plan_uniform_cases,
+    plan_value_cases,
     trip_values,
 )
 from ortscan.verification.roles import Role
@@ -31,6 +33,7 @@ __all__ = ["Inputs", "Trial"]
 _MOST_ELEMENTS = 1 << 40
 """What an input may have in the least case, whatever the budget, and may not have beside a size of 0 either: numpy counts it."""
 _SMALL_BYTES = 1 << 20
+_FOR_ALL = frozenset(["large", "mixed", "zeros"])
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Inputs:
         roles: what inputs are used for.
         inner: what the values inside the model take.
         large: the integer inputs that may be very large.
+        divided: the inputs that must not be the least integer.
         avoid_nothing: whether nothing of size zero may reach the model.
         seed: what values are drawn with.
         level: how much is tried.
@@ -66,6 +70,7 @@ class Inputs:
     roles: Mapping[str, Role]
     inner: KnownSizes
     large: Set[str]
+    divided: Set[str]
     avoid_nothing: bool
     seed: int
     level: Level
@@ -77,6 +82,11 @@ class Inputs:
         return [spec for spec in self.specs if spec.name not in self.given]
 
     @property
+    def others(self) -> list[str]:
+        """The integer inputs that are to have others than their usual values in some cases."""
+        return other_integers(self.missing, self.roles)
+
+    @property
     def free_sizes(self) -> list[str]:
         """The dimensions that are left to choose."""
         return [name for name in self._names() if name not in self.sizes]
@@ -85,7 +95,10 @@ class Inputs:
         """The cases to try, but for those with very large inputs, with the advice in ``learned`` where there is any."""
         if not self.missing:
             return [Trial(self._completed(Point()), ATTEMPTS[:1])]
-        return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults), level=self.level))
+        axes = self._axes(learned)
+        points = plan_cases(axes, override=bool(self.defaults), level=self.level)
+        kinds = value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)
+        return self._as_trials(points + plan_value_cases(axes, list(kinds), self.level))
 
     def uniform_trials(self) -> list[Trial]:
         """Cases with all free dimensions equal."""
@@ -93,17 +106,24 @@ class Inputs:
 
     def nothing_trials(self, learned: Sizes | None) -> list[Trial]:
         """Cases with a dimension of size zero."""
-        return self._as_trials(plan_nothing_cases(self._axes(learned))) if self.missing else []
+        return self._as_trials(plan_nothing_cases(self._axes(learned), self.level)) if self.missing else []
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
         """The values to run with."""
         feed = {}
         for spec in self.missing:
-            own = point if point.kind != "large integers" or spec.name in self.large else replace(point, kind="normal")
+            own = replace(point, kind=self._kind_for(spec, point))
             feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed)
         if point.override:
-            feed.update(self._shaken_defaults())
+            feed.update(other_defaults(self.defaults, point.override, self.seed))
         return {**feed, **self.given}
+
+    def _kind_for(self, spec: Spec, point: Point) -> str:
+        if point.only:
+            return "normal" if spec.name != point.only else "zeros" if point.kind == "zero" else point.kind
+        if point.kind != "large integers":
+            return point.kind
+        return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
     def _as_trials(self, points: Sequence[Point]) -> list[Trial]:
         integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
@@ -113,14 +133,16 @@ class Inputs:
         completed = [self._completed(point) for point in points if point.kind not in kinds]
         if self.avoid_nothing:
             completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
-        return [Trial(point, attempts) for point in self._affordable(completed)]
+        return [
+            Trial(point, OTHER_ATTEMPTS if point.kind == "other integers" else attempts) for point in self._affordable(completed)
+        ]
 
     def _kinds_of_no_use(self) -> set[str]:
         """Return the kinds of values that would change nothing."""
-        floats = any(numpy_type(spec.elem_type).kind in "fV" and spec.name not in self.roles for spec in self.missing)
+        kinds = [numpy_type(spec.elem_type).kind for spec in self.missing if not self.roles.get(spec.name, Role()).decisive]
         lengths = any(self.roles[spec.name].lengths for spec in self.missing if spec.name in self.roles)
-        useless = set() if floats else {"huge", "tiny", "infinite", "NaN"}
-        return useless | (set() if lengths else {"empty rows"}) | (set() if self.large else {"large integers"})
+        useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
+        return useless | (set() if lengths else {"empty rows"})
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
         """Those of ``points`` whose inputs fit the budget, few of those with large ones; one at least where sizes are given."""
@@ -178,18 +200,6 @@ class Inputs:
         if rest:
             beside = max(known, default=1)
             yield Axis(tuple(rest), _values(rest, beside, position, learned, self.level))
-
-    def _shaken_defaults(self) -> dict[str, np.ndarray]:
-        random = np.random.default_rng([self.seed, len(self.defaults)])
-        return {
-            name: np.asarray(array + _spread(array) * random.standard_normal(array.shape)).astype(array.dtype)
-            for name, array in self.defaults.items()
-        }
-
-
-def _spread(array: np.ndarray) -> float:
-    """Return by how much to shake an array, even one of zeros: then no two of its elements stay equal."""
-    return max(0.3 * float(np.abs(array.astype(np.float64)).mean()), 0.1) if array.size else 0.0
 
 
 def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None, level: Level) -> tuple[int, ...]:

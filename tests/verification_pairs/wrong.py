@@ -6,6 +6,7 @@ import numpy as np
 
 from tests.support.text import model_from_text
 from tests.verification_pairs.pair import Pair, faulty, pair, with_weights
+from tests.verification_pairs.unusual import unusual_pairs
 
 __all__ = ["wrong_pairs"]
 
@@ -36,7 +37,7 @@ def wrong_pairs() -> list[Pair]:
         _ties,
         _others,
     )
-    return [one for family in families for one in family()]
+    return [one for family in families for one in family()] + list(unusual_pairs())
 
 
 def _dim(axis: int, name: str, of: str = "x") -> str:
