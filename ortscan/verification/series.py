@@ -13,7 +13,7 @@ _LEAST = 3
 
 
 def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judged]:
-    """Run the planned cases; if they leave a size at 1 or less, others; last, where something ran, sizes of zero.
+    """Run the planned cases; if they leave a size at 1 or less, others; where something ran, sizes of zero and unusual values.
 
     After three runs of the original that had to be stopped, or where the budget is spent after three cases, nothing more is tried.
     """
@@ -25,6 +25,8 @@ def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judg
         _run(judge, inputs, inputs.uniform_trials(), judged)
     if _any_ran(judged) and not inputs.avoid_nothing:
         _run(judge, inputs, inputs.nothing_trials(learned), judged)
+    if _any_ran(judged):
+        _run(judge, inputs, inputs.unusual_trials(learned), judged)
     return judged
 
 

@@ -92,13 +92,15 @@ class Inputs:
         return [name for name in self._names() if name not in self.sizes]
 
     def trials(self, learned: Sizes | None) -> list[Trial]:
-        """The cases to try, but for those with very large inputs, with the advice in ``learned`` where there is any."""
+        """The cases to try first, with the advice in ``learned`` where there is any."""
         if not self.missing:
             return [Trial(self._completed(Point()), ATTEMPTS[:1])]
-        axes = self._axes(learned)
-        points = plan_cases(axes, override=bool(self.defaults), level=self.level)
+        return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults), level=self.level))
+
+    def unusual_trials(self, learned: Sizes | None) -> list[Trial]:
+        """Cases with values that are out of the ordinary, of one input or of all."""
         kinds = value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)
-        return self._as_trials(points + plan_value_cases(axes, list(kinds), self.level))
+        return self._as_trials(plan_value_cases(self._axes(learned), list(kinds), self.level))
 
     def uniform_trials(self) -> list[Trial]:
         """Cases with all free dimensions equal."""

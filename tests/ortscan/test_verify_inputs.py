@@ -434,7 +434,7 @@ def fed(text, level="full", opset=18):
     """What is fed of each input of a model, over all cases."""
     proto = model(text, opset)
     inputs = prepare((proto, proto), [set(), set()], input_specs(proto.graph), {}, {}, 0, level, Budget(60, 1 << 30)).inputs
-    return [inputs.feed(trial.point, trial.attempts[0]) for trial in inputs.trials(None)]
+    return [inputs.feed(trial.point, trial.attempts[0]) for trial in (*inputs.trials(None), *inputs.unusual_trials(None))]
 
 
 def test_floats_are_of_all_kinds_wherever_they_go():
