@@ -38,9 +38,6 @@ def is_integer(spec: Spec) -> bool:
     return spec.elem_type in _INTEGERS
 
 
-_MOST_AXES = 64
-
-
 def unmakeable(spec: Spec) -> str | None:
     """Why no value can be made up for an input, or None."""
     if spec.kind == "other":
