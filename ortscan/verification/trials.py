@@ -154,7 +154,8 @@ class Inputs:
             fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
                 size <= _SMALL_BYTES or taken + size <= self.budget.bytes
             )
-            if (fits or point is first) and self._sizes_fit(point):
+            countable = self._sizes_fit(point)
+            if (fits and countable) or (point is first and (size > 0 or countable)):
                 taken += size
                 yield point
 
