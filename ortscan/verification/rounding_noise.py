@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from ortscan.modelio import inline_functions
 from ortscan.modelio.called_nodes import called_nodes
+from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.own_ir import own_ir
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.readable import if_readable
@@ -27,8 +28,8 @@ __all__ = ["noise_feeds", "with_rounding_noise"]
 
 _FIRST_OPSET = 8
 """Since when Min and Max take doubles."""
-_MOST_NODES = 5_000
-_MOST_INLINED = 5_000
+_MOST_NODES = 2_000
+_MOST_INLINED = 2_000
 _LARGEST = 1 << 22
 """The elements of a weight that is moved."""
 _DIGITS = {ir.DataType.DOUBLE: 16, ir.DataType.FLOAT: 16, ir.DataType.FLOAT16: 7, ir.DataType.BFLOAT16: 5}
@@ -54,14 +55,17 @@ def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
-    model = own_ir(proto)
+    model = own_ir(hide_map_types(proto, "the model"))
     if called_nodes(proto) <= _MOST_INLINED:
         inline_functions(model, lambda _: True)
     infer_model(model)
     noise = _Noise(model)
     for graph in [model.graph, *inner_graphs(model.graph)]:
         noise.add_to(graph)
-    return ir.to_proto(model)
+    noisy = ir.to_proto(model)
+    for mine, theirs in zip(noisy.graph.output, proto.graph.output, strict=True):
+        mine.type.CopyFrom(theirs.type)
+    return noisy
 
 
 def noise_feeds(roundings: float) -> Iterator[dict[str, np.ndarray]]:
