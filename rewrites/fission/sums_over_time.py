@@ -4,10 +4,11 @@
 
 The loop then holds one step instead of all. Where the stack fits in the memory budget this is left alone: all steps at once are
 faster. Conditions: nothing else reads the stack; ReduceSum and ReduceMean of float32 or float64 (their order of summation is all
-that changes), or ReduceSum, ReduceMax and ReduceMin of int32 or int64; the shape of one step is known. Never Max and Min of floats,
-which onnxruntime's reductions take NaN through only where the first step has it; never narrower floats, which would round in each
-step. What stays as a stack because it is read in other ways takes no more memory than in the given model: ``split-loop`` holds
-nothing beside it that breaks the budget, and a loop without states goes in blocks.
+that changes), or ReduceMax and ReduceMin of int32 or int64; the shape of one step is known. Never sums of integers, which
+onnxruntime (1.32) saturates in ReduceSum and wraps in Add; never Max and Min of floats, which its reductions take NaN through only
+where the first step has it; never narrower floats, which would round in each step. What stays as a stack as it is read in other
+ways takes no more memory than in the given model: ``split-loop`` holds nothing beside it that breaks the budget, and a loop without
+states goes in blocks.
 """
 
 from dataclasses import dataclass
@@ -77,8 +78,7 @@ def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
     if node.op_type not in _ADDS or node.domain != "" or index != 0 or axes_of(node, ctx.opset, rank_of(outer)) != (output.axis,):
         return None
     floats = kind in _FLOATS and node.op_type in ("ReduceSum", "ReduceMean")
-    wide_enough = ctx.opset >= _INTEGER_MAX_SINCE or _ADDS[node.op_type] == "Add"
-    integers = kind in _INTEGERS and node.op_type != "ReduceMean" and wide_enough
+    integers = kind in _INTEGERS and _ADDS[node.op_type] != "Add" and ctx.opset >= _INTEGER_MAX_SINCE
     return _Sum(output, node, dims, kind) if floats or integers else None
 
 

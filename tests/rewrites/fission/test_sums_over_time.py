@@ -46,9 +46,9 @@ def test_floats_are_summed_up(kind, op, keep, steps):
     assert op not in outer_ops(after)
 
 
-@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
 @pytest.mark.parametrize("kind", ["int32", "int64"])
-def test_integers_are_summed_up_and_compared(kind, op):
+def test_integers_are_compared_in_the_loop(kind, op):
     summed(model(f"{op} <keepdims: int = 0> (ys, z)", kind=kind))
 
 
@@ -60,6 +60,8 @@ def test_a_reduction_of_an_older_opset_is_read_too():
 REFUSED = {
     "a stack that fits": ("ReduceSum <keepdims: int = 0> (ys, z)", "float", "3", 50 * STEP),
     "the largest of floats": ("ReduceMax <keepdims: int = 0> (ys, z)", "float", "3", 20 * STEP),
+    "a sum of integers, which saturates": ("ReduceSum <keepdims: int = 0> (ys, z)", "int32", "3", 20 * STEP),
+    "a sum of wide integers, which saturates": ("ReduceSum <keepdims: int = 0> (ys, z)", "int64", "3", 20 * STEP),
     "an average of integers": ("ReduceMean <keepdims: int = 0> (ys, z)", "int32", "3", 20 * STEP),
     "all axes": ("ReduceSum <keepdims: int = 0> (ys)", "float", "", 20 * STEP),
     "the other axis": ("ReduceSum <keepdims: int = 0> (ys, o)", "float", "50", 20 * STEP),
