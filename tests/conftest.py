@@ -1,6 +1,15 @@
-"""Hypothesis profiles: `default` draws the same examples in every run; `--hypothesis-profile=explore` draws new ones."""
+"""Hypothesis profiles: `default` draws the same examples in every run; `--hypothesis-profile=explore` draws new ones.
+
+The many processes that tests start find modules compiled, whatever the environment says of that.
+"""
+
+import os
+import sys
 
 from hypothesis import HealthCheck, settings
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # random models are big draws: some overrun hypothesis's entropy, which costs examples and nothing else
 _big = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
