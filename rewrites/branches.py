@@ -21,12 +21,18 @@ def write_if(
     then: tuple[Builder, Sequence[ir.Value]],
     otherwise: tuple[Builder, Sequence[ir.Value]],
     hint: str | None,
+    *,
+    unlike: bool = False,
 ) -> tuple[ir.Value, ...]:
     """Write an If on ``condition``, a tensor of one flag; each branch has the nodes collected in a builder, and its results.
 
-    What it gives has the types and shapes of the first branch's results.
+    What it gives has the types and shapes of the first branch's results, which tell sizes of both unless they are ``unlike``.
     """
-    if b.opset < _SIZES_APART_SINCE:
+    if unlike:
+        then, otherwise = (
+            (one, [of_a_size_not_inferred(one, value, condition) for value in given]) for one, given in (then, otherwise)
+        )
+    elif b.opset < _SIZES_APART_SINCE:
         pairs = list(zip(then[1], otherwise[1], strict=False))
         then = (then[0], [_sized_apart(then[0], one, other, condition, both=True) for one, other in pairs])
         otherwise = (otherwise[0], [_sized_apart(otherwise[0], other, one, condition, both=False) for one, other in pairs])
@@ -51,9 +57,14 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 
 
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
-    """Hide the sizes of ``value`` that are not those of ``other``: all that are unlike, or (``both``) where both are numbers."""
-    if value.shape is None or other.shape is None or not isinstance(value.type, ir.TensorType | None):
+    """Hide the sizes of ``value`` that are not those of ``other``: all that are unlike, or (``both``) where both are numbers.
+
+    Where one has no shape here onnxruntime may find one.
+    """
+    if not isinstance(value.type, ir.TensorType | None):
         return value
+    if value.shape is None or other.shape is None:
+        return value if both else of_a_size_not_inferred(b, value, flag)
     pairs = zip(value.shape.dims, other.shape.dims, strict=False)
     unlike = any(isinstance(one, int) and one != two and (isinstance(two, int) or not both) for one, two in pairs)
     return of_a_size_not_inferred(b, value, flag) if unlike or len(value.shape) != len(other.shape) else value

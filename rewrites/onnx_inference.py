@@ -11,11 +11,14 @@ import onnx_ir as ir
 
 from rewrites.errors import UnsupportedModel
 from rewrites.unknown_bounds import forget_cut_names, hide_unknown_bounds
+from rewrites.unlike_branches import hide_unlike_branches
 from rewrites.walk import node_graphs
 
 __all__ = ["infer_by_onnx"]
 
 _LARGE_BYTES = 1000
+_MOST_ROUNDS = 20
+"""Ifs of one opset before 11 that depend on each other, more than any model has."""
 
 
 def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
@@ -27,6 +30,12 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
         inferred = _inferred(proto, data_prop)
         if forget_cut_names(proto, inferred):
             inferred = _inferred(proto, data_prop)
+        for _ in range(_MOST_ROUNDS):
+            if not hide_unlike_branches(proto, inferred):
+                break
+            inferred = _inferred(proto, data_prop)
+        else:
+            return
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
     _take_over(model.graph, inferred.graph, {})

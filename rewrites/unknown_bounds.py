@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import onnx
 import onnx.numpy_helper
 
-__all__ = ["forget_cut_names", "hide_unknown_bounds"]
+__all__ = ["forget_cut_names", "graphs_of", "hide_unknown_bounds", "opset_of"]
 
 _BOUNDS_ARE_INPUTS = 10
 _KEEPS_NAMES = 10
@@ -22,10 +22,10 @@ _UNKNOWN = "bounds onnx does not know"
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
     """Let each Slice of ``proto`` whose bounds are not constants of its own graph begin at a new input, of no type."""
-    if _opset(proto) < _BOUNDS_ARE_INPUTS:
+    if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
-    for graph in _graphs(proto.graph):
+    for graph in graphs_of(proto.graph):
         slices = [node for node in graph.node if node.op_type == "Slice" and len(node.input) > 2]
         if slices:
             known = _constants_of(graph)
@@ -45,10 +45,10 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Say of each Slice of opset 10 what was ``inferred`` but for the names where it cuts; return whether there are any."""
-    if _opset(proto) != _KEEPS_NAMES:
+    if opset_of(proto) != _KEEPS_NAMES:
         return False
     found_any = False
-    for graph, found in zip(_graphs(proto.graph), _graphs(inferred.graph), strict=True):
+    for graph, found in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
         infos = {info.name: info for infos in (found.value_info, found.output) for info in infos}
         tensors = _constants_of(graph)
         for node in graph.node:
@@ -86,7 +86,7 @@ def _constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 
 def _read_inside(graph: onnx.GraphProto) -> set[str]:
     """Return the names that are read in the graphs inside of ``graph``."""
-    return {name for inner in _graphs(graph) if inner is not graph for node in inner.node for name in node.input}
+    return {name for inner in graphs_of(graph) if inner is not graph for node in inner.node for name in node.input}
 
 
 def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
@@ -96,11 +96,13 @@ def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
     return copy
 
 
-def _opset(proto: onnx.ModelProto) -> int:
+def opset_of(proto: onnx.ModelProto) -> int:
+    """Return the opset of onnx's own operators; 0 where the model names none."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield ``graph`` and all graphs inside of it."""
     pending = [graph]
     while pending:
         one = pending.pop()

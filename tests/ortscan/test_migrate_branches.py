@@ -50,3 +50,40 @@ def test_branches_of_the_same_sizes_stay_as_they_are() -> None:
     model = _model(FREE, FREE.replace("Relu", "Neg").replace("u", "w"), "Shape")
     branches = [attribute.g for attribute in ortscan.migrate(model, 9, verify=False).graph.node[0].attribute]
     assert [[node.op_type for node in branch.node] for branch in branches] == [["Relu"], ["Neg"]]
+
+
+STACK = """= stack () => (float[?,?,?] s) { l, s = Scan <num_scan_inputs = 1, body = b (float[2] h, float[3] w) => (float[2] g, float[1] o) {
+    g = Identity (h) k = Constant <value = float[1] {0.5}> () o = Identity (k) }> ("", h, x) }"""
+FIXED = "= fixed () => (float[1,1,1] p) { p = Constant <value = float[1,1,1] {7}> () }"
+
+
+@pytest.mark.parametrize(("then", "otherwise"), [(STACK, FIXED), (FIXED, STACK)])
+@pytest.mark.parametrize("opset", [9, 10, 11, 16])
+def test_the_stack_of_an_opset_8_scan_is_not_of_the_size_that_the_other_branch_tells(then: str, otherwise: str, opset: int) -> None:
+    model = model_from_text(
+        f"""g (bool c, float[1,T,3] x, float[1,2] h) => (float[?,?,?] y) {{
+            y = If (c) <then_branch {then}, else_branch {otherwise}> }}""",
+        8,
+        check=False,
+    )
+    after = ortscan.migrate(model, opset, verify=False)
+    for steps in (1, 2, 3):
+        for flag in (True, False):
+            feeds = {"c": np.array(flag), "x": np.ones((1, steps, 3), np.float32), "h": np.ones((1, 2), np.float32)}
+            assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 18])
+def test_a_scan_apart_for_one_step_gives_more_steps_their_size(opset: int) -> None:
+    model = model_from_text(
+        """g (float[1,T,3] x, float[1,1] h, int64[1] k) => (int64[3] y) {
+            r = Expand (h, k) s, z = Scan <num_scan_inputs = 1, body = b ( v, w) => ( n, o) {
+                n = Identity (w) o = Identity (n) }> ("", r, x) y = Shape (z) }""",
+        8,
+        check=False,
+    )
+    after = ortscan.migrate(model, opset, verify=False)
+    feeds = {"x": np.ones((1, 1, 3), np.float32), "h": np.ones((1, 1), np.float32), "k": np.array([1])}
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+    feeds = feeds | {"x": np.ones((1, 2, 3), np.float32), "k": np.array([3])}
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))

@@ -3,7 +3,8 @@
     If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
 
 There, onnx asks that both have one shape, and onnxruntime takes a number that one branch tells for what both give: it folds what is
-made of it, such as a Shape. Sizes that are not known here count as unlike, since onnxruntime may find them out.
+made of it, such as a Shape, and lets other operators than an opset-8 Scan write into memory of that size. Sizes that are not known
+here count as unlike, since onnxruntime may find them out.
 """
 
 import onnx_ir as ir
@@ -20,13 +21,20 @@ _SIZES_APART_SINCE = 11
 
 
 def hide_unlike_sizes(ctx: Context, target: int) -> None:
-    """Let the branches of Ifs hide their sizes, where the model goes from an opset in which they may be unlike to one before."""
-    if not target < _SIZES_APART_SINCE <= ctx.opset:
+    """Let the branches of Ifs hide their sizes, where the model goes to an opset in which they may not be unlike.
+
+    A model that was in one already keeps its Ifs, but for those that hold opset-8 Scans.
+    """
+    if target >= _SIZES_APART_SINCE:
         return
     for node in list(all_nodes(ctx.model.graph)):
         branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else []
         flag = node.inputs[0] if node.inputs else None
         if len(branches) != 2 or flag is None:
+            continue
+        if ctx.opset < _SIZES_APART_SINCE and not any(
+            inner.op_type == "Scan" for branch in branches for inner in all_nodes(branch)
+        ):
             continue
         for k, results in enumerate(zip(*(branch.outputs for branch in branches), strict=False)):
             if all(isinstance(value.type, ir.TensorType | None) for value in results) and not _are_alike(*results):

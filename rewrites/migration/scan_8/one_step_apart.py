@@ -44,7 +44,8 @@ def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
     results = _one_step(loop, _renamed(body, ctx), then, ctx)
     del node.attributes["body"]
     always = _again(node, body, otherwise)
-    made = write_if(head, _has_one_step(loop, head), (then, results), (otherwise, list(always.outputs)), node.name or "Scan")
+    branches = (then, results), (otherwise, list(always.outputs))
+    made = write_if(head, _has_one_step(loop, head), *branches, node.name or "Scan", unlike=True)
     head.insert_before(node)
     for old, new in zip(node.outputs, made, strict=True):
         new.type, new.shape = old.type, None
