@@ -2,16 +2,18 @@
 
 Tools that edit models leave such value_infos behind, and exporters write the sizes of one traced step for a Loop's growing state.
 onnxruntime warns and believes the operators, onnx's inference believes the declarations; a folded Shape or a count of steps must
-not be made from those.
+not be made from those. Nor from the names that a model gives to the sizes of its outputs: who exports a model writes them by hand,
+and "time" is the steps of the input and the fewer ones of the output alike.
 """
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from rewrites.dependence import reads
-from rewrites.shape_relations import varies
+from rewrites.shape_relations import equal, varies
+from rewrites.values import shape_dims
 from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["forget_stale_shapes"]
@@ -57,11 +59,16 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
         doubted.spread(graph)
     if not doubted.loops and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
         return False
+    doubtful = _doubtful_names(graph, declared)
+    declared |= {value: _with_proven_names(declared[value], value.shape, doubtful) for value in graph.outputs if value in declared}
     given = {value for state in states for value in state.loop.outputs}
+    stacked = {value for node in all_nodes(graph) if node.op_type == "Scan" for body in _bodies(node) for value in body.outputs}
     for value, shape in declared.items():
         unconfirmed = value in doubted.values and not _confirms(value, shape)
         if value not in given or shape is not None:
-            value.shape = None if unconfirmed else shape
+            value.shape = shape
+            if unconfirmed and shape is not None:  # onnxruntime runs no Scan whose results have no rank
+                value.shape = ir.Shape([None] * len(shape)) if value in stacked else None
     return True
 
 
@@ -115,6 +122,29 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
         return True
     pairs = zip(found.dims, declared.dims, strict=True)
     return any(isinstance(other, int) and (varies(one) or (isinstance(one, int) and one != other)) for one, other in pairs)
+
+
+def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
+    """Return the names that outputs of one node share with inputs, or with those of another node."""
+    owners: dict[str, set[ir.Node | None]] = {}
+    shapes = [(value.producer(), declared.get(value)) for value in graph.outputs] + [(None, value.shape) for value in graph.inputs]
+    for node, shape in shapes:
+        for name in shape_dims(shape) if shape is not None else ():
+            if isinstance(name, str):
+                owners.setdefault(name, set()).add(node)
+    return {name for name, nodes in owners.items() if len(nodes) > 1}
+
+
+def _with_proven_names(declared: ir.Shape | None, found: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
+    """Return what is ``declared`` of an output without the ``doubtful`` names that were not ``found`` too."""
+    if declared is None:
+        return None
+    others = found.dims if found is not None and len(found) == len(declared) else [None] * len(declared)
+    pairs = zip(declared.dims, others, strict=True)
+    proven = [
+        isinstance(dim, int) or dim.value not in doubtful or (other is not None and equal(dim, other)) for dim, other in pairs
+    ]
+    return ir.Shape([dim if known else None for dim, known in zip(declared.dims, proven, strict=True)])
 
 
 def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:

@@ -66,3 +66,32 @@ def test_a_branch_made_for_another_size_may_stay(inside, width, rate, target):
     assert_same_numbers(ort_run(after, feeds), wanted)
     with pytest.raises(Exception, match="MatMul"):
         ort_run(after, {**feeds, "rate": np.array(24 - rate)})
+
+
+LYING = """<ir_version: 8, opset_import: ["": 18]> g (float[T,2] x, float[2] h) => (float[T,2] y, float[T,2] z) <int64 many = {100}, bool yes = {1}, int64 one = {1}, int64 zero = {0}> {
+    y = Loop <body = b (int64 i, bool c) => (bool c1, float[2] v) { r = Gather (x, i) v = Tanh (r) c1 = Less (i, zero) }> (many, yes)
+    s = Shape (y) n = Gather (s, zero) sx = Shape (x) t = Gather (sx, zero)
+    l, z = Loop <body = e (int64 j, bool d, float[2] a) => (bool d1, float[2] a1, float[2] w) {
+        p = Min (j, n) r1 = Gather (x, p) q = Add (a, r1) a1 = Tanh (q) w = Identity (a1) d1 = Identity (d) }> (t, yes, h) }"""
+
+
+def test_a_name_that_an_output_shares_with_an_input_proves_no_size():
+    model = model_from_text(LYING, check=False)
+    feeds = {"x": np.arange(10, dtype=np.float32).reshape(5, 2), "h": np.ones(2, np.float32)}
+    wanted = ort_run(model, feeds)
+    assert len(wanted[0]) == 1
+    after = ortscan.optimize(model, verify=False)
+    assert_same_numbers(ort_run(after, feeds), wanted)
+    assert after.graph.output == model.graph.output
+
+
+UNPROVEN = """<ir_version: 8, opset_import: ["": 18]> g (float[T,R,1] x, float[N,4] a, int64 n) => (float[T,?,?] y) <bool yes = {1}> {
+    y = Scan <num_scan_inputs = 1, body = b (float[R,1] t) => (float[?,1] u) {
+        s = Shape (t) z = Loop <body = l (int64 i, bool c, int64[?] v) => (bool c1, int64[?] w) { w = ArgMax (a) c1 = Identity (c) }> (n, yes, s)
+        f = Cast <to = 1> (z) m = ReduceSum (f) p = Add (t, m) u = Identity (p) }> (x) }"""
+
+
+def test_what_a_scan_stacks_keeps_the_rank_that_only_a_declaration_tells():
+    model = model_from_text(UNPROVEN, check=False)
+    feeds = {"x": np.ones((3, 2, 1), np.float32), "a": np.eye(2, 4, dtype=np.float32), "n": np.array(2)}
+    assert_same_numbers(ort_run(ortscan.optimize(model, verify=False), feeds), ort_run(model, feeds))
