@@ -19,8 +19,12 @@ __all__ = ["LIMIT", "Task", "Workers"]
 LIMIT = 120.0
 """Seconds that one model may take in all."""
 
+BEFORE = 15.0
+"""Seconds that drawing a model and running it as it is may take."""
+
 MEMORY = 8 << 30
 SLOW = 10.0
+_UNFIT = ("original", "drawing")
 
 
 @dataclass(frozen=True)
@@ -111,14 +115,15 @@ class Workers:
             worker.process.join()
             how = f"died by {_signal(worker.process.exitcode)}"
         else:
-            if time.monotonic() - worker.since < self.limit:
+            limit = min(self.limit, BEFORE) if worker.stage.startswith(_UNFIT) else self.limit
+            if time.monotonic() - worker.since < limit:
                 return
-            how = f"took over {self.limit:g} s"
+            how = f"took over {limit:g} s"
         self._replace(worker)
         if worker.stage.startswith("original run") and "died" in how and not worker.stage.endswith(" 0"):
             again.append(replace(task, dead=task.dead | {int(worker.stage.split()[-1])}))
             return
-        verdict = "unfit" if worker.stage.startswith(("original", "drawing")) else "slow" if "took" in how else "dead"
+        verdict = "unfit" if worker.stage.startswith(_UNFIT) else "slow" if "took" in how else "dead"
         yield task, Judgement(verdict, f"{worker.stage}: {how}")
 
     def _replace(self, worker: _Worker) -> None:
