@@ -17,6 +17,7 @@ from ortscan.shape_agreement import disagreement
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.budget import LARGE_FOLDED, QUICK_BYTES, Budget
 from ortscan.verification.crash_risks import crash_risks, may_die_loading
+from ortscan.verification.heavy_nodes import works_long
 from ortscan.verification.known_sizes import known_sizes
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.pieces import pieces_of
@@ -160,7 +161,8 @@ def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     if pieces is not None and all(_error_of(piece, seconds, optimise=False) is None for piece in pieces):
         return None
     optimise = nodes <= _MOST_OPTIMISED
-    may_die = optimise and (may_die_loading(proto) or known_sizes(Analysis(loaded.model, {})).fixed()[0] > LARGE_FOLDED)
+    known = Analysis(loaded.model, {})
+    may_die = optimise and (may_die_loading(proto) or known_sizes(known).fixed()[0] > LARGE_FOLDED or works_long(known))
     error = _error_of(proto, seconds, optimise=optimise, may_die=may_die)
     return None if error is None else f"onnxruntime says: {error}"
 

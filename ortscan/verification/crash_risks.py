@@ -12,6 +12,7 @@ from ortscan.integer_divisions import may_trap
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.endless import may_take_all
 from ortscan.verification.guarded_nodes import guarded_nodes
+from ortscan.verification.heavy_nodes import works_long
 from ortscan.verification.joined_vectors import endless_joins
 from ortscan.verification.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
@@ -51,13 +52,13 @@ def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
 
 
 def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
-    """Whether a run of the model could kill the process, or take all memory, even if no input has a size of zero.
+    """Whether a run of the model could kill the process, take all memory or not be stopped, even if no input has a size of zero.
 
-    So it is with a loop that makes more and more, an operator that is not known to survive sizes of zero, and one that is known not
-    to where its operands may be empty all the same: cut from something shorter, or of a size nobody knows. By their outputs, the
-    nodes in ``watched`` do not count.
+    So it is with a node that works for long, a loop that makes more and more, an operator that is not known to survive sizes of
+    zero, and one that is known not to where its operands may be empty all the same: cut from something shorter, or of a size nobody
+    knows. By their outputs, the nodes in ``watched`` do not count.
     """
-    if may_die_loading(proto) or may_take_all(proto, analysis):
+    if may_die_loading(proto) or may_take_all(proto, analysis) or (analysis is not None and works_long(analysis)):
         return True
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["GuardedRunner", "serve"]
 
 _GRACE = 2.0
-_GRACE_AT_START = 10.0
+_GRACE_AT_START = 5.0
 _LONGEST_START = 600.0
 _CHILD = "from ortscan.verification.own_process import serve; serve()"
 

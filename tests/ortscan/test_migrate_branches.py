@@ -87,3 +87,18 @@ def test_a_scan_apart_for_one_step_gives_more_steps_their_size(opset: int) -> No
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
     feeds = feeds | {"x": np.ones((1, 2, 3), np.float32), "k": np.array([3])}
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+NESTED = """g (int64[k] k, float[B,3] h, float[B,T,3] x, float[1,N,4] z, int64[B] n) => (float[B,3] y) <float[1,1] one = {1}, int64[1] two = {2}> {
+    y, v = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] s1, float[p,q] o) {
+        c = Concat <axis = 0> (k, two) w = Expand (one, c)
+        o = Scan <num_scan_inputs = 1, body = a (t, d) => (t1) { d0, d1 = Split (d) t1 = Concat <axis = 0> (d1, d0) }> ("", w, z)
+        s1 = Tanh (e) }> (n, h, x) }"""
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 18])
+def test_a_scan_apart_for_one_step_keeps_its_rank_in_another(opset: int) -> None:
+    model = model_from_text(NESTED, 8, check=False)
+    feeds = {"k": np.array([1]), "h": np.ones((1, 3)), "x": np.ones((1, 2, 3)), "z": np.ones((1, 1, 4)), "n": np.array([2])}
+    feeds = {name: array.astype(np.float32 if array.dtype.kind == "f" else np.int64) for name, array in feeds.items()}
+    assert_same_numbers(ort_run(ortscan.migrate(model, opset, verify=False), feeds), ort_run(model, feeds))

@@ -20,7 +20,7 @@ from rewrites.moving import remove_nodes
 from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import take_over
 from rewrites.spelling import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
-from rewrites.values import const_array, dim_of
+from rewrites.values import const_array, dim_of, rank_of
 from rewrites.walk import inner_graphs
 
 __all__ = ["may_be_one_step", "one_step_apart"]
@@ -44,6 +44,10 @@ def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
     results = _one_step(loop, _renamed(body, ctx), then, ctx)
     del node.attributes["body"]
     always = _again(node, body, otherwise)
+    for k, pair in enumerate(zip(results, always.outputs, strict=True)):
+        rank = rank_of(body.outputs[k])
+        for value in pair:
+            value.shape = None if rank is None else ir.Shape([None] * (rank + (1 if k < len(loop.states) else 2)))
     branches = (then, results), (otherwise, list(always.outputs))
     made = write_if(head, _has_one_step(loop, head), *branches, node.name or "Scan", unlike=True)
     head.insert_before(node)
