@@ -8,17 +8,36 @@ import subprocess
 import sys
 from typing import IO, Any
 
-__all__ = ["CAN_LIMIT_MEMORY", "cause", "end", "limit_memory", "own_stdout", "start"]
+__all__ = ["CAN_LIMIT_MEMORY", "cause", "end", "end_with_parent", "limit_memory", "own_stdout", "start"]
 
 CAN_LIMIT_MEMORY = sys.platform == "linux"
+_PR_SET_PDEATHSIG = 1
 
 
 def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
     """Start ``python -c code`` with this process' modules; ``options`` are those of Popen."""
-    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    path = os.pathsep.join(_search_path())
     executable = os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable)
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.Popen([executable, "-P", "-c", code, *arguments], env=env, **options)
+
+
+def _search_path() -> list[str]:
+    """Return where modules are looked for; what an empty entry stands for, the working folder, may be another by now, or gone."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with contextlib.suppress(FileNotFoundError):
+        return [os.path.abspath(entry) for entry in sys.path if entry] + [here]
+    return [entry for entry in sys.path if os.path.isabs(entry)] + [here]
+
+
+def end_with_parent() -> None:
+    """Let this process end as soon as the one that started it does, where the system can tell."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:

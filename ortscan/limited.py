@@ -126,6 +126,7 @@ def serve() -> None:
     """Be the child: do the one call that is asked for, and say how it went."""
     import importlib
 
+    child_process.end_with_parent()
     replies = child_process.own_stdout()
     size, (module, name, model, args, options) = pickle.load(sys.stdin.buffer)
     work = getattr(importlib.import_module(module), name)

@@ -9,6 +9,7 @@ some roundings of the coarsest float type the output is computed with (about a t
 ``atol`` shrinks with rows, columns and outputs that never exceed 1, so that tiny numbers are not waved through.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -211,6 +212,8 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
         if (error > allowed).any():
             most = known.tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
             allowed = allowed + known.more(before, float(most))
+            if scale > math.sqrt(_largest(before.dtype)):  # what is not finite here overflowed, or was computed from what did
+                allowed = np.where(finite & np.isfinite(other), allowed, np.inf)
             error = np.where(np.isfinite(allowed), error, 0.0)
     allowed = np.broadcast_to(allowed, error.shape)
     hanging = np.isinf(allowed)
@@ -229,6 +232,10 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
 
 def _rounding(dtype: np.dtype[Any]) -> float:
     return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def _largest(dtype: np.dtype[Any]) -> float:
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _unlike(reason: str, before: Any, after: Any) -> Gap:

@@ -26,7 +26,7 @@ _SPECIAL = ("infinite", "NaN")
 _SWALLOWED = "what NaN and infinity become was not compared where recurrent nodes (or LogSoftmax) of onnxruntime's take them"
 _MILD = (
     "output '{}' was compared as far as roundings, of the inputs or inside, leave the original itself",
-    "elements of output '{}' that hang on the last digits of the inputs, or of what is computed, were not compared",
+    "elements of output '{}' that hang on the last digits of the inputs, or of what is computed, or overflow, were not compared",
 )
 _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
 

@@ -149,6 +149,7 @@ _NOTHING = _Nothing()
 
 def serve() -> None:
     """Be the process: make the session that is asked for, say how that went, then run what comes until nothing more does."""
+    child_process.end_with_parent()
     replies = child_process.own_stdout()
     memory, recipe = pickle.load(sys.stdin.buffer)
     if memory is not None:
