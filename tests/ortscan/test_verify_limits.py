@@ -1,5 +1,10 @@
 """What a comparison may take: sessions count as runs do, and what may take all memory runs in a process that cannot."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +14,7 @@ from ortscan.errors import OrtscanWarning
 from ortscan.verification import comparison, own_process, verify
 from ortscan.verification.analysis import analyse
 from ortscan.verification.endless import may_take_all
+from ortscan.verification.heavy_nodes import works_long
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.runner import Runner
 from ortscan.verification.source import Source
@@ -166,3 +172,62 @@ def test_tensors_in_a_sequence_count() -> None:
     outcome = verify(model, model, memory_limit=1 << 30)
     assert outcome.inconclusive
     assert "'f' would take 5120 MiB" in outcome.summary()
+
+
+HEAVY = {
+    "MaxPool": "c = MaxPool <kernel_shape = [{0},{0}]> (u) ",
+    "AveragePool": "c = AveragePool <kernel_shape = [{0},{0}]> (u) ",
+    "Conv": "w0 = Constant <value_ints = [1,1,{0},{0}]> () w = ConstantOfShape (w0) c = Conv (u, w) ",
+    "MatMul": "c = MatMul (u, u)",
+    "Einsum": 'c = Einsum <equation = "abij,abjk->abik"> (u, u)',
+}
+
+
+def _works(kind: str, size: int, kernel: int) -> onnx.ModelProto:
+    text = f"""g (float[T,4] x) => (float[T,4] y) {{ s = Constant <value_ints = [1,1,{size},{size}]> () u0 = ConstantOfShape (s)
+        m = ReduceMax <keepdims = 0> (x) u = Add (u0, m) {HEAVY[kind].format(kernel)} r = ReduceMax <keepdims = 0> (c) y = Add (x, r) }}"""
+    return model_from_text(text, 18, check=False)
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_a_node_that_works_long_is_known(kind: str) -> None:
+    for size, expected in ((3000, True), (100, False)):
+        proto = _works(kind, size, size // 2)
+        assert works_long(analyse(proto, input_specs(proto.graph))) is expected
+
+
+def test_one_node_that_works_long_does_not_hold_up_a_comparison() -> None:
+    proto = _works("MaxPool", 3000, 1500)
+    scan = "w = Scan <num_scan_inputs = 1, body = b (float[4] p) => (float[4] q) { q = Tanh (p) }> (x)"
+    proto.graph.node[-1].input[0] = "w"
+    proto.graph.node.extend(model_from_text(f"g (float[T,4] x) => (float[T,4] w) {{ {scan} }}", 18).graph.node)
+    proto.graph.node.sort(key=lambda node: node.output[0] == "y")
+    begun = time.monotonic()
+    with pytest.warns(OrtscanWarning, match="not verified"):
+        ortscan.optimize(proto)
+    assert time.monotonic() - begun < 60
+
+
+def test_a_process_ends_with_the_one_that_started_it() -> None:
+    child = "import time; from ortscan import child_process as c; c.end_with_parent(); print('here', flush=True); time.sleep(60)"
+    parent = (
+        f"from ortscan import child_process as c; import time; p = c.start({child!r}); print(p.pid, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = {process.stdout.readline().strip() for _ in range(2)}
+    (pid,) = (int(line) for line in lines - {"here"})
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    ends = time.monotonic() + 30
+    while _runs(pid) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

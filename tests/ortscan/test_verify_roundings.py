@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx.numpy_helper import from_array
 
 from ortscan.verification import verify
 from ortscan.verification.rounding_noise import noise_feeds, with_rounding_noise
@@ -95,3 +96,27 @@ def test_a_threshold_is_compared(weights, other, expected):
     text = f"g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {{{weights}}}> {{ @ y = Floor(m) }}"
     pair = [model_from_text(text.replace("@", each), 18) for each in ("m = MatMul(x, w)", other)]
     assert verify(*pair).outcome == expected
+
+
+GROWS = """g (float[T,B,{n}] x, float[B,{n}] h, float[{n},{n}] w) => (float[T,B,{n}] y) {{
+    l, y = Scan <num_scan_inputs = 1, body = b (float[B,{n}] s, float[B,{n}] e) => (float[B,{n}] s1, float[B,{n}] o) {{
+        a = MatMul(s, w) c = Add(a, e) {step} o = Identity(s1) }}> (h, x) }}"""
+
+
+def test_what_overflows_inside_is_no_difference():
+    steps = (
+        "s1 = LeakyRelu(c)",
+        "z = Constant <value = float {0}> () p = Max(c, z) q = Min(c, z) k = Constant <value = float {0.01}> () r = Mul(q, k) s1 = Add(p, r)",
+    )
+    pair = [model_from_text(GROWS.format(n=32, step=step), 18) for step in steps]
+    for model in pair:
+        model.graph.initializer.append(from_array(np.random.default_rng(1).standard_normal((32, 32)).astype(np.float32), "w"))
+        del model.graph.input[2]
+    outcome = verify(*pair, time_limit=60)
+    assert outcome.outcome == "equal", outcome.summary()
+
+
+def test_what_is_infinite_for_other_reasons_is_compared():
+    text = "g (float[N,4] x) => (float[N,4] y) {{ o = Constant <value = float {{1}}> () z = Constant <value = float {{0}}> () a = Abs(x) b = Max(a, {0}) y = Div(o, b) }}"
+    outcome = verify(*(model_from_text(text.format(least), 18) for least in ("z", "o")))
+    assert outcome.outcome == "different"
