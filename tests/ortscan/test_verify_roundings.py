@@ -99,14 +99,14 @@ def test_a_threshold_is_compared(weights, other, expected):
     assert verify(*pair).outcome == expected
 
 
-GROWS = """g (float[T,B,{n}] x, float[B,{n}] h, float[{n},{n}] w) => (float[T,B,{n}] y) {{
-    l, y = Scan <num_scan_inputs = 1, body = b (float[B,{n}] s, float[B,{n}] e) => (float[B,{n}] s1, float[B,{n}] o) {{
-        a = MatMul(s, w) c = Add(a, e) {step} o = Identity(s1) }}> (h, x) }}"""
+GROWS = """g (float[T,B,32] x, float[B,32] h) => (float[T,B,32] y) {
+    l, y = Scan <num_scan_inputs = 1, body = b (float[B,32] s, float[B,32] e) => (float[B,32] s1, float[B,32] o) {
+        a = MatMul(s, w) d = MatMul(e, w) c = Add(a, d) s1 = Relu(c) o = Identity(s1) }> (h, x) }"""
 
 
 def test_what_overflows_inside_is_no_difference():
-    before = model_from_text(GROWS.format(n=8, step="s1 = Relu(c)"), 18)
-    before.graph.initializer.append(from_array(np.random.default_rng(1).standard_normal((8, 8)).astype(np.float32), "w"))
+    before = model_from_text(GROWS.replace("h) =>", "h, float[32,32] w) =>"), 18)
+    before.graph.initializer.append(from_array(np.random.default_rng(1).standard_normal((32, 32)).astype(np.float32), "w"))
     del before.graph.input[2]
     after = ortscan.optimize(before, target="onnx", verify=False)
     assert "RNN" in str(after.graph)
