@@ -5,7 +5,8 @@ import onnx_ir as ir
 
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.cell import Cell, source_of
-from rewrites.recurrences.interpretation import Interpretation, rows_of
+from rewrites.recurrences.interpretation import Interpretation
+from rewrites.recurrences.reading import rows_of
 
 __all__ = ["unfit"]
 

@@ -1,36 +1,26 @@
 """Reads a loop's body as polynomials of its sources.
 
-A value is a constant (an array), or ``Features``, or not understood. Sources are states, tensors that are scanned, and products to
-which a matrix is applied. A scanned tensor that is an affine map of another one, such as an input projection done before the loop,
-is read through to that. Only values of floating point type are read as features.
+A scanned tensor that is an affine map of another one, such as an input projection done before the loop, is read through to that.
+Only values of floating point type are read as features.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.loops import ScanInput, ScanView, State
-from rewrites.recurrences.affine import Affine, joined
+from rewrites.recurrences.affine import Affine
 from rewrites.recurrences.cell import source_of
 from rewrites.recurrences.constants import Constants
 from rewrites.recurrences.features import Features
+from rewrites.recurrences.operators import OPERATORS, read_choice, read_flipped
 from rewrites.recurrences.polynomial import Polynomial, TooComplex
-from rewrites.values import rank_of, shape_dims
+from rewrites.recurrences.reading import Meaning, Reading
+from rewrites.values import rank_of
 
-__all__ = ["Flipped", "Interpretation", "Meaning", "Scanned", "rows_of"]
-
-
-@dataclass(frozen=True)
-class Flipped:
-    """Rows of features that stand transposed: features along axis 0."""
-
-    features: Features
-
-
-Meaning = Features | Flipped | np.ndarray | None
+__all__ = ["Interpretation", "Scanned"]
 
 _DEEPEST = 8
 _WIDEST = 2048
@@ -47,22 +37,10 @@ class Scanned:
 
 
 @dataclass
-class Interpretation:
-    """What the values of one Scan's body mean.
+class Interpretation(Reading):
+    """What the values of one Scan's body mean; ``scanned``: the scanned sources."""
 
-    ``scanned``: the scanned sources; ``derived``: the products behind sources of that kind.
-    ``dims``: the leading axes of each source in one step. ``same``: sizes that turn out to be the same as others. ``decided``:
-    conditions assumed to be true or false, and what follows.
-    """
-
-    loop: ScanView
-    constants: Constants
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
-    derived: dict[Hashable, Polynomial] = field(default_factory=dict)
-    dims: dict[Hashable, tuple[int | str | None, ...]] = field(default_factory=dict)
-    same: dict[str, int | str] = field(default_factory=dict)
-    decided: set[ir.Value] = field(default_factory=set)
-    _known: dict[ir.Value, Meaning] = field(default_factory=dict)
 
     @classmethod
     def of_body(
@@ -101,97 +79,13 @@ class Interpretation:
         self._known[value] = np.full((1,) * (rank_of(value) or 0), outcome)
         self.decided.add(value)
 
-    def sizes(self, shape: ir.Shape) -> list[int | str | None]:
-        """Give the dimensions of ``shape``, the same name for all that are the same."""
-        return [self._settled(dim) for dim in shape_dims(shape)]
-
-    def _settled(self, dim: int | str | None) -> int | str | None:
-        while isinstance(dim, str) and dim in self.same:
-            dim = self.same[dim]
-        return dim
-
-    def learn_same(self, one: int | str, other: int | str) -> None:
-        """Note that two sizes must be the same, which holds from the next reading on."""
-        first, second = self._settled(one), self._settled(other)
-        if isinstance(first, str) and first != second and second is not None:
-            self.same[first] = second
-        elif isinstance(second, str) and first != second and first is not None:
-            self.same[second] = first
-
-    @property
-    def opset(self) -> int:
-        """The version of the standard operator set."""
-        return self.constants.opset
-
-    @property
-    def kind(self) -> ir.DataType | None:
-        """The element type of all states that are of floating point, where it is one."""
-        kinds = {state.inner.dtype for state in self.loop.states if state.inner.dtype and state.inner.dtype.is_floating_point()}
-        return kinds.pop() if len(kinds) == 1 else None
-
-    def meaning(self, value: ir.Value | None) -> Meaning:
-        """Give what ``value``, of the body or captured, means."""
-        if value is None:
-            return None
-        return self._known[value] if value in self._known else self.constants.of(value)
-
-    def features(self, value: ir.Value | None) -> Features | None:
-        """Give ``value`` as features where it varies from step to step, else None."""
-        meaning = self.meaning(value)
-        return meaning if isinstance(meaning, Features) else None
-
-    def whole(self, value: ir.Value) -> Polynomial | None:
-        """Give what ``value`` is in a row as one polynomial, constant for a constant that is the same in all rows."""
-        meaning = self.meaning(value)
-        if not isinstance(meaning, np.ndarray):
-            return meaning.whole() if isinstance(meaning, Features) else None
-        if meaning.dtype.kind != "f" or meaning.size == 0:
-            return None
-        flat = meaning.reshape(-1)
-        if (flat == flat[0]).all():
-            return Polynomial.constant(flat[:1])
-        return Polynomial.constant(flat) if meaning.ndim == 1 else None
-
-    def are_same(self, one: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Whether two values hold the same numbers row by row, though perhaps, without ``axes``, with other axes of one around."""
-        first, second = self.features(one), self.features(other)
-        if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
-            return False
-        if axes and (first.dims, first.shape) != (second.dims, second.shape):
-            return False
-        left, right = first.whole(), second.whole()
-        return left is not None and right is not None and left.key == right.key
-
-    def as_source(self, features: Features) -> Affine:
-        """Give an affine map of ``features``, whose runs become sources of their own where they are none."""
-        return joined([run.affine if run.is_affine else self._derived(run) for run in features.runs])
-
-    def _derived(self, polynomial: Polynomial) -> Affine:
-        key = ("product", polynomial.key)
-        self.derived[key] = polynomial
-        return Affine.source(key, polynomial.width)
-
     def _read(self, node: ir.Node, known: dict[ir.Value, Meaning]) -> None:
-        from rewrites.recurrences.operators import OPERATORS, read_choice, read_flipped
-
         read = OPERATORS.get(node.op_type, read_choice) if node.domain == "" else None
         try:
             meanings = None if read is None else read_choice(self, node) or read(self, node) or read_flipped(self, node)
         except TooComplex:
             meanings = None
         known.update(zip(node.outputs, meanings or [None] * len(node.outputs), strict=True))
-
-    @contextmanager
-    def believing(self, meanings: Mapping[ir.Value, Meaning]) -> Iterator[None]:
-        """Take other meanings for some values for a while."""
-        before = {value: self._known[value] for value in meanings if value in self._known}
-        self._known.update(meanings)
-        try:
-            yield
-        finally:
-            for value in meanings:
-                del self._known[value]
-            self._known.update(before)
 
     @property
     def inputs(self) -> list[tuple[Hashable, Scanned]]:
@@ -258,8 +152,3 @@ class Interpretation:
             return False
         lead = self.sizes(scan.inner.shape)[:-1]
         return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)
-
-
-def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
-    """Give leading axes without those of size 1: what is alike there has the same rows."""
-    return [dim for dim in dims if dim != 1]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.activations import ACTIVATIONS
 from rewrites.recurrences.operators.arithmetic import ARITHMETIC
 from rewrites.recurrences.operators.choices import read_choice
@@ -13,10 +12,11 @@ from rewrites.recurrences.operators.flipped import read_flipped
 from rewrites.recurrences.operators.movement import MOVEMENT
 from rewrites.recurrences.operators.products import PRODUCTS
 from rewrites.recurrences.operators.single_steps import SINGLE_STEPS
+from rewrites.recurrences.reading import Meaning, Reading
 
 __all__ = ["OPERATORS", "read_choice", "read_flipped"]
 
-OPERATORS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {
+OPERATORS: dict[str, Callable[[Reading, ir.Node], Sequence[Meaning] | None]] = {
     **ACTIVATIONS,
     **ARITHMETIC,
     **EINSUM,

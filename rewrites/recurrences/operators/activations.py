@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.recurrences.reading import Meaning, Reading
 from rewrites.spelling import clip_bounds
 from rewrites.values import const_scalar, rank_of
 
 __all__ = ["ACTIVATIONS"]
 
-_Read = Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]
+_Read = Callable[[Reading, ir.Node], Sequence[Meaning] | None]
 _DEFAULTS = {
     "Elu": (1.0, None),
     "HardSigmoid": (0.2, 0.5),
@@ -22,7 +22,7 @@ _DEFAULTS = {
 }
 
 
-def _applied(reading: Interpretation, node: ir.Node, name: str, alpha: float = 0.0, beta: float = 0.0) -> Sequence[Meaning] | None:
+def _applied(reading: Reading, node: ir.Node, name: str, alpha: float = 0.0, beta: float = 0.0) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     return None if x is None else [x.mapped(lambda run: Polynomial.activation(name, run, alpha, beta))]
 
@@ -34,7 +34,7 @@ def _plain(name: str) -> _Read:
 def _with_parameters(name: str) -> _Read:
     alpha, beta = _DEFAULTS[name]
 
-    def read(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+    def read(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
         a = node.attributes.get_float("alpha", alpha)
         b = 0.0 if beta is None else node.attributes.get_float("beta", beta)
         return _applied(reading, node, name, a, b)
@@ -46,7 +46,7 @@ def _bounded(low: float, high: float, features: Features) -> Sequence[Meaning]:
     return [features.mapped(lambda run: Polynomial.activation("Clip", run, low, high))]
 
 
-def _extremum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _extremum(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """``Max(x, low)`` and ``Min(x, high)`` are halves of a Clip."""
     if len(node.inputs) != 2:
         return None
@@ -63,7 +63,7 @@ def _extremum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | Non
     return None
 
 
-def _clip(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _clip(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     low, high = (_number(bound) for bound in clip_bounds(node, reading.opset))
     features = reading.features(node.inputs[0])
     low, high = -math.inf if low is None else low, math.inf if high is None else high

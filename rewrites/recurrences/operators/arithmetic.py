@@ -6,17 +6,17 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import both_sides, same_lead
 from rewrites.recurrences.polynomial import Activation, Polynomial, TooComplex
+from rewrites.recurrences.reading import Meaning, Reading
 
 __all__ = ["ARITHMETIC"]
 
 _Combine = Callable[[Polynomial, Polynomial], Polynomial]
 
 
-def _binary(combine: _Combine) -> Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]:
-    def read(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _binary(combine: _Combine) -> Callable[[Reading, ir.Node], Sequence[Meaning] | None]:
+    def read(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
         sides = both_sides(reading, node)
         return None if sides is None else [sides[0].combined(sides[1], combine)]
 
@@ -43,17 +43,17 @@ def _one_plus_exp(polynomial: Polynomial) -> Polynomial | None:
     return atom.of
 
 
-def _neg(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _neg(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     return None if x is None else [x.mapped(lambda run: run.scaled(-1.0))]
 
 
-def _reciprocal(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _reciprocal(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     return None if x is None else [x.mapped(lambda run: _divided(Polynomial.constant(np.ones(run.width)), run))]
 
 
-def _sum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _sum(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     found = [reading.features(value) for value in node.inputs]
     known = [features for features in found if features is not None]
     first = known[0] if known else None
@@ -67,7 +67,7 @@ def _sum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return [total]
 
 
-ARITHMETIC: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {
+ARITHMETIC: dict[str, Callable[[Reading, ir.Node], Sequence[Meaning] | None]] = {
     "Add": _binary(Polynomial.plus),
     "Div": _binary(_divided),
     "Mul": _binary(Polynomial.times),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.recurrences.reading import Meaning, Reading
 from rewrites.values import rank_of
 
 __all__ = ["read_choice"]
@@ -16,7 +16,7 @@ __all__ = ["read_choice"]
 _SPREADING = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 
 
-def read_choice(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def read_choice(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """Read a node that an assumed condition decides; None where there is none."""
     if not any(value in reading.decided for value in node.inputs):
         return None
@@ -41,7 +41,7 @@ def read_choice(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | N
     return [np.asarray(number).reshape((1,) * (rank_of(output) or 0))]
 
 
-def _chosen(reading: Interpretation, node: ir.Node, meaning: Meaning) -> Sequence[Meaning] | None:
+def _chosen(reading: Reading, node: ir.Node, meaning: Meaning) -> Sequence[Meaning] | None:
     """Give the branch taken, where it has the result's shape already."""
     branch = next((value for value in node.inputs[1:] if value is not None and reading.meaning(value) is meaning), None)
     if branch is None or meaning is None or rank_of(branch) != rank_of(node.outputs[0]):

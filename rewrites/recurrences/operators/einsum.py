@@ -9,15 +9,15 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.recurrences.reading import Meaning, Reading
 
 __all__ = ["EINSUM"]
 
 _SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _einsum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _einsum(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     equation = node.attributes.get_string("equation", "").replace(" ", "")
     meanings = [reading.meaning(value) for value in node.inputs]
     if len(meanings) != 2 or "->" not in equation or "." in equation or equation != equation.lower():
@@ -42,4 +42,4 @@ def _einsum(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return [Features(x.dims, tuple(mapping.shape[len(own) :]), (Polynomial(affine),))]
 
 
-EINSUM: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {"Einsum": _einsum}
+EINSUM: dict[str, Callable[[Reading, ir.Node], Sequence[Meaning] | None]] = {"Einsum": _einsum}

@@ -10,17 +10,17 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Flipped, Interpretation, Meaning
 from rewrites.recurrences.operators.activations import ACTIVATIONS
 from rewrites.recurrences.operators.arithmetic import ARITHMETIC
 from rewrites.recurrences.operators.products import apply_matrix
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.recurrences.reading import Flipped, Meaning, Reading
 from rewrites.spelling import DYNAMIC, axis_of, perm_of, slice_spec, split_spec
 
 __all__ = ["read_flipped"]
 
 
-def read_flipped(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def read_flipped(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """Read a node of which an operand or the result is flipped; None where it is not understood."""
     operands = [reading.meaning(value) for value in node.inputs]
     if node.op_type in ("MatMul", "Gemm"):
@@ -74,10 +74,8 @@ def _transpose(node: ir.Node, x: Meaning) -> Sequence[Meaning] | None:
     return None
 
 
-def _elementwise(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _elementwise(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """Read the node on flipped operands as it is read on others."""
-    from rewrites.recurrences.operators import OPERATORS
-
     turned: dict[ir.Value, Meaning] = {}
     for value in node.inputs:
         meaning = reading.meaning(value)
@@ -90,7 +88,7 @@ def _elementwise(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | 
         else:
             return None
     with reading.believing(turned):
-        found = OPERATORS[node.op_type](reading, node)
+        found = (ACTIVATIONS | ARITHMETIC)[node.op_type](reading, node)
     return None if found is None else [Flipped(each) if isinstance(each, Features) and _is_rows(each) else None for each in found]
 
 
@@ -111,7 +109,7 @@ def _side(meaning: Meaning, transposed: bool) -> _Side | None:
     return _Side(None, meaning, transposed) if isinstance(meaning, Features) and _is_rows(meaning) else None
 
 
-def _product(node: ir.Node, operands: Sequence[Meaning], reading: Interpretation) -> Sequence[Meaning] | None:
+def _product(node: ir.Node, operands: Sequence[Meaning], reading: Reading) -> Sequence[Meaning] | None:
     left, right = (
         _side(operand, node.attributes.get_int(name, 0) != 0)
         for operand, name in zip(operands[:2], ("transA", "transB"), strict=True)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation, Meaning
+from rewrites.recurrences.reading import Meaning, Reading
 from rewrites.shape_relations import same
 from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec, split_spec
 
@@ -15,14 +15,14 @@ __all__ = ["MOVEMENT"]
 _END = 2**31 - 1
 """What exporters write for the end of an axis, at least."""
 
-_Read = Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]
+_Read = Callable[[Reading, ir.Node], Sequence[Meaning] | None]
 
 
-def _identity(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _identity(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     return [reading.meaning(node.inputs[0])]
 
 
-def _cast(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _cast(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """Keep what loses nothing, or no more than the states, which are rounded in each step, do."""
     source, to = node.inputs[0], ir.DataType(node.attributes.get_int("to", 0))
     if source is None or source.dtype is None or not source.dtype.is_floating_point() or not to.is_floating_point():
@@ -38,7 +38,7 @@ def _axis(features: Features, axis: int) -> int | None:
     return place if place >= 0 else None
 
 
-def _split(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _split(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     if x is None:
         return None
@@ -51,7 +51,7 @@ def _split(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return [x.taken(part) for part in np.split(x.indexed(), ends[:-1], axis=axis)]
 
 
-def _slice(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _slice(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     if x is None:
         return None
@@ -73,7 +73,7 @@ def _is_whole(dim: int | str | None, start: int, end: int, step: int) -> bool:
     return step == 1 and start == 0 and end >= (dim if isinstance(dim, int) else _END)
 
 
-def _gather(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _gather(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x, places = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
     axis = None if x is None else _axis(x, axis_of(node, 0))
     if x is None or axis is None or not isinstance(places, np.ndarray):
@@ -81,7 +81,7 @@ def _gather(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return [x.taken(np.take(x.indexed(), places, axis=axis))]
 
 
-def _concat(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _concat(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     parts = [reading.meaning(value) for value in node.inputs]
     first = next((part for part in parts if isinstance(part, Features)), None)
     if first is None:
@@ -99,7 +99,7 @@ def _concat(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return [Features(dims, (int(starts[-1]),), tuple(runs)).taken(index)]
 
 
-def _settled(reading: Interpretation, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
+def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
     """Give the leading axes that all ``parts`` of a Concat must have, and note them for sources of which they were not known."""
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
@@ -116,7 +116,7 @@ def _settled(reading: Interpretation, parts: Sequence[Features]) -> tuple[int | 
     return tuple(dims)
 
 
-def _unsqueeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _unsqueeze(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     axes = axes_of(node, reading.opset, None)
     if x is None or axes is DYNAMIC or axes is None:
@@ -134,7 +134,7 @@ def _unsqueeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | No
     return [Features(tuple(dims), shape, x.runs)]
 
 
-def _squeeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _squeeze(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     if x is None:
         return None
@@ -148,7 +148,7 @@ def _squeeze(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None
     return [Features(dims, shape, x.runs)] if shape else None
 
 
-def _reshape(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _reshape(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """The leading axes stay, or are split and merged among themselves; the features are cut anew."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     if x is None or sizes is DYNAMIC or sizes is None or node.attributes.get_int("allowzero", 0) != 0:
@@ -168,7 +168,7 @@ def _may_be(found: Sequence[int | str | None], dims: Sequence[int | str | None])
     return sum(one != other for one, other in zip(found, dims, strict=True)) <= 1
 
 
-def _transpose(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _transpose(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
     if x is None:
         return None
@@ -178,7 +178,7 @@ def _transpose(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | No
     return [x.taken(np.transpose(x.indexed(), [axis - x.lead for axis in perm[x.lead :]]))]
 
 
-def _expand(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _expand(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """Read one that spreads nothing; two sizes that are not known may differ."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     source, result = node.inputs[0], node.outputs[0]

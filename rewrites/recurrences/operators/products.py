@@ -11,15 +11,15 @@ import onnx_ir as ir
 
 from rewrites.loops import ScanView
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.recurrences.reading import Meaning, Reading
 from rewrites.values import dim_of, shape_dims
 
 __all__ = ["PRODUCTS", "apply_matrix"]
 
 
-def _matmul(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _matmul(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     left, right = (reading.meaning(value) for value in node.inputs)
     if left is None and isinstance(right, np.ndarray) and right.ndim > 1:
         _learn_width(reading, node.inputs[0], right.shape[-2])
@@ -30,9 +30,7 @@ def _matmul(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return None
 
 
-def apply_matrix(
-    reading: Interpretation, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None
-) -> Sequence[Meaning] | None:
+def apply_matrix(reading: Reading, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None) -> Sequence[Meaning] | None:
     """Give ``x @ matrix``, or None where ``matrix`` is no matrix for the features of ``x``."""
     if matrix.dtype.kind != "f" or len(x.shape) != 1 or matrix.ndim < 2 or any(size != 1 for size in matrix.shape[:-2]):
         return None
@@ -45,7 +43,7 @@ def apply_matrix(
     return [Features(x.dims, (affine.width,), (polynomial,))]
 
 
-def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _gemm(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x, matrix = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
     if x is None and isinstance(matrix, np.ndarray) and not node.attributes.get_int("transA", 0):
         _learn_width(reading, node.inputs[0], matrix.shape[1 if node.attributes.get_int("transB", 0) else 0])
@@ -71,7 +69,7 @@ def _gemm(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
     return None
 
 
-def _learn_width(reading: Interpretation, x: ir.Value | None, width: int) -> None:
+def _learn_width(reading: Reading, x: ir.Value | None, width: int) -> None:
     dim = None if x is None else dim_of(x, -1)
     if isinstance(dim, str) and dim not in _row_names(reading.loop):
         reading.learn_same(dim, width)
@@ -82,4 +80,4 @@ def _row_names(loop: ScanView) -> set[int | str | None]:
     return {dim for shape in shapes if shape is not None for dim in shape_dims(shape)[:-1]}
 
 
-PRODUCTS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = {"Gemm": _gemm, "MatMul": _matmul}
+PRODUCTS: dict[str, Callable[[Reading, ir.Node], Sequence[Meaning] | None]] = {"Gemm": _gemm, "MatMul": _matmul}

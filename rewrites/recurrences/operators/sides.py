@@ -4,13 +4,13 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.recurrences.reading import Reading
 
 __all__ = ["both_sides", "same_lead"]
 
 
-def both_sides(reading: Interpretation, node: ir.Node) -> tuple[Features, Features] | None:
+def both_sides(reading: Reading, node: ir.Node) -> tuple[Features, Features] | None:
     """Give the two inputs of ``node`` as features of one shape, at least one of which varies; None where that is not understood."""
     first, second = (reading.meaning(value) for value in node.inputs)
     if isinstance(first, Features) and isinstance(second, Features):

@@ -14,9 +14,9 @@ from rewrites.lowering.recurrent_node import GATES, read
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.cell import Function
 from rewrites.recurrences.features import Features
-from rewrites.recurrences.interpretation import Interpretation, Meaning
 from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
+from rewrites.recurrences.reading import Meaning, Reading
 
 __all__ = ["SINGLE_STEPS"]
 
@@ -25,7 +25,7 @@ _OPERANDS = ("X", "W", "R", "B", "initial_h", "initial_c", "P")
 _Apply = Callable[[Polynomial], Polynomial]
 
 
-def _read(reading: Interpretation, node: ir.Node) -> Sequence[Meaning] | None:
+def _read(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     view = read(node)
     if isinstance(view, NotApplicable) or view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None:
         return None
@@ -92,7 +92,7 @@ def _applying(function: Function, clip: float | None) -> _Apply:
 class _Step:
     """The equations of the operators' text, on polynomials."""
 
-    def __init__(self, reading: Interpretation, size: int, weights: tuple[np.ndarray, ...], functions: list[_Apply]) -> None:
+    def __init__(self, reading: Reading, size: int, weights: tuple[np.ndarray, ...], functions: list[_Apply]) -> None:
         self._reading, self._size, self._functions = reading, size, functions
         self._w, self._r, self._wb, self._rb = ([*np.split(array, len(array) // size)] for array in weights)
 
@@ -127,4 +127,4 @@ class _Step:
         return [o.times(outer(after)), after]
 
 
-SINGLE_STEPS: dict[str, Callable[[Interpretation, ir.Node], Sequence[Meaning] | None]] = dict.fromkeys(GATES, _read)
+SINGLE_STEPS: dict[str, Callable[[Reading, ir.Node], Sequence[Meaning] | None]] = dict.fromkeys(GATES, _read)
