@@ -157,7 +157,7 @@ def _is_random(node: onnx.NodeProto) -> bool:
 def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str], not_tried: list[str]) -> list[Judged]:
     judged = []
     for position, plan in enumerate(plans):
-        series = run_series(judge, plan.inputs, plan.learned)
+        series = run_series(judge, plan.inputs, plan.learned, plan.loose)
         if any(one.case.status != "skipped" for one in series):
             notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
             if plan.inputs.level == "full" and (usual := untried_integers(series, plan.inputs)):

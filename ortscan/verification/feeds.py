@@ -12,6 +12,7 @@ from ortscan.verification.element_types import numpy_type
 from ortscan.verification.integer_values import any_integers, in_turn
 from ortscan.verification.plan import Point
 from ortscan.verification.roles import Role
+from ortscan.verification.row_lengths import row_lengths, takes_row_kind
 from ortscan.verification.specs import Spec
 from rewrites.errors import OptionError
 
@@ -150,6 +151,8 @@ def _whole_numbers(
         values.reshape(-1)[0] = high
     if point.kind == "empty rows" and role is not None and role.lengths and values.size:
         values[_some(values.shape, random)] = 0
+    if takes_row_kind(role, point.kind):
+        values = row_lengths(values, point.kind, high, random)
     return values.astype(dtype)
 
 

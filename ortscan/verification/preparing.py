@@ -21,6 +21,7 @@ from ortscan.verification.size_rules import learn_sizes
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.specs import Spec, input_specs, overridable_names
 from ortscan.verification.trials import Inputs
+from ortscan.verification.untried_rows import untried_rows
 from rewrites.raised_by import is_from_elsewhere
 
 __all__ = ["Prepared", "prepare"]
@@ -33,11 +34,13 @@ _MANY = 16
 class Prepared:
     """Inputs to try with advice on sizes, or the ``problems`` that forbid trying.
 
-    ``perilous``: a run may kill the process it runs in. ``too_large``: why no session must be made, either.
+    ``loose``: the advice without what only branches of Ifs say, None where that is no other. ``perilous``: a run may kill the
+    process it runs in. ``too_large``: why no session must be made, either.
     """
 
     inputs: Inputs
     learned: Sizes | None
+    loose: Sizes | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     perilous: bool
@@ -91,9 +94,13 @@ def prepare(
     if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
     learned = None if analysis is None else learn_sizes(analysis)
+    loose = None if analysis is None else learn_sizes(analysis, branches=False)
+    if loose is not None and learned is not None and loose.told(inputs.free_sizes) == learned.told(inputs.free_sizes):
+        loose = None
     other = _advice(after, specs)[0] if dies_of_nothing(after) else None
     perilous = may_die(before, analysis, watched[0]) or may_die(after, other, watched[1])
-    return Prepared(inputs, learned, tuple(problems), tuple(notes), perilous, tuple(_not_tried(inputs, before, after)), too_large)
+    not_tried = (*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level))
+    return Prepared(inputs, learned, loose, tuple(problems), tuple(notes), perilous, not_tried, too_large)
 
 
 def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:

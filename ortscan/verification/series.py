@@ -10,11 +10,14 @@ __all__ = ["run_series", "untried_integers", "untried_sizes"]
 
 _PATIENCE = 3
 _LEAST = 3
+_FIRST = 4
+"""So many cases of sizes that may be unlike are tried before nothing more is for want of one that the original takes."""
 
 
-def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judged]:
+def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None, loose: Sizes | None = None) -> list[Judged]:
     """Run the planned cases; if they leave a size at 1 or less, others; where something ran, sizes of zero and unusual values.
 
+    Where ``loose`` has it that sizes may be unlike, what branches of Ifs alone forbid, the original is asked whether it takes them.
     After three runs of the original that had to be stopped, or where the budget is spent after three cases, nothing more is tried.
     """
     judged: list[Judged] = []
@@ -23,6 +26,11 @@ def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None) -> list[Judg
         _run(judge, inputs, inputs.trials(None), judged)
     if untried_sizes(judged, inputs):
         _run(judge, inputs, inputs.uniform_trials(), judged)
+    if _any_ran(judged) and learned is not None and loose is not None:
+        apart, known = inputs.apart_trials(learned, loose), len(judged)
+        _run(judge, inputs, apart[:_FIRST], judged)
+        if _any_ran(judged[known:]):
+            _run(judge, inputs, apart[_FIRST:], judged)
     if _any_ran(judged) and not inputs.avoid_nothing:
         _run(judge, inputs, inputs.nothing_trials(learned), judged)
     if _any_ran(judged):

@@ -24,10 +24,10 @@ _ELEMENTWISE = (
 _BROADCASTING = frozenset(_ELEMENTWISE.split())
 
 
-def learn_sizes(analysis: Analysis) -> Sizes:
-    """Read all operators of the model, bodies included."""
+def learn_sizes(analysis: Analysis, *, branches: bool = True) -> Sizes:
+    """Read all operators of the model, bodies included, those in ``branches`` of Ifs only where asked: one of two is not run."""
     sizes = Sizes()
-    for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph):
+    for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph, recursive=lambda node: branches or node.op_type != "If"):
         if node.op_type in _BROADCASTING:
             _read_broadcast(node, analysis, sizes)
         elif node.op_type in _READERS:

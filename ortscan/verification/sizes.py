@@ -1,6 +1,6 @@
 """Free dimensions that are one, and the numbers they must or may be."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 __all__ = ["Sizes"]
 
@@ -31,6 +31,22 @@ class Sizes:
             parts = groups.setdefault(self._likely.root(name), {})
             parts.setdefault(self._certain.root(name), []).append(name)
         return [list(parts.values()) for parts in groups.values()]
+
+    def told(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
+        """Return all that is known of ``names``: the groups, and the numbers that their parts and they must or may be."""
+        return [
+            (parts, [*(self.number(part[0]) for part in parts), self.likely_number(parts[0][0])]) for parts in self.groups(names)
+        ]
+
+    def allow(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether dimensions may have these sizes, as far as is known."""
+        for parts, numbers in self.told(sizes):
+            found = [{sizes[name] for name in part} for part in parts]
+            if any(len(one) > 1 for one in found) or len(set().union(*found, numbers) - {1, None}) > 1:
+                return False
+            if any(number not in (None, *one) for one, number in zip(found, numbers, strict=False)):
+                return False
+        return True
 
     def number(self, name: str) -> int | None:
         """The number a dimension must be, or None."""

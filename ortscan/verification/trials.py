@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ortscan.verification.axis import Axis, dimension_values, trip_values
 from ortscan.verification.budget import Budget, Level
 from ortscan.verification.derived_dims import derived_dims, derived_size
 from ortscan.verification.element_types import numpy_type
@@ -15,16 +16,14 @@ from ortscan.verification.feeds import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is
 from ortscan.verification.known_sizes import KnownSizes
 from ortscan.verification.other_values import other_defaults, other_integers, value_kinds
 from ortscan.verification.plan import (
-    Axis,
     Point,
-    dimension_values,
     plan_cases,
     plan_nothing_cases,
     plan_uniform_cases,
     plan_value_cases,
-    trip_values,
 )
 from ortscan.verification.roles import Role
+from ortscan.verification.row_lengths import ROW_KINDS, takes_row_kind
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.specs import Spec
 
@@ -33,6 +32,8 @@ __all__ = ["Inputs", "Trial"]
 _MOST_ELEMENTS = 1 << 40
 """What an input may have in the least case, whatever the budget, and may not have beside a size of 0 either: numpy counts it."""
 _SMALL_BYTES = 1 << 20
+_MOST_APART: Mapping[Level, int] = {"full": 6, "quick": 1}
+"""So many cases of sizes that only branches forbid; in a full comparison as many of them with a size of 0."""
 _FOR_ALL = frozenset(["large", "mixed", "zeros"])
 
 
@@ -95,20 +96,31 @@ class Inputs:
         """The cases to try first, with the advice in ``learned`` where there is any."""
         if not self.missing:
             return [Trial(self._completed(Point()), ATTEMPTS[:1])]
-        return self._as_trials(plan_cases(self._axes(learned), override=bool(self.defaults), level=self.level))
+        return self._as_trials(plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level))
 
     def unusual_trials(self, learned: Sizes | None) -> list[Trial]:
         """Cases with values that are out of the ordinary, of one input or of all."""
         kinds = value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)
-        return self._as_trials(plan_value_cases(self._axes(learned), list(kinds), self.level))
+        return self._as_trials(plan_value_cases(self.axes(learned), list(kinds), self.level))
 
     def uniform_trials(self) -> list[Trial]:
         """Cases with all free dimensions equal."""
-        return self._as_trials(plan_uniform_cases(self._axes(None))) if self.missing else []
+        return self._as_trials(plan_uniform_cases(self.axes(None))) if self.missing else []
+
+    def apart_trials(self, learned: Sizes, loose: Sizes) -> list[Trial]:
+        """Cases with sizes that ``loose`` allows and ``learned`` does not."""
+        axes, most = self.axes(loose), _MOST_APART[self.level]
+        plain, nothing = plan_cases(axes, level=self.level), plan_nothing_cases(axes, self.level)
+        apart, empty = (
+            [point for point in points if point.kind == "normal" and not learned.allow(self._completed(point).sizes)][:most]
+            for points in (plain, nothing)
+        )
+        points = [*apart[:2], *empty[:2], *apart[2:], *empty[2:]] if self.level == "full" else apart
+        return self._as_trials(points)
 
     def nothing_trials(self, learned: Sizes | None) -> list[Trial]:
         """Cases with a dimension of size zero."""
-        return self._as_trials(plan_nothing_cases(self._axes(learned), self.level)) if self.missing else []
+        return self._as_trials(plan_nothing_cases(self.axes(learned), self.level)) if self.missing else []
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
         """The values to run with."""
@@ -144,7 +156,8 @@ class Inputs:
         kinds = [numpy_type(spec.elem_type).kind for spec in self.missing if not self.roles.get(spec.name, Role()).decisive]
         lengths = any(self.roles[spec.name].lengths for spec in self.missing if spec.name in self.roles)
         useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
-        return useless | (set() if lengths else {"empty rows"})
+        lasting = {kind for kind in ROW_KINDS if any(takes_row_kind(self.roles.get(spec.name), kind) for spec in self.missing)}
+        return useless | (set() if lengths else {"empty rows"}) | (set(ROW_KINDS) - lasting)
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
         """Those of ``points`` whose inputs fit the budget, few of those with large ones; one at least where sizes are given."""
@@ -152,7 +165,7 @@ class Inputs:
         for point in points:
             size = self.bytes_at(point)
             fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
-                size <= _SMALL_BYTES or taken + size <= self.budget.bytes
+                size <= _SMALL_BYTES or self.budget.allows(taken + size)
             )
             countable = self._sizes_fit(point)
             if (fits and countable) or (point is first and (size > 0 or countable)):
@@ -181,7 +194,8 @@ class Inputs:
     def _derived(self) -> set[str]:
         return derived_dims(self._names())
 
-    def _axes(self, learned: Sizes | None) -> list[Axis]:
+    def axes(self, learned: Sizes | None) -> list[Axis]:
+        """What varies: dimensions, joined where that is learned, then trip counts."""
         derived = self._derived()
         names = [name for name in self._names() if name not in derived]
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)

@@ -1,4 +1,4 @@
-"""The parts of the verifier with rules of their own: comparing, planning, arithmetic dimensions."""
+"""The parts of the verifier with rules of their own: comparing, learning sizes, arithmetic dimensions."""
 
 import ml_dtypes
 import numpy as np
@@ -6,7 +6,6 @@ import pytest
 
 from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.derived_dims import derived_dims, derived_size
-from ortscan.verification.plan import Axis, dimension_values, plan_cases, plan_nothing_cases
 from ortscan.verification.scales import History
 from ortscan.verification.sizes import Sizes
 
@@ -121,48 +120,6 @@ def test_an_empty_optional_equals_only_itself():
     assert differs(None, floats(1))
 
 
-def axis(position, *parts):
-    return Axis(parts or ((f"d{position}",),), dimension_values(position))
-
-
-@pytest.mark.parametrize("count", range(1, 9))
-def test_every_dimension_takes_every_value_in_a_bounded_number_of_cases(count):
-    axes = [axis(position) for position in range(count)]
-    points = [point for point in plan_cases(axes) if point.kind == "normal"]
-    assert len(points) <= 24
-    for position, one in enumerate(axes):
-        assert {point.sizes[f"d{position}"] for point in points} == set(one.values)
-    assert {1} in [set(point.sizes.values()) for point in points]
-    if count < 8:
-        assert len(set(points[0].sizes.values())) == count
-
-
-def test_dimensions_that_may_broadcast_are_once_one_each():
-    points = plan_cases([axis(0, ("a", "b"), ("c",))])
-    assert all(point.sizes["a"] == point.sizes["b"] for point in points)
-    assert {"a": 1, "b": 1, "c": 3} in [point.sizes for point in points]
-    assert {"a": 3, "b": 3, "c": 1} in [point.sizes for point in points]
-
-
-def test_zero_comes_one_dimension_at_a_time():
-    points = plan_nothing_cases([axis(0), axis(1), Axis((("n",),), (3, 0), trips=True)])
-    assert [point.sizes for point in points[:2]] == [{"d0": 0, "d1": 2}, {"d0": 3, "d1": 0}]
-    assert {point.trips["n"] for point in points[:2]} == {3}
-
-
-def test_zero_comes_beside_ones_and_everywhere_where_much_is_tried():
-    axes = [axis(0), axis(1)]
-    points = plan_nothing_cases(axes)
-    assert [point.sizes for point in points[2:]] == [{"d0": 0, "d1": 1}, {"d0": 1, "d1": 0}, {"d0": 0, "d1": 0}]
-    assert plan_nothing_cases(axes, "quick") == points[:2]
-
-
-def test_sizes_are_tried_together_equal_above_two_and_largest_beside_least():
-    points = [point.sizes for point in plan_cases([axis(0), axis(1)])]
-    for sizes in ({"d0": 4, "d1": 4}, {"d0": 131, "d1": 1}, {"d0": 1, "d1": 137}):
-        assert sizes in points
-
-
 def test_what_is_learned_of_sizes_is_joined():
     sizes = Sizes()
     sizes.same("a", "b")
@@ -173,6 +130,18 @@ def test_what_is_learned_of_sizes_is_joined():
     assert sizes.groups(["a", "b", "c", "d"]) == [[["a", "b"], ["c"]], [["d"]]]
     assert (sizes.number("a"), sizes.number("c"), sizes.number("d")) == (5, None, None)
     assert sizes.likely_number("c") == 5
+
+
+def test_sizes_are_allowed_that_are_as_was_learned():
+    sizes = Sizes()
+    sizes.same("a", "b")
+    sizes.broadcasts("b", "c")
+    sizes.same("d", 5)
+    sizes.broadcasts("e", 7)
+    assert sizes.allow({"a": 2, "b": 2, "c": 2, "d": 5, "e": 7, "f": 9})
+    assert sizes.allow({"a": 2, "b": 2, "c": 1, "d": 5, "e": 1})
+    for wrong in ({"a": 2, "b": 1}, {"a": 2, "c": 3}, {"a": 0, "c": 2}, {"d": 1}, {"e": 5}):
+        assert not sizes.allow(wrong)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import onnx
 
 from tests.support.text import model_from_text
 from tests.verification_pairs.harmless import harmless_pairs
+from tests.verification_pairs.harmless_sizes import harmless_sizes
 from tests.verification_pairs.honest_by_roundings import honest_by_roundings
 from tests.verification_pairs.pair import Pair, pair, with_weights
 
@@ -21,7 +22,7 @@ def honest_pairs() -> list[Pair]:
     """All of them, in an order that does not change."""
     families = (_products, _wide, _sums, _fused, _recurrent, _distances, _recurrences, _halves, _branches)
     free = [one for family in families for one in family()]
-    return [*free, *map(_fixed, free[::5]), *honest_by_roundings(), *harmless_pairs()]
+    return [*free, *map(_fixed, free[::5]), *honest_by_roundings(), *harmless_pairs(), *harmless_sizes()]
 
 
 def _fixed(one: Pair) -> Pair:

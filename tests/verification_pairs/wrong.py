@@ -8,6 +8,7 @@ from tests.support.text import model_from_text
 from tests.verification_pairs.pair import Pair, faulty, pair, with_weights
 from tests.verification_pairs.unusual import unusual_pairs
 from tests.verification_pairs.wrong_by_little import wrong_by_little
+from tests.verification_pairs.wrong_by_size import wrong_by_size
 
 __all__ = ["wrong_pairs"]
 
@@ -33,7 +34,7 @@ def wrong_pairs() -> list[Pair]:
         _ties,
         _others,
     )
-    return [*(one for family in families for one in family()), *wrong_by_little(), *unusual_pairs()]
+    return [*(one for family in families for one in family()), *wrong_by_little(), *unusual_pairs(), *wrong_by_size()]
 
 
 def _dim(axis: int, name: str, of: str = "x") -> str:
