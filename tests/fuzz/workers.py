@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 
+from ortscan.child_process import end_with_parent
 from tests.fuzz.case import Case
 from tests.fuzz.judging import Judgement, judge
 from tests.fuzz.model_builder import draw_case
@@ -148,6 +149,7 @@ def _started() -> _Worker:
 
 
 def _work(pipe: Connection) -> None:
+    end_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
