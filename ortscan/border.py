@@ -79,7 +79,7 @@ def _name(model: Any) -> str:
 
 def _fault_of(model: Any) -> str | None:
     """Say what onnx's checker has against the model, or None."""
-    from ortscan.soundness import checker_fault
+    from ortscan.onnx_says import checker_fault
     from ortscan.verification.source import open_source
 
     try:

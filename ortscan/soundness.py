@@ -13,6 +13,7 @@ import onnx_ir as ir
 from ortscan.modelio import LoadedModel, ModelLike, load, to_proto, unsettle
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
+from ortscan.onnx_says import said_by_onnx, without_weights
 from ortscan.shape_agreement import disagreement
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.budget import LARGE_FOLDED, QUICK_BYTES, Budget
@@ -21,16 +22,15 @@ from ortscan.verification.heavy_nodes import works_long
 from ortscan.verification.known_sizes import known_sizes
 from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.pieces import pieces_of
-from ortscan.verification.runner import Runner, on_one_thread, one_line
+from ortscan.verification.runner import Runner, on_one_thread
 from ortscan.verification.source import Source
 from rewrites.errors import InvariantBroken, UnsupportedModel
 from rewrites.invariants import check_invariants
 from rewrites.lazy import lazy
 from rewrites.long_vectors import has_long_vectors
-from rewrites.raised_by import is_raised_by
 from rewrites.walk import all_nodes
 
-__all__ = ["Original", "checker_fault", "new_fault"]
+__all__ = ["Original", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
 _NO_FAULT = "Invalid rank for"
@@ -59,12 +59,12 @@ class Original:
     def proto(self) -> onnx.ModelProto:
         """The model without its large weights."""
         if isinstance(self._model, onnx.ModelProto):
-            return _without_weights(self._model)
+            return without_weights(self._model)
         if isinstance(self._model, ir.Model):
             return _slim(self.loaded)
         if isinstance(self._model, bytes | bytearray | memoryview):
-            return _without_weights(parse(bytes(self._model), "the given bytes"))
-        return _without_weights(read(Path(self._model)))
+            return without_weights(parse(bytes(self._model), "the given bytes"))
+        return without_weights(read(Path(self._model)))
 
     def has(self, find: "_Question") -> bool:
         """Whether the original has a fault of this kind itself."""
@@ -114,36 +114,18 @@ def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
     return None
 
 
-def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Return what onnx's checker, with its inference, has against a model, weights aside, in one line, or None."""
-    slim = _without_weights(proto)
-    return _said_by_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
-
-
 def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    return _said_by_onnx(lambda: onnx.checker.check_model(proto))
+    return said_by_onnx(lambda: onnx.checker.check_model(proto))
 
 
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Infer strictly, what vectors hold included: the shapes found must be those declared, the outputs' above all."""
 
     def infer(follow: bool) -> str | None:
-        return _said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
+        return said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
 
     fault = infer(follow=not has_long_vectors(loaded.model.graph, loaded.model.functions))
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
-
-
-def _said_by_onnx(ask: Callable[[], object]) -> str | None:
-    try:
-        ask()
-    except MemoryError:
-        return "onnx needs more memory for it than there is"
-    except Exception as error:
-        if not is_raised_by(error, "onnx"):
-            raise
-        return f"onnx says: {one_line(error)}"
-    return None
 
 
 def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
@@ -186,7 +168,7 @@ def _slim(loaded: LoadedModel) -> onnx.ModelProto:
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
     places = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
     with substituted(places):
-        slim = _without_weights(to_proto(loaded))
+        slim = without_weights(to_proto(loaded))
     unsettle(loaded)
     return slim
 
@@ -198,32 +180,3 @@ def _is_large(tensor: ir.TensorProtocol | None) -> bool:
 def _reference(tensor: ir.TensorProtocol) -> ir.ExternalTensor:
     shape = ir.Shape(tensor.shape.numpy())
     return ir.ExternalTensor("large", None, None, tensor.dtype, shape=shape, name=tensor.name or "")
-
-
-def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy without large weights, or ``proto`` itself where it has none."""
-    large = {tensor.name for tensor in proto.graph.initializer if _is_outside(tensor) or tensor.ByteSize() > _LARGE_BYTES}
-    if not large:
-        return proto
-    slim = onnx.ModelProto()
-    for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, slim.graph, "initializer")):
-        for field, value in owner.ListFields():
-            if field.name == left_out:
-                continue
-            if hasattr(value, "extend"):
-                getattr(copy, field.name).extend(value)
-            elif hasattr(value, "CopyFrom"):
-                getattr(copy, field.name).CopyFrom(value)
-            else:
-                setattr(copy, field.name, value)
-    listed = {info.name for info in proto.graph.input}
-    for tensor in proto.graph.initializer:
-        if tensor.name not in large:
-            slim.graph.initializer.append(tensor)
-        elif tensor.name not in listed:
-            slim.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-    return slim
-
-
-def _is_outside(tensor: onnx.TensorProto) -> bool:
-    return tensor.data_location == onnx.TensorProto.EXTERNAL

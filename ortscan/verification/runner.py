@@ -1,7 +1,6 @@
 """Running a model on onnxruntime, with everything it can go wrong with turned into one line of text."""
 
 import ctypes
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 import onnx
 
 from ortscan.custom_ops.need import calls_python
+from ortscan.onnx_says import in_short
 from ortscan.verification.element_types import numpy_type
 from rewrites.errors import OptionError
 from rewrites.raised_by import is_raised_by
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
     from ortscan.verification.source import Source
 
-__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "on_one_thread", "one_line"]
+__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "on_one_thread"]
 
-_LONGEST_MESSAGE = 300
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena")
 _CANCELED = "ModelLoadCanceled"
 TOO_SLOW = "no session of it was made within {:.2g} s"
-_PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class Runner:
             if not is_raised_by(error, "onnxruntime"):
                 raise
             self.late = type(error).__name__ == _CANCELED
-            self.error = TOO_SLOW.format(seconds) if self.late else one_line(error)
+            self.error = TOO_SLOW.format(seconds) if self.late else in_short(error)
             return
         finally:
             if timer is not None:
@@ -143,7 +141,7 @@ class Runner:
         except Exception as error:
             if not is_raised_by(error, "onnxruntime", "numpy", "ortscan"):
                 raise
-            message = f"still running after {seconds:.2g} s" if stop.is_set() else one_line(error)
+            message = f"still running after {seconds:.2g} s" if stop.is_set() else in_short(error)
             exhausted = any(word in message for word in _NO_MEMORY)
             return Outcome(None, message, time.perf_counter() - started, stop.is_set(), exhausted=exhausted)
         finally:
@@ -155,12 +153,6 @@ class Runner:
         """With types numpy lacks, values travel as OrtValues, which hold neither strings nor sequences from Python."""
         results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
         return [_from_ort(value) for value in results]
-
-
-def one_line(error: Exception) -> str:
-    """The message of an exception on one line of bounded length, without onnxruntime's preamble."""
-    text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
-    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
 
 def on_one_thread(options: "ort.SessionOptions") -> None:
