@@ -7,8 +7,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.constants import ConstantPool
-from rewrites.inference import infer_node
 from rewrites.names import Names
+from rewrites.node_inference import infer_node
 from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["Builder"]

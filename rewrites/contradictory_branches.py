@@ -9,8 +9,8 @@ the other branches contradict themselves, and onnxruntime refuses the model. Suc
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.inference import contradicts
 from rewrites.loops import captured_values
+from rewrites.node_inference import contradicts
 from rewrites.values import static_dims
 from rewrites.walk import all_nodes, inner_graphs, node_graphs
 

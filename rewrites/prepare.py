@@ -7,10 +7,11 @@ from rewrites.context import Context
 from rewrites.cut_names import name_cut_sizes
 from rewrites.early_casts import cast_early
 from rewrites.half_products import level_half_products
-from rewrites.inference import infer_model, learn_shapes
+from rewrites.inference import infer_model
 from rewrites.loops import graphs_within, is_loop
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.moving import lift_initializers, remove_nodes
+from rewrites.node_inference import learn_shapes
 from rewrites.node_order import has_order
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts

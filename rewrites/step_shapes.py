@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic, reads
-from rewrites.inference import infer_node
 from rewrites.loops import ScanView, is_loop, view
+from rewrites.node_inference import infer_node
 from rewrites.shape_relations import equal, is_unknown, varies
 from rewrites.spelling import DYNAMIC, ints_operand
 from rewrites.values import rank_of, through_identity

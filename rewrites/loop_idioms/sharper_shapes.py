@@ -11,10 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.inference import infer_node
 from rewrites.loop_idioms.affine import Affine, Dim
 from rewrites.loop_idioms.integers import Integers
 from rewrites.loops import ScanView, is_loop, view
+from rewrites.node_inference import infer_node
 from rewrites.spelling import DYNAMIC, slice_spec
 from rewrites.values import dim_of, shape_dims
 

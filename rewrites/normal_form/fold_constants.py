@@ -17,9 +17,9 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.evaluation import evaluate_nodes
-from rewrites.inference import infer_node, learn_shapes
 from rewrites.loops import Loop
 from rewrites.moving import remove_nodes
+from rewrites.node_inference import infer_node, learn_shapes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.unrolling.constant_branches import inline_decided, is_if, taken_branch

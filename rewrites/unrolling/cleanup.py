@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.inference import infer_node
 from rewrites.moving import remove_nodes
+from rewrites.node_inference import infer_node
 from rewrites.normal_form.common_subexpressions import merge_twins, twins_among
 from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.fold_constants import fold, put_constants

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.inference import contradicts, infer_node
 from rewrites.loop_shapes import infer_body
 from rewrites.loops import ScanView
+from rewrites.node_inference import contradicts, infer_node
 from rewrites.shape_relations import FREE, VARIES, Dim, is_unknown, same
 from rewrites.walk import all_nodes, inner_graphs
 
