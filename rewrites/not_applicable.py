@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["NotApplicable"]
+__all__ = ["NOTHING_HERE", "NotApplicable"]
 
 
 @dataclass(frozen=True)
@@ -18,3 +18,6 @@ class NotApplicable:
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
+
+
+NOTHING_HERE = NotApplicable("NOTHING-HERE", silent=True)

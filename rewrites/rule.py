@@ -12,11 +12,9 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import Loop
-from rewrites.not_applicable import NotApplicable
+from rewrites.not_applicable import NOTHING_HERE, NotApplicable
 
 __all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule"]
-
-NOTHING_HERE = NotApplicable("NOTHING-HERE", silent=True)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,14 @@ from collections.abc import Hashable
 import onnx_ir as ir
 
 from rewrites.dependence import is_deterministic
-from rewrites.normal_form.common_subexpressions import attribute_key
 from rewrites.spelling import perm_of
 from rewrites.values import const_array, through_identity
 from rewrites.walk import node_graphs
 
-__all__ = ["SameValues"]
+__all__ = ["SameValues", "attribute_key"]
 
 _DEPTH = 50
-_COMPARED_BYTES = 1 << 10
+_COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
 
 
 class SameValues:
@@ -62,3 +61,22 @@ def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | No
             axes = perm if axes is None else tuple(perm[axis] for axis in axes)
         value = source
     return value, axes
+
+
+def attribute_key(attribute: ir.Attr) -> Hashable:
+    """Give what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
+    if attribute.is_ref():
+        return attribute.ref_attr_name
+    if attribute.type == ir.AttributeType.TENSOR:
+        tensor = attribute.as_tensor()
+        if tensor.nbytes > _ATTRIBUTE_BYTES or tensor.dtype == ir.DataType.STRING:
+            return id(tensor)
+        return (tensor.dtype, tuple(tensor.shape.dims), tensor.tobytes())
+    value = attribute.value
+    return (attribute.type, tuple(map(_plain, value)) if isinstance(value, list | tuple) else _plain(value))
+
+
+def _plain(value: object) -> Hashable:
+    if isinstance(value, float):
+        return repr(value)  # 0.0 and -0.0 are equal, and not the same
+    return value if isinstance(value, int | str | bytes) else id(value)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.builder import Builder
-from rewrites.recurrences.cell import Function
+from rewrites.recurrences.functions import Function
 from rewrites.spelling import where
 
 __all__ = ["activate", "clipped", "number"]

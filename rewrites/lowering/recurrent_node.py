@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.not_applicable import NotApplicable
-from rewrites.recurrences.cell import Function
-from rewrites.recurrences.functions import DEFAULTS, functions_of, spelling_of
+from rewrites.recurrences.functions import DEFAULTS, Function, functions_of, spelling_of
 from rewrites.values import dim_of
 
 __all__ = ["GATES", "RecurrentNode", "is_recurrent", "read"]

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from rewrites.builder import Builder
 from rewrites.lowering.activations import activate, clipped, number
 from rewrites.lowering.recurrent_node import RecurrentNode
-from rewrites.recurrences.cell import Function
+from rewrites.recurrences.functions import Function
 from rewrites.spelling import split
 
 __all__ = ["Weights", "write_step"]

@@ -17,13 +17,12 @@ from rewrites.moving import remove_nodes
 from rewrites.names import Names
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.same_value import attribute_key
 from rewrites.walk import node_graphs
 
-__all__ = ["NAME", "attribute_key", "check", "merge_twins", "twins_among"]
+__all__ = ["NAME", "check", "merge_twins", "twins_among"]
 
 NAME = "common-subexpressions"
-
-_COMPARED_BYTES = 1 << 12
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -65,22 +64,3 @@ def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
             twins.append((node, earlier))
             same.update(zip(node.outputs, earlier.outputs, strict=True))
     return twins
-
-
-def attribute_key(attribute: ir.Attr) -> Hashable:
-    """Give what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
-    if attribute.is_ref():
-        return attribute.ref_attr_name
-    if attribute.type == ir.AttributeType.TENSOR:
-        tensor = attribute.as_tensor()
-        if tensor.nbytes > _COMPARED_BYTES or tensor.dtype == ir.DataType.STRING:
-            return id(tensor)
-        return (tensor.dtype, tuple(tensor.shape.dims), tensor.tobytes())
-    value = attribute.value
-    return (attribute.type, tuple(map(_plain, value)) if isinstance(value, list | tuple) else _plain(value))
-
-
-def _plain(value: object) -> Hashable:
-    if isinstance(value, float):
-        return repr(value)  # 0.0 and -0.0 are equal, and not the same
-    return value if isinstance(value, int | str | bytes) else id(value)

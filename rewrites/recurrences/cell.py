@@ -8,12 +8,12 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.loops import State
-from rewrites.recurrences.polynomial import Activation
+from rewrites.recurrences.functions import Function
 
 if TYPE_CHECKING:
     from rewrites.recurrences.recipes import Recipe
 
-__all__ = ["ARRAYS", "Cell", "Function", "source_of"]
+__all__ = ["ARRAYS", "Cell", "source_of"]
 
 ARRAYS = ("w", "r", "wb", "rb", "peepholes")
 
@@ -21,21 +21,6 @@ ARRAYS = ("w", "r", "wb", "rb", "peepholes")
 def source_of(state: State) -> Hashable:
     """Give the source that ``state`` is, as affine maps name it."""
     return ("input", state.inner.name)
-
-
-@dataclass(frozen=True)
-class Function:
-    """An activation as the recurrent operators name it, with its parameters, and the bounds its argument is brought between."""
-
-    name: str
-    alpha: float = 0.0
-    beta: float = 0.0
-    clip: float | None = None
-
-    @classmethod
-    def of(cls, activation: Activation) -> "Function":
-        """Read it off."""
-        return cls(activation.name, activation.alpha, activation.beta, activation.clip)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,20 @@ experimental operator, names no default; onnxruntime's operator of that name tak
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from rewrites.recurrences.cell import Function
+__all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact", "functions_of", "spelling_of"]
 
-__all__ = ["DEFAULTS", "PARAMETERS", "compact", "functions_of", "spelling_of"]
+
+@dataclass(frozen=True)
+class Function:
+    """An activation as the recurrent operators name it, with its parameters, and the bounds its argument is brought between."""
+
+    name: str
+    alpha: float = 0.0
+    beta: float = 0.0
+    clip: float | None = None
+
 
 PARAMETERS: Mapping[str, tuple[float | None, float | None]] = {
     "Affine": (1.0, 0.0),

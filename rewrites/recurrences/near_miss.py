@@ -2,9 +2,8 @@
 
 from rewrites.loops import ScanView
 from rewrites.loops.checks import label
-from rewrites.not_applicable import NotApplicable
+from rewrites.not_applicable import NOTHING_HERE, NotApplicable
 from rewrites.recurrences.interpretation import Interpretation
-from rewrites.rule import NOTHING_HERE
 
 __all__ = ["why_no_cell"]
 

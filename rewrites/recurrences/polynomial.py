@@ -14,6 +14,7 @@ import numpy as np
 from rewrites.lazy import lazy
 from rewrites.recurrences.activation_forms import as_one_activation, normal_form
 from rewrites.recurrences.affine import Affine, digest
+from rewrites.recurrences.functions import Function
 
 __all__ = ["Activation", "Atom", "Polynomial", "Product", "TooComplex"]
 
@@ -42,6 +43,11 @@ class Activation:
     def key(self) -> Hashable:
         """Equal for equal activations."""
         return digest(self.name, self.alpha, self.beta, self.clip, self.of.key)
+
+    @property
+    def function(self) -> Function:
+        """What is applied, whatever to."""
+        return Function(self.name, self.alpha, self.beta, self.clip)
 
     @property
     def alone(self) -> "Polynomial":

@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import nodes_behind, reads
-from rewrites.recurrences.cell import Cell, Function, source_of
+from rewrites.recurrences.cell import Cell, source_of
+from rewrites.recurrences.functions import Function
 from rewrites.recurrences.interpretation import Interpretation
 from rewrites.recurrences.masks import Mask
 from rewrites.values import const_array, static_dims

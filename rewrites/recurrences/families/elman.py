@@ -6,7 +6,7 @@ which one infinite unit makes all others NaN.
 
 import numpy as np
 
-from rewrites.recurrences.cell import Cell, Function
+from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.families.candidate import Candidate
 from rewrites.recurrences.gates import gate
 
@@ -24,5 +24,5 @@ def elman(one: Candidate) -> Cell | None:
     if activation.name == "Affine" and one.size > 1 and (weights.r == 0).any():
         return None
     none = np.zeros(one.size)
-    functions = (Function.of(activation),)
+    functions = (activation.function,)
     return Cell("RNN", one.hidden, None, one.inputs, weights.w, weights.r, weights.bias, none, functions)

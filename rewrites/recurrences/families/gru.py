@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rewrites.recurrences.affine import Affine
-from rewrites.recurrences.cell import Cell, Function
+from rewrites.recurrences.cell import Cell
 from rewrites.recurrences.families.candidate import Candidate, Weights
 from rewrites.recurrences.gates import NATIVE, complement
 from rewrites.recurrences.polynomial import Activation, Polynomial
@@ -28,7 +28,7 @@ def gru(one: Candidate) -> Cell | None:
             continue
         r, new, new_bias, before = reset
         reset_weights = one.weights(r.of)
-        if reset_weights is None or Function.of(r) != Function.of(z) or n.clip != z.clip:
+        if reset_weights is None or r.function != z.function or n.clip != z.clip:
             continue
         weights = Weights.stacked((update, reset_weights, new))
         return Cell(
@@ -40,7 +40,7 @@ def gru(one: Candidate) -> Cell | None:
             weights.r,
             weights.bias,
             np.concatenate([np.zeros(2 * one.size), new_bias]),
-            (Function.of(z), Function.of(n)),
+            (z.function, n.function),
             linear_before_reset=before,
         )
     return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from rewrites.loops import State
 from rewrites.recurrences.affine import Affine
-from rewrites.recurrences.cell import Cell, Function, source_of
+from rewrites.recurrences.cell import Cell, source_of
 from rewrites.recurrences.families.candidate import Candidate, Weights, atoms_of, terms_of
 from rewrites.recurrences.gates import NATIVE, complement
 from rewrites.recurrences.polynomial import Activation, Polynomial
@@ -34,7 +34,7 @@ def lstm(one: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
     key = source_of(cell)
     kept = Polynomial(Affine.source(key, one.size))
     for gates in _cell_gates(next_cell, kept):
-        functions = {Function.of(gate) for gate in (gates.i, gates.f, o) if gate is not None}
+        functions = {gate.function for gate in (gates.i, gates.f, o) if gate is not None}
         if len(functions) != 1 or gates.g.clip != o.clip:
             continue
         read_i, read_o = _peeping(one, gates.i.of, key, kept), _peeping(one, o.of, key, next_cell)
@@ -53,7 +53,7 @@ def lstm(one: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
             weights.r,
             weights.bias,
             np.zeros(4 * one.size),
-            (Function.of(o), Function.of(gates.g), Function.of(outer)),
+            (o.function, gates.g.function, outer.function),
             peepholes=peepholes if peepholes.any() else None,
             input_forget=gates.f is None,
         )

@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from rewrites.lowering.recurrent_node import GATES, read
 from rewrites.not_applicable import NotApplicable
-from rewrites.recurrences.cell import Function
 from rewrites.recurrences.features import Features
+from rewrites.recurrences.functions import Function
 from rewrites.recurrences.operators.sides import same_lead
 from rewrites.recurrences.polynomial import Polynomial
 from rewrites.recurrences.reading import Meaning, Reading
