@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from ortscan.verification.element_types import largest_number, rounding
 from ortscan.verification.scales import History, own_scales
+from ortscan.verification.tables import as_table, is_table
 
 __all__ = ["Gap", "Tolerances", "Widening", "compare_values"]
 
@@ -51,7 +52,7 @@ class Tolerances:
     def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the type whose roundings an output of ``dtype`` has."""
         kinds = [kind for kind in (dtype, self.computed) if kind is not None and _is_float(kind)]
-        return max(kinds, key=_rounding, default=dtype)
+        return max(kinds, key=rounding, default=dtype)
 
     def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
         """Return what values of ``dtype`` may differ by.
@@ -61,7 +62,7 @@ class Tolerances:
         dtype = self.coarsest(dtype)
         rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
         part = np.where(largest < over_all, np.minimum(1.0, _PART * largest), 1.0) if over_all > _TINY else 1.0
-        least = np.maximum(self.roundings * _rounding(dtype) * part, atol * np.minimum(1.0, largest))
+        least = np.maximum(self.roundings * rounding(dtype) * part, atol * np.minimum(1.0, largest))
         return np.asarray((least if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale)
 
 
@@ -127,6 +128,8 @@ def _compare(before: Any, after: Any, known: _Known) -> Gap:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         return _compare_maps(before, after, known)
     if isinstance(before, list) and isinstance(after, list):
+        if is_table(before, after):
+            return _compare_arrays(as_table(before), as_table(after), known)
         return _compare_sequences(before, after, known)
     if isinstance(before, list | Mapping) or isinstance(after, list | Mapping):
         return _unlike("is of another kind", before, after)
@@ -212,7 +215,7 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
         if (error > allowed).any():
             most = known.tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
             allowed = allowed + known.more(before, float(most))
-            if scale > math.sqrt(_largest(before.dtype)):  # what is not finite here overflowed, or was computed from what did
+            if scale > math.sqrt(largest_number(before.dtype)):  # what is not finite here overflowed, or was computed from what did
                 allowed = np.where(finite & np.isfinite(other), allowed, np.inf)
             error = np.where(np.isfinite(allowed), error, 0.0)
     allowed = np.broadcast_to(allowed, error.shape)
@@ -228,14 +231,6 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
     one, two = before[index], after[index]
     reason = f"is {float(one):.8g} before and {float(two):.8g} after (error {absolute:.2g}, allowed {limit:.2g})"
     return Gap(absolute, relative, limit, scale, size, numbers, reason, index, one, two)
-
-
-def _rounding(dtype: np.dtype[Any]) -> float:
-    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
-
-
-def _largest(dtype: np.dtype[Any]) -> float:
-    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _unlike(reason: str, before: Any, after: Any) -> Gap:

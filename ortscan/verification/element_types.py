@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
-__all__ = ["dtype_of", "numpy_type"]
+__all__ = ["dtype_of", "largest_number", "numpy_type", "rounding"]
 
 
 def numpy_type(elem_type: int) -> np.dtype[Any]:
@@ -20,3 +21,13 @@ def dtype_of(value: Any) -> np.dtype[Any]:
         items = list(value.values()) if isinstance(value, Mapping) else value
         value = items[0] if items else None
     return np.asarray(value).dtype if isinstance(value, np.ndarray | np.generic) else np.dtype(np.float32)
+
+
+def rounding(dtype: np.dtype[Any]) -> float:
+    """Return the step from 1 to the next number of a float type."""
+    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def largest_number(dtype: np.dtype[Any]) -> float:
+    """Return the largest finite number of a float type."""
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]

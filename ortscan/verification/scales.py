@@ -19,19 +19,22 @@ _LEAST_CASES = 4
 """How often an element has to be small for that to be no accident."""
 
 
-def own_scales(magnitudes: np.ndarray) -> np.ndarray:
-    """Return the scale of every element, in a shape that broadcasts to that of ``magnitudes``, which are finite."""
+def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
+    """Return the scale of every element, in a shape that broadcasts to that of ``magnitudes``, which are finite.
+
+    ``others``: how many elements must share an index for their largest to be no accident.
+    """
     scales = np.asarray(magnitudes.max(initial=0.0))
-    for _, along in _axes(magnitudes):
+    for _, along in _axes(magnitudes, others):
         scales = np.minimum(scales, along)
     return scales
 
 
-def _axes(magnitudes: np.ndarray) -> list[tuple[int, np.ndarray]]:
+def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> list[tuple[int, np.ndarray]]:
     """Return the largest magnitudes along each axis that has enough elements beside it for that to be no accident."""
     found = []
     for axis, size in enumerate(magnitudes.shape):
-        if size > 1 and magnitudes.size >= _LEAST_OTHERS * size:
+        if size > 1 and magnitudes.size >= least * size:
             others = tuple(other for other in range(magnitudes.ndim) if other != axis)
             found.append((axis, magnitudes.max(axis=others, keepdims=True)))
     return found

@@ -13,6 +13,7 @@ import numpy as np
 
 from ortscan.verification.compare import Widening
 from ortscan.verification.scales import own_scales
+from ortscan.verification.tables import as_table
 
 __all__ = ["Sensitivity"]
 
@@ -21,6 +22,8 @@ _ROUNDINGS = 2.0
 _FACTOR = 8.0
 _MOST = 30.0
 _FURTHER = 4.0
+_MOVED = 8
+"""How many elements must share an index before it is no accident that none of them moves."""
 _STRONGER = -_FACTOR
 """The other way, so that a number at a threshold is pushed past it in one run or another."""
 _LEAP = 8 * _FACTOR
@@ -117,7 +120,7 @@ def _largest(
         return move, move > 0
     with np.errstate(invalid="ignore"):
         by_size = np.where(proportions > 0, proportions * move.max(initial=0.0), 0.0)
-        move = np.minimum(own_scales(move), np.maximum(by_size, _FURTHER * move))
+        move = np.minimum(own_scales(move, _MOVED), np.maximum(by_size, _FURTHER * move))
     return move, move > _MOST * most
 
 
@@ -128,7 +131,7 @@ def _at(value: Any, place: tuple[int, ...]) -> Any:
         if not isinstance(items, list) or position >= len(items):
             return None
         value = items[position]
-    return value
+    return as_table(value)
 
 
 def _move(before: np.ndarray, after: Any) -> np.ndarray:

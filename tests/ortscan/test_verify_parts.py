@@ -8,6 +8,7 @@ from ortscan.verification.compare import Tolerances, compare_values
 from ortscan.verification.derived_dims import derived_dims, derived_size
 from ortscan.verification.scales import History
 from ortscan.verification.sizes import Sizes
+from ortscan.verification.tables import as_table, is_table
 
 USUAL = Tolerances()
 
@@ -113,6 +114,15 @@ def test_sequences_and_maps_are_compared_item_by_item():
     assert differs([floats(1)], floats(1))
     assert differs([], [floats(1)])
     assert not differs([], [])
+
+
+def test_maps_of_floats_by_the_same_keys_are_rows_of_a_table():
+    rows = [{1: 1.0, 2: 2.0}, {1: 3.0, 2: 4.0}]
+    assert is_table(rows, rows)
+    assert as_table(rows).tolist() == [[1, 2], [3, 4]]
+    for other in ([], rows[:1], [rows[0], {1: 3.0}], [rows[0], {2: 4.0, 1: 3.0}], [rows[0], {1: 3.0, 2: "a"}], [1.0, 2.0], rows[0]):
+        assert not is_table(rows, other)
+    assert compare_values(rows, [rows[0], {1: 3.0, 2: 5.0}], USUAL).index == (1, 1)
 
 
 def test_an_empty_optional_equals_only_itself():

@@ -55,6 +55,9 @@ def _sequences() -> Iterator[Pair]:
       {_AXIS.format(1)} k = Constant <value_float = 1e5> () e = Constant <value_float = 8e5> () q = Add(x, k) {{}} d = Sub(r, e)
       c = Unsqueeze(d, a) t = Concat <axis = 1> (c, c) y = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2]> (t) }}}}"""
     yield Pair("a sum that cancels, in maps", *(model_from_text(text.format(each), check=False) for each in (whole, halves)))
+    text = f"""g (float[N, 8] x) => (float[N, 2] y) {{{{ {_AXIS.format(1)} k = Constant <value_float = 1e5> ()
+      e = Constant <value_float = 8e5> () q = Add(x, k) {{}} d = Sub(r, e) c = Unsqueeze(d, a) y = Concat <axis = 1> (c, c) }}}}"""
+    yield pair("a sum that cancels, in rows of two", text.format(whole), text.format(halves))
     text = "g (float[N, 8] x) => (seq(float[N, 8]) y) {{ h = Constant <value_float = 100.0> () t = Constant <value_float = 10.0> () {} s = Sin(r) y = SequenceConstruct(x, s) }}"
     yield pair("a sequence of sines", text.format("r = Mul(x, h)"), text.format("q = Mul(x, t) r = Mul(q, t)"))
 
