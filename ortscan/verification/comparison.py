@@ -23,7 +23,7 @@ from ortscan.verification.result import Verification
 from ortscan.verification.rounding_noise import with_rounding_noise
 from ortscan.verification.runnable_oracle import runnable_oracle
 from ortscan.verification.runner import Runner, Runs, on_one_thread
-from ortscan.verification.series import run_series, untried_integers, untried_sizes
+from ortscan.verification.series import run_series, untried_integers, untried_named, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
 from ortscan.verification.source import Source, changed_source, weight
 from ortscan.verification.specs import Spec, output_specs
@@ -162,6 +162,8 @@ def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str], not_tried: l
             notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
             if plan.inputs.level == "full" and (usual := untried_integers(series, plan.inputs)):
                 not_tried.append(f"other than usual values of {quoted(usual)}, such as negative ones")
+            if untried_named(series):
+                not_tried.append("the values that the models compare inputs with, which the original refuses")
         for one in series:
             varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
             judged.append(replace(one, case=replace(one.case, varied=varied)))

@@ -10,13 +10,14 @@ import onnx
 
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.integer_values import any_integers, in_turn
+from ortscan.verification.naming_operators import Known
 from ortscan.verification.plan import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.row_lengths import row_lengths, takes_row_kind
 from ortscan.verification.specs import Spec
 from rewrites.errors import OptionError
 
-__all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "is_integer", "make_value", "shape_of", "unmakeable"]
+__all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """How integers are drawn, in this order while the original refuses them."""
@@ -24,14 +25,19 @@ ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 OTHER_ATTEMPTS = ("by use", "near zero", "above zero")
 """How integers are drawn that are to be others than the usual ones."""
 
-FLOAT_KINDS = frozenset(["large", "mixed", "zeros", "huge", "tiny", "infinite", "NaN"])
+FLOAT_KINDS = frozenset(["large", "mixed", "zeros", "huge", "tiny", "infinite", "NaN", "steady", "steady across"])
 """The kinds of values that floats take and indices do not."""
 
 _ITEMS = {"no items": 0, "many items": 7, "ragged": 3}
-_WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "")
+_USUAL_ITEMS = (1, 2, 3, 5, 4, 8, 6, 9)
+WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "", "42", "Token", "-1.5", "x@y.z")
 _MOST_ELEMENTS = 1 << 28
 _MOST_AXES = 64
-_MIXED = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
+_ONE_IN_FOUR = 0.25
+_ENDS = 2
+"""Of three cases so many have the ends of what indices may be."""
+_MIXED = (*(-1.0, -0.5, 0.0, 0.5, 1.0, 2.0) * 2, -4.0, -3.5, -2.5, -1.5, 1.5, 2.5, 3.5, 4.0)
+"""Halves, the small ones more often: their sums are exact, and some are equal."""
 
 
 def is_integer(spec: Spec) -> bool:
@@ -57,10 +63,11 @@ def shape_of(spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims or ())
 
 
-def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: int) -> Any:
+def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: int, named: Sequence[Known] = ()) -> Any:
     """A value for one input: an array, a list of arrays for a sequence, None for an optional that is absent.
 
-    The same arguments give the same value. Raises OptionError where `unmakeable` has a reason.
+    Values ``named`` take every second place. The same arguments give the same value. Raises OptionError where `unmakeable` has a
+    reason.
     """
     reason = unmakeable(spec)
     if reason is not None:
@@ -73,12 +80,27 @@ def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: 
     if spec.optional and point.kind == "absent":
         return None
     if spec.kind == "sequence":
-        shapes = [shape] * _ITEMS.get(point.kind, 1 + point.draw % 3)
+        shapes = [shape] * _ITEMS.get(point.kind, _USUAL_ITEMS[point.draw % len(_USUAL_ITEMS)])
         if point.kind == "ragged":
             free = next((axis for axis, dim in enumerate(spec.dims or ()) if isinstance(dim, str)), -1)
             shapes = [tuple(size + more * (axis == free) for axis, size in enumerate(shape)) for more in range(len(shapes))]
-        return [_make_array(spec, each, point, role, attempt, random) for each in shapes]
-    return _make_array(spec, shape, point, role, attempt, random)
+        return [_make_named(spec, each, point, role, attempt, random, named) for each in shapes]
+    return _make_named(spec, shape, point, role, attempt, random, named)
+
+
+def _make_named(
+    spec: Spec,
+    shape: tuple[int, ...],
+    point: Point,
+    role: Role | None,
+    attempt: str,
+    random: np.random.Generator,
+    named: Sequence[Known],
+) -> np.ndarray:
+    values = _make_array(spec, shape, point, role, attempt, random)
+    if named:
+        in_turn(values, named, point.draw % 10)
+    return values
 
 
 def _make_array(
@@ -88,7 +110,7 @@ def _make_array(
     if spec.name in point.trips:
         return np.full(shape, point.trips[spec.name]).astype(dtype)
     if spec.elem_type == onnx.TensorProto.STRING:
-        return np.asarray(random.choice(np.array(_WORDS, object), shape), object)
+        return np.asarray(random.choice(np.array(WORDS, object), shape), object)
     if spec.elem_type == onnx.TensorProto.BOOL:
         return _truths(shape, point.kind, random)
     if is_integer(spec):
@@ -115,9 +137,16 @@ def _floats(shape: tuple[int, ...], kind: str, random: np.random.Generator) -> n
             return values
         case "large":
             return 10 * random.standard_normal(shape)
-        case "mixed":
+        case "steady" if len(shape) > 1:
+            return np.array(np.broadcast_to(_floats(shape[1:], "huge", random), shape))
+        case "steady across" if len(shape) > 2:
+            return np.array(np.broadcast_to(_floats((shape[0], 1, *shape[2:]), "huge", random), shape))
+        case "mixed" | "named":
             padding = random.random((*shape[:-1], 1) if shape else ()) < 0.3
-            return np.where(padding, 0.0, random.choice(_MIXED, shape))
+            values = np.array(np.where(padding, 0.0, random.choice(_MIXED, shape)))
+            if values.size > 1 or (values.size == 1 and random.random() < _ONE_IN_FOUR):
+                values.reshape(-1)[random.integers(values.size)] = -0.0
+            return values
     return random.standard_normal(shape)
 
 
@@ -149,11 +178,19 @@ def _whole_numbers(
         values = np.full(shape, max(low, min(0, high)))
     elif role is not None and role.positive and values.size:
         values.reshape(-1)[0] = high
+    elif role is not None and role.highs and values.size and attempt == ATTEMPTS[0] and point.draw % 3 < _ENDS:
+        _put_ends(values, low, high, point.draw, random)
     if point.kind == "empty rows" and role is not None and role.lengths and values.size:
         values[_some(values.shape, random)] = 0
     if takes_row_kind(role, point.kind):
         values = row_lengths(values, point.kind, high, random)
     return values.astype(dtype)
+
+
+def _put_ends(values: np.ndarray, low: int, high: int, draw: int, random: np.random.Generator) -> None:
+    """Put the greatest and the least index somewhere, or one of them where there is one place only."""
+    ends = (high, low) if values.size > 1 else (low if draw % 3 else high,)
+    values.reshape(-1)[random.choice(values.size, len(ends), replace=False)] = ends
 
 
 def _others(

@@ -29,7 +29,7 @@ def any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, r
     return values
 
 
-def in_turn(values: np.ndarray, numbers: Sequence[int], turn: int) -> None:
+def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
     """Put ``numbers`` into every second element, going on where the turn before ended."""
     flat = values.reshape(-1)
     places = range(0, flat.size, 2)

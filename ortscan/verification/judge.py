@@ -21,7 +21,7 @@ __all__ = ["Judge", "Judged"]
 
 _REPEATS = 2
 _SHORTEST_LIMIT = 1.0
-_EXACT = ("mixed", "zeros", "infinite", "NaN")
+_EXACT = ("mixed", "named", "zeros", "infinite", "NaN")
 _SPECIAL = ("infinite", "NaN")
 _SWALLOWED = "what NaN and infinity become was not compared where recurrent nodes (or LogSoftmax) of onnxruntime's take them"
 _MILD = (
@@ -231,7 +231,7 @@ def _varied(trial: Trial, attempt: str) -> dict[str, Any]:
     if trial.point.kind != "normal":
         varied["values"] = trial.point.kind + (f" for '{trial.point.only}'" if trial.point.only else "")
     if trial.point.override:
-        varied["defaults"] = trial.point.override
+        varied["defaults"] = trial.point.override + (f" for '{trial.point.only}'" if trial.point.only else "")
     if trial.attempts and attempt not in ("", trial.attempts[0]):
         varied["integers"] = attempt
     return varied

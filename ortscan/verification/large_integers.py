@@ -22,6 +22,7 @@ _SIZING = {
 }  # fmt: skip
 
 
+_LOOKING_UP = frozenset([("ai.onnx.ml", "LabelEncoder"), ("ai.onnx.ml", "CategoryMapper"), ("ai.onnx.ml", "OneHotEncoder")])
 _FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
 
 
@@ -37,6 +38,8 @@ def may_be_divided(analysis: Analysis) -> set[str]:
 
 def _is_deciding(node: ir.Node, index: int) -> bool:
     if node.op_type in ("Div", "Mod") and _is_float(node.inputs[index]):
+        return False
+    if (node.domain, node.op_type) in _LOOKING_UP:
         return False
     return node.domain not in ("", "ai.onnx") or index in _SIZING.get(node.op_type, ())
 

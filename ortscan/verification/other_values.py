@@ -9,11 +9,13 @@ from ortscan.verification.budget import Level
 from ortscan.verification.roles import Role
 from ortscan.verification.specs import Spec
 
-__all__ = ["MOST_ALONE", "can_be_zero", "other_defaults", "other_integers", "value_kinds"]
+__all__ = ["MOST_ALONE", "can_be_zero", "other_defaults", "other_integers", "steady_kinds", "value_kinds"]
 
 MOST_ALONE = 8
 """So many inputs have cases of their own."""
 
+_TYPES = onnx.TensorProto
+_FLOATS = frozenset([_TYPES.FLOAT, _TYPES.DOUBLE, _TYPES.FLOAT16, _TYPES.BFLOAT16])
 _FAR = 100.0
 _LEAST_FAR, _LARGEST = 1.0, 1e4
 
@@ -45,8 +47,16 @@ def value_kinds(
         yield "absent", "", 1
     for name in optionals[:MOST_ALONE] if full and len(optionals) > 1 else ():
         yield "absent", name, 1
+    for name in optionals[:MOST_ALONE] if full and len(optionals) > 2 else ():
+        yield "alone", name, 1
     for name in can_be_zero(missing, roles, avoid_nothing)[:MOST_ALONE] if full else ():
         yield "zero", name, 1
+
+
+def steady_kinds(missing: Sequence[Spec]) -> list[str]:
+    """Return the kinds of values that stay as they are along the first axis, or the second: they wear out what adds them up."""
+    deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in _FLOATS), default=0)
+    return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
 def can_be_zero(missing: Sequence[Spec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:

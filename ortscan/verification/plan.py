@@ -34,7 +34,7 @@ class Point:
     """One case to try: sizes of dimensions and trip counts by name, the kind of values, and a number to draw them with.
 
     ``only``: the one input whose values are of that kind, the others' are normal; all where it is empty. ``override`` also replaces
-    the defaults of inputs that have one, and says by what.
+    the defaults of inputs that have one, and says by what; where one is the ``only`` one, the others are replaced by near values.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -70,11 +70,14 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
     points = []
     for place, (kind, only, count) in enumerate(kinds):
         large = max(rows, key=math.prod)
-        chosen = (
-            (large, large, large, large, middling, rows[0]) if kind == "large integers" else (rows[0], middling, rows[0], large)
-        )
+        chosen = {
+            "large integers": (large, large, large, large, middling, rows[0]),
+            "named": (large, middling),
+            "steady": (_one_large(axes, 0),),
+            "steady across": (_one_large(axes, 1),),
+        }.get(kind, (rows[0], middling, rows[0], large))
         for turn in range(count):
-            points.append(replace(_point(axes, chosen[turn], 1000 + 10 * place + turn, kind), only=only))
+            points.append(replace(_point(axes, chosen[turn % len(chosen)], 1000 + 10 * place + turn, kind), only=only))
     return points
 
 
@@ -103,6 +106,13 @@ def _quick_points(axes: Sequence[Axis], override: bool) -> list[Point]:
 
 def _middling(axes: Sequence[Axis]) -> list[int]:
     return [7 - 2 * (position % 2) if axis.any_size else axis.values[0] for position, axis in enumerate(axes)]
+
+
+def _one_large(axes: Sequence[Axis], place: int) -> list[int]:
+    """Return the sizes with the free dimension at ``place``, as likely the steps as not, at its largest."""
+    free = [axis for axis in axes if axis.free]
+    chosen = free[min(place, len(free) - 1)] if free else None
+    return [max(axis.values) if axis is chosen else axis.values[0] for axis in axes]
 
 
 def _broadcast_points(axes: Sequence[Axis], usual: Sequence[int]) -> Iterator[Point]:

@@ -15,11 +15,14 @@ from ortscan.verification.given import with_arrays
 from ortscan.verification.interface import quoted
 from ortscan.verification.known_sizes import KnownSizes, known_sizes
 from ortscan.verification.large_integers import may_be_divided, may_be_large
+from ortscan.verification.named_cases import unfed
+from ortscan.verification.named_values import Named, named_values
 from ortscan.verification.other_values import MOST_ALONE, can_be_zero
 from ortscan.verification.roles import Role, find_roles
 from ortscan.verification.size_rules import learn_sizes
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.specs import Spec, input_specs, overridable_names
+from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.trials import Inputs
 from ortscan.verification.untried_rows import untried_rows
 from rewrites.raised_by import is_from_elsewhere
@@ -27,6 +30,7 @@ from rewrites.raised_by import is_from_elsewhere
 __all__ = ["Prepared", "prepare"]
 
 _SMALL = 1 << 22
+_LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 _MANY = 16
 
 
@@ -86,6 +90,8 @@ def prepare(
         inner=inner,
         large=_large(analysis, specs, given, roles),
         divided=set() if analysis is None else may_be_divided(analysis),
+        named=_named(models, specs),
+        loops=any(node.op_type in _LOOPS for model in models for node, _ in all_nodes(model)),
         avoid_nothing=fragile is not None,
         seed=seed,
         level=level,
@@ -113,6 +119,16 @@ def _advice(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | N
         return None, [f"inputs were chosen without reading the graph ({type(error).__name__}: {error})"]
 
 
+def _named(models: tuple[onnx.ModelProto, onnx.ModelProto], specs: Sequence[Spec]) -> Named:
+    """Advice, too: what of a model cannot be read names nothing."""
+    try:
+        return named_values(models, specs)
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return Named()
+
+
 def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
     """Say which inputs are not given the values that other inputs are."""
     if inputs.level == "full":
@@ -130,6 +146,7 @@ def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) 
         alone = can_be_zero(inputs.missing, inputs.roles, inputs.avoid_nothing)[MOST_ALONE:]
         if alone:
             yield f"zeros for {quoted(alone)} alone"
+        yield from unfed(inputs.missing, inputs.named, inputs.roles, inputs.large - inputs.divided)
         least = [name for name in inputs.large if name in inputs.divided]
         if least:
             yield f"the least integer for {quoted(least)}, which is divided"

@@ -88,6 +88,11 @@ class Role:
         low, high = self.bounds(sizes) or (self.low, self.low + _FEW)
         return range(low, high + 1)
 
+    def takes(self, number: int, sizes: Mapping[str, int]) -> bool:
+        """Whether ``number`` is in reach where the dimensions have ``sizes``."""
+        within = all(_at(low, sizes) <= number <= _at(high, sizes) for low, high in self.ranges)
+        return number in self.usual(sizes) or (bool(self.ranges) and within and number not in self.without)
+
     def others(self, sizes: Mapping[str, int]) -> list[int]:
         """What may be tried besides where the dimensions have ``sizes``: the greatest, the least, -1, the next of each."""
         low = max((_at(low, sizes) for low, _ in self.ranges), default=0)

@@ -6,7 +6,7 @@ from ortscan.verification.judge import Judge, Judged
 from ortscan.verification.sizes import Sizes
 from ortscan.verification.trials import Inputs, Trial
 
-__all__ = ["run_series", "untried_integers", "untried_sizes"]
+__all__ = ["run_series", "untried_integers", "untried_named", "untried_sizes"]
 
 _PATIENCE = 3
 _LEAST = 3
@@ -49,6 +49,12 @@ def untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
     points = [one.trial.point for one in judged if one.case.status != "skipped" and one.trial.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]
+
+
+def untried_named(judged: Sequence[Judged]) -> bool:
+    """Whether the original refused every case with the values that the models name."""
+    statuses = {one.case.status for one in judged if one.trial.point.kind == "named"}
+    return statuses == {"skipped"}
 
 
 def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:

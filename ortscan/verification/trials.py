@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.verification.axis import Axis, dimension_values, trip_values
+from ortscan.verification.axis import Axis, likely_values, trip_values
 from ortscan.verification.budget import Budget, Level
 from ortscan.verification.derived_dims import derived_dims, derived_size
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.feeds import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.known_sizes import KnownSizes
-from ortscan.verification.other_values import other_defaults, other_integers, value_kinds
+from ortscan.verification.named_cases import cases_of_named, fitting
+from ortscan.verification.named_values import Named
+from ortscan.verification.naming_operators import Known
+from ortscan.verification.other_values import MOST_ALONE, other_defaults, other_integers, steady_kinds, value_kinds
 from ortscan.verification.plan import (
     Point,
     plan_cases,
@@ -58,6 +61,8 @@ class Inputs:
         inner: what the values inside the model take.
         large: the integer inputs that may be very large.
         divided: the inputs that must not be the least integer.
+        named: the values that the models themselves compare inputs with.
+        loops: whether the model has steps that might wear out what a short or changing series does not.
         avoid_nothing: whether nothing of size zero may reach the model.
         seed: what values are drawn with.
         level: how much is tried.
@@ -72,6 +77,8 @@ class Inputs:
     inner: KnownSizes
     large: Set[str]
     divided: Set[str]
+    named: Named
+    loops: bool
     avoid_nothing: bool
     seed: int
     level: Level
@@ -96,12 +103,27 @@ class Inputs:
         """The cases to try first, with the advice in ``learned`` where there is any."""
         if not self.missing:
             return [Trial(self._completed(Point()), ATTEMPTS[:1])]
-        return self._as_trials(plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level))
+        points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
+        alone = [point for point in points if point.override == "zeros" and len(self.defaults) > 1]
+        points += [replace(point, only=name) for point in alone for name in [*self.defaults][:MOST_ALONE]]
+        return self._as_trials(points)
 
     def unusual_trials(self, learned: Sizes | None) -> list[Trial]:
         """Cases with values that are out of the ordinary, of one input or of all."""
-        kinds = value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)
-        return self._as_trials(plan_value_cases(self.axes(learned), list(kinds), self.level))
+        kinds = [*value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)]
+        counts = [len(self._named_for(spec, None)) for spec in self.missing]
+        if any(counts):
+            kinds.append(("named", "", cases_of_named(self.missing, counts, self.level)))
+        if self.level == "full" and self.loops:
+            kinds += [(kind, "", 1) for kind in steady_kinds(self.missing)]
+        return self._as_trials(plan_value_cases(self.axes(learned), kinds, self.level))
+
+    def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None) -> list[Known]:
+        """Return the named values that an input can take where the dimensions have ``sizes``, wherever they have any."""
+        role, named = self.roles.get(spec.name), self.named.values(spec.name)
+        if role is not None and role.trips:
+            return []
+        return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def uniform_trials(self) -> list[Trial]:
         """Cases with all free dimensions equal."""
@@ -127,12 +149,17 @@ class Inputs:
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
-            feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed)
+            named = self._named_for(spec, point.sizes) if point.kind == "named" else ()
+            feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed, named)
         if point.override:
-            feed.update(other_defaults(self.defaults, point.override, self.seed))
+            others = other_defaults(self.defaults, "replaced" if point.only else point.override, self.seed)
+            alone = {name: array for name, array in self.defaults.items() if name == point.only}
+            feed.update(others | other_defaults(alone, point.override, self.seed))
         return {**feed, **self.given}
 
     def _kind_for(self, spec: Spec, point: Point) -> str:
+        if point.kind == "alone":
+            return "absent" if spec.optional and spec.name != point.only else "normal"
         if point.only:
             return "normal" if spec.name != point.only else "zeros" if point.kind == "zero" else point.kind
         if point.kind != "large integers":
@@ -147,9 +174,8 @@ class Inputs:
         completed = [self._completed(point) for point in points if point.kind not in kinds]
         if self.avoid_nothing:
             completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
-        return [
-            Trial(point, OTHER_ATTEMPTS if point.kind == "other integers" else attempts) for point in self._affordable(completed)
-        ]
+        special = {"other integers": OTHER_ATTEMPTS, "named": ATTEMPTS[:1]}
+        return [Trial(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
 
     def _kinds_of_no_use(self) -> set[str]:
         """Return the kinds of values that would change nothing."""
@@ -201,8 +227,11 @@ class Inputs:
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)
         axes = [axis for position, group in enumerate(groups) for axis in self._axis(group, position, learned)]
         trips = [spec for spec in self.missing if self.roles.get(spec.name, Role()).trips]
-        values = tuple(count for count in trip_values(self.level) if count > 0 or not self.avoid_nothing)
-        return axes + [Axis(((spec.name,),), values, trips=True) for spec in trips]
+        for spec in trips:
+            counts = trip_values(self.level, self.named.values(spec.name))
+            kept = tuple(count for count in counts if count > 0 or not self.avoid_nothing)
+            axes.append(Axis(((spec.name,),), kept, trips=True))
+        return axes
 
     def _axis(self, group: Sequence[Sequence[str]], position: int, learned: Sizes | None) -> Iterator[Axis]:
         """Axes for dimensions that vary together, one of them for all that is not fixed."""
@@ -216,15 +245,4 @@ class Inputs:
                 yield Axis((tuple(part),), (size,))
         if rest:
             beside = max(known, default=1)
-            yield Axis(tuple(rest), _values(rest, beside, position, learned, self.level))
-
-
-def _values(parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None, level: Level) -> tuple[int, ...]:
-    """The sizes to try for dimensions that are equal to ``beside`` or broadcast with it, where that is more than 1."""
-    if learned is not None:
-        number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
-        if number is not None:
-            return (number,)
-        likely = learned.likely_number(parts[0][0])
-        beside = beside if likely is None else likely
-    return dimension_values(position, level) if beside == 1 else (beside, 1)
+            yield Axis(tuple(rest), likely_values(rest, beside, position, learned, self.level))

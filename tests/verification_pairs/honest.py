@@ -8,6 +8,7 @@ import onnx
 from tests.support.text import model_from_text
 from tests.verification_pairs.harmless import harmless_pairs
 from tests.verification_pairs.harmless_sizes import harmless_sizes
+from tests.verification_pairs.honest_at_named_values import honest_at_named_values
 from tests.verification_pairs.honest_by_roundings import honest_by_roundings
 from tests.verification_pairs.pair import Pair, pair, with_weights
 
@@ -22,7 +23,7 @@ def honest_pairs() -> list[Pair]:
     """All of them, in an order that does not change."""
     families = (_products, _wide, _sums, _fused, _recurrent, _distances, _recurrences, _halves, _branches)
     free = [one for family in families for one in family()]
-    return [*free, *map(_fixed, free[::5]), *honest_by_roundings(), *harmless_pairs(), *harmless_sizes()]
+    return [*free, *map(_fixed, free[::5]), *honest_by_roundings(), *harmless_pairs(), *harmless_sizes(), *honest_at_named_values()]
 
 
 def _fixed(one: Pair) -> Pair:

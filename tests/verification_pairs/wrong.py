@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.support.text import model_from_text
+from tests.verification_pairs.named import wrong_at_named_values
 from tests.verification_pairs.pair import Pair, faulty, pair, with_weights
 from tests.verification_pairs.unusual import unusual_pairs
 from tests.verification_pairs.wrong_by_little import wrong_by_little
@@ -34,7 +35,13 @@ def wrong_pairs() -> list[Pair]:
         _ties,
         _others,
     )
-    return [*(one for family in families for one in family()), *wrong_by_little(), *unusual_pairs(), *wrong_by_size()]
+    return [
+        *(one for family in families for one in family()),
+        *wrong_by_little(),
+        *unusual_pairs(),
+        *wrong_by_size(),
+        *wrong_at_named_values(),
+    ]
 
 
 def _dim(axis: int, name: str, of: str = "x") -> str:
