@@ -118,3 +118,12 @@ def _(box: Box) -> None:
                 )
             )
             survived(lambda text=text, target=target: ortscan.optimize(text, target=target, max_unroll=10**9, verify=False))
+
+
+@attack("one node that works for hours")
+def _(box: Box) -> None:
+    model = model_of(
+        "g (float[T, 4] x) => (float[T, 4] y) { s = Constant <value_ints = [1, 1, 3000, 3000]> () u = ConstantOfShape (s) m = ReduceMax"
+        " <keepdims = 0> (x) v = Add (u, m) p = MaxPool <kernel_shape = [1500, 1500]> (v) q = ReduceMax <keepdims = 0> (p) y = Add (x, q) }"
+    )
+    assert ortscan.verify(model, model, time_limit=0.4).outcome == "inconclusive"
