@@ -122,7 +122,7 @@ def test_a_pattern_that_no_word_is_known_for_is_said():
     model = model_from_text(text, 20)
     assert "strings that match '[0-9]{3}-[x-z]{4}'" in verify(model, model).not_tried
     known = model_from_text(text.replace("[0-9]{3}-[x-z]{4}", "[a-z]+"), 20)
-    assert not verify(known, known).not_tried
+    assert not any("strings" in said for said in verify(known, known).not_tried)
 
 
 def test_exact_numbers_hold_halves_and_one_zero_below_zero():
