@@ -12,6 +12,7 @@ from onnx.external_data_helper import uses_external_data
 
 from ortscan.verification.joined_vectors import has_long_vectors
 from ortscan.verification.subgraphs import all_graphs, all_nodes
+from rewrites.own_names import give_own_names
 from rewrites.raised_by import is_raised_by
 from rewrites.unknown_bounds import hide_unknown_bounds
 
@@ -85,6 +86,7 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
             info.type.tensor_type.ClearField("shape")
     proto.graph.ClearField("value_info")
     hide_unknown_bounds(proto)
+    give_own_names(proto)
     return proto
 
 

@@ -28,6 +28,7 @@ from rewrites.errors import InvariantBroken, UnsupportedModel
 from rewrites.invariants import check_invariants
 from rewrites.lazy import lazy
 from rewrites.long_vectors import has_long_vectors
+from rewrites.own_names import give_own_names
 from rewrites.walk import all_nodes
 
 __all__ = ["Original", "new_fault"]
@@ -121,8 +122,12 @@ def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Infer strictly, what vectors hold included: the shapes found must be those declared, the outputs' above all."""
 
+    shown = onnx.ModelProto()
+    shown.CopyFrom(proto)
+    give_own_names(shown)
+
     def infer(follow: bool) -> str | None:
-        return said_by_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=follow))
+        return said_by_onnx(lambda: onnx.shape_inference.infer_shapes(shown, check_type=True, strict_mode=True, data_prop=follow))
 
     fault = infer(follow=not has_long_vectors(loaded.model.graph, loaded.model.functions))
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault

@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.errors import UnsupportedModel
+from rewrites.own_names import give_own_names
 from rewrites.unknown_bounds import forget_cut_names, hide_unknown_bounds
 from rewrites.unlike_branches import hide_unlike_branches
 from rewrites.walk import node_graphs
@@ -27,6 +28,7 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
         hide_unknown_bounds(proto)
+        give_own_names(proto)
         inferred = _inferred(proto, data_prop)
         if forget_cut_names(proto, inferred):
             inferred = _inferred(proto, data_prop)
@@ -59,11 +61,11 @@ _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
     """Note the types of ``inferred`` at the values of ``graph``; those of sequences and optionals say nothing of tensors."""
     found = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
-    for value in graph.inputs:
-        _note(value, found.get(value.name or ""), known)
+    for value, info in zip(graph.inputs, inferred.input, strict=False):
+        _note(value, found.get(info.name), known)
     for node, proto in zip(graph, inferred.node, strict=True):
-        for value in node.outputs:
-            _note(value, found.get(value.name or ""), known)
+        for value, name in zip(node.outputs, proto.output, strict=False):
+            _note(value, found.get(name), known)
         if node_graphs(node):
             for attribute in proto.attribute:
                 inner = node.attributes[attribute.name]
