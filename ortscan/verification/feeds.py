@@ -141,7 +141,9 @@ def _floats(shape: tuple[int, ...], kind: str, random: np.random.Generator) -> n
             return np.array(np.broadcast_to(_floats(shape[1:], "huge", random), shape))
         case "steady across" if len(shape) > 2:
             return np.array(np.broadcast_to(_floats((shape[0], 1, *shape[2:]), "huge", random), shape))
-        case "mixed" | "named":
+        case "named":
+            return np.asarray(random.choice([number for number in _MIXED if number], shape))
+        case "mixed":
             padding = random.random((*shape[:-1], 1) if shape else ()) < 0.3
             values = np.array(np.where(padding, 0.0, random.choice(_MIXED, shape)))
             if values.size > 1 or (values.size == 1 and random.random() < _ONE_IN_FOUR):

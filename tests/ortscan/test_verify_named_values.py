@@ -132,3 +132,25 @@ def test_exact_numbers_hold_halves_and_one_zero_below_zero():
     assert {2.5, -2.5, 3.5, 0.5, 0.0} <= set(values.tolist())
     assert (values * 2 % 1 == 0).all()
     assert (np.signbit(values) & (values == 0)).any()
+
+
+def test_named_values_that_the_original_refuses_are_said():
+    text = """g (int64[1] x, float[5] t) => (float y) {
+      c = Constant <value_int = 1000> () d = Equal(x, c) e = Where(d, x, x) p = ReduceProd <keepdims = 0> (e) y = Gather(t, p) }"""
+    outcome = verify(model_from_text(text, 18), model_from_text(text, 18))
+    assert outcome.ok
+    assert "the values that the models compare inputs with, which the original refuses" in outcome.not_tried
+
+
+MASK = "g (int64[N] x, float[N] e) => (float[N] y) { c = Constant <value_int = 50256> () d = Equal(x, c) z = Sub(e, e) y = Where(d, z, e) }"
+ABOVE = "g (float[N] x) => (bool[N] y) { c = Constant <value_float = 42.0> () y = Greater(x, c) }"
+WORD = 'g (string[N] x) => (bool[N] y) { c = Constant <value_string = "yes"> () y = Equal(x, c) }'
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [(MASK, "Where(d, z, e)", "Identity(e)"), (ABOVE, "Greater(", "GreaterOrEqual("), (WORD, '"yes"', '"no"')],
+    ids=["a mask", "a threshold", "a word"],
+)
+def test_a_quick_comparison_feeds_named_values_too(text, old, new):
+    assert verify(model_from_text(text, 19), model_from_text(text.replace(old, new), 19), level="quick").outcome == "different"
