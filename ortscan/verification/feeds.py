@@ -34,6 +34,8 @@ WORDS = ("a", "b", "ab", "token", "z9", "é", "a b", "", "42", "Token", "-1.5", 
 _MOST_ELEMENTS = 1 << 28
 _MOST_AXES = 64
 _ONE_IN_FOUR = 0.25
+_ONE_UNLIKE = {3: True, 4: False}
+"""Of five cases these have one truth unlike the others."""
 _ENDS = 2
 """Of three cases so many have the ends of what indices may be."""
 _MIXED = (*(-1.0, -0.5, 0.0, 0.5, 1.0, 2.0) * 2, -4.0, -3.5, -2.5, -1.5, 1.5, 2.5, 3.5, 4.0)
@@ -112,7 +114,7 @@ def _make_array(
     if spec.elem_type == onnx.TensorProto.STRING:
         return np.asarray(random.choice(np.array(WORDS, object), shape), object)
     if spec.elem_type == onnx.TensorProto.BOOL:
-        return _truths(shape, point.kind, random)
+        return _truths(shape, point, random)
     if is_integer(spec):
         return _whole_numbers(dtype, shape, point, role, attempt, random)
     if role is None or (attempt == ATTEMPTS[0] and point.kind in FLOAT_KINDS and not role.decisive):
@@ -160,8 +162,12 @@ def _some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
     return some
 
 
-def _truths(shape: Sequence[int], kind: str, random: np.random.Generator) -> np.ndarray:
-    share = {"zeros": 0.0, "large": 1.0, "mixed": 0.2}.get(kind, 0.5)
+def _truths(shape: Sequence[int], point: Point, random: np.random.Generator) -> np.ndarray:
+    if point.kind == "normal" and point.draw % 5 in _ONE_UNLIKE and math.prod(shape) > 1:
+        truths = np.full(shape, _ONE_UNLIKE[point.draw % 5])
+        truths.reshape(-1)[random.integers(truths.size)] ^= True
+        return truths
+    share = {"zeros": 0.0, "large": 1.0, "mixed": 0.2}.get(point.kind, 0.5)
     return np.asarray(random.random(shape) < share)
 
 

@@ -26,8 +26,8 @@ _LARGEST_DECIDING = 1 << 16
 _SHOWN = 3
 _LONGEST_WORD = 12
 """Longer ones may take Python forever."""
-_OFTEN, _LARGE = 20, 131
-"""How many cases have other indices, and how many indices they have where their number is free."""
+_OFTEN, _MANY = 5, 131
+"""Of so many indices for each place, or in all where the number of places is free, the cases draw most."""
 
 
 def fitting(spec: Spec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
@@ -60,7 +60,7 @@ def unfed(specs: Sequence[Spec], named: Named, roles: Mapping[str, Role], large:
         if values and (unbounded or len(feedable) < len(values) or len(values) > most):
             yield f"all of {_shown(values)}, which the models compare '{spec.name}' with"
         number = min((size + plus + 1 for size, plus in role.highs if isinstance(size, int)), default=0) if role is not None else 0
-        if number > _OFTEN * (_places(spec) if _is_fixed(spec) else _LARGE):
+        if number > (_OFTEN * _places(spec) if _is_fixed(spec) else _MANY):
             yield f"most of the {number} values that '{spec.name}' can have"
     words = [*WORDS, *(value for values in named.exact.values() for value in values if isinstance(value, str))]
     if unmatched := [pattern for pattern in named.patterns if not any(_matches(pattern, word) for word in words)]:

@@ -154,3 +154,13 @@ WORD = 'g (string[N] x) => (bool[N] y) { c = Constant <value_string = "yes"> () 
 )
 def test_a_quick_comparison_feeds_named_values_too(text, old, new):
     assert verify(model_from_text(text, 19), model_from_text(text.replace(old, new), 19), level="quick").outcome == "different"
+
+
+def test_a_mask_has_one_element_unlike_the_others_in_some_case():
+    sums = {
+        (int(value.sum()), int((~value).sum()))
+        for point, value in fed("g (bool[N] x, float[N] e) => (float[N] y) { y = Where(x, e, e) }")
+        if value.size > 2
+    }
+    assert any(one == 1 for one, _ in sums)
+    assert any(other == 1 for _, other in sums)
