@@ -25,12 +25,16 @@ _THROUGH = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
 
 @dataclass(frozen=True)
 class Mask:
-    """Rows take the step where the condition ``value`` is ``outcome``; ``taken``, ``kept``: the body there, and elsewhere."""
+    """Rows take the step where the condition ``value`` is ``outcome``; ``taken``, ``kept``: the body there, and elsewhere.
+
+    ``known``: the body elsewhere as far as constants tell, where numbers were put in the place of what only a run tells.
+    """
 
     value: ir.Value
     outcome: bool
     taken: Interpretation
     kept: Interpretation
+    known: Interpretation
 
     def keeps(self, state: State) -> bool:
         """Whether rows that do not take the step keep ``state``."""
@@ -42,7 +46,8 @@ class Mask:
         if found is None:
             return None
         if found.is_constant:
-            return found.affine.bias
+            constant = self.known.whole(value)
+            return constant.affine.bias if constant is not None and constant.is_constant else None
         states = self.kept.loop.states
         return next((state for state in states if self.kept.are_same(value, state.inner)), None)
 
@@ -54,8 +59,9 @@ def masked_cells(loop: ScanView, opset: int, numbers: Mapping[ir.Value, np.ndarr
     """
     for value in _conditions(loop):
         readings = {outcome: Interpretation.of_body(loop, opset, {value: outcome}, numbers) for outcome in (True, False)}
+        known = {outcome: Interpretation.of_body(loop, opset, {value: outcome}) for outcome in readings} if numbers else readings
         for outcome, taken in readings.items():
-            mask = Mask(value, outcome, taken, readings[not outcome])
+            mask = Mask(value, outcome, taken, readings[not outcome], known[not outcome])
             for cell in find_cells(taken):
                 if all(map(mask.keeps, cell.states)) and _is_for_rows(value, taken, taken.dims[source_of(cell.hidden)]):
                     yield cell, mask

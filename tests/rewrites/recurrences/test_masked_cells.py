@@ -164,16 +164,30 @@ def test_a_mask_whose_rows_are_not_known_to_be_the_states_is_one_by_broadcasting
     assert nodes_of(masked("GRU", "Where", "the state", condition=condition, rows="B"), target="onnx") == ["If"]
 
 
-def test_masks_go_together_with_weights_that_are_fed():
-    model = masked("LSTM", "products", "the new value or zero")
-    fed = {tensor.name: onnx.numpy_helper.to_array(tensor).shape for tensor in model.graph.initializer if tensor.name in "WRB"}
+def fed_with(model: onnx.ModelProto, names: str) -> dict[str, np.ndarray]:
+    """Make inputs of some weights; gives what to feed them with."""
+    fed = {
+        tensor.name: onnx.numpy_helper.to_array(tensor).shape for tensor in model.graph.initializer if tensor.name in names.split()
+    }
     kept = [tensor for tensor in model.graph.initializer if tensor.name not in fed]
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
     model.graph.input.extend(onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in fed.items())
     rng = np.random.default_rng(8)
-    weights = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in fed.items()}
-    assert nodes_of(model, weights=weights) == ["LSTM"]
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in fed.items()}
+
+
+def test_masks_go_together_with_weights_that_are_fed():
+    model = masked("LSTM", "products", "the new value or zero")
+    assert nodes_of(model, weights=fed_with(model, "W R B")) == ["LSTM"]
+
+
+@pytest.mark.parametrize("output", ["the new value or zero", "the state or zero"])
+@pytest.mark.parametrize("names", ["nought", "W R B nought"])
+def test_what_is_given_out_where_a_row_does_not_run_may_be_fed(output, names):
+    model = masked("GRU", "Where", output)
+    nodes = nodes_of(model, weights=fed_with(model, names))
+    assert "GRU" in nodes
 
 
 NEAR_MISSES = {
