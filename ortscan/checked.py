@@ -84,7 +84,8 @@ def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")
-    if rewriting.opset not in ("auto", "keep"):
+    own = default_opset(Original(rewriting.model).proto.opset_import)
+    if str(rewriting.opset) not in ("auto", "keep", str(own)):
         raise InvariantBroken(f"The model cannot be rewritten in opset {rewriting.opset}: {why}.")
     loaded = load(rewriting.model)
     counted = count_operators(loaded.model.graph)

@@ -164,6 +164,11 @@ def test_a_change_beside_the_rules_that_is_unsound_leaves_the_model_as_it_was(mo
     with pytest.warns(OrtscanWarning, match=r"^the model is left as it was, since the self-check found it unsound: .*rank"):
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert normalised(result) == normalised(parsed(TWO))
+    own = parsed(TWO).opset_import[0].version
+    with pytest.warns(OrtscanWarning, match=r"^the model is left as it was"):
+        assert normalised(ortscan.optimize(parsed(TWO), opset=own, verify=False)) == normalised(parsed(TWO))
+    with pytest.raises(InvariantBroken, match=f"^The model cannot be rewritten in opset {own + 1}: "):
+        ortscan.optimize(parsed(TWO), opset=own + 1, verify=False)
     with pytest.raises(OptionError, match=r"^fix_shapes: the model cannot have these sizes"):
         ortscan.optimize(parsed(TWO), fix_shapes={"x": [3, 4]}, verify=False)
 
