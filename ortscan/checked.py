@@ -6,10 +6,10 @@ import onnx
 
 from ortscan.modelio import load
 from ortscan.onnx_says import checker_fault
+from ortscan.proto_graphs import default_opset
 from ortscan.rewriting import Outcome, Rewriting
 from ortscan.self_check import Judge, Sound, soundest
 from ortscan.soundness import Original, new_fault
-from ortscan.verification.subgraphs import default_opset
 from ortscan.warned import warn
 from rewrites.driver import count_operators
 from rewrites.errors import InvariantBroken, OptionError

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx.external_data_helper import uses_external_data
 
-from ortscan.verification.subgraphs import bodies_of
+from ortscan.proto_graphs import bodies_of
 
 __all__ = ["may_trap"]
 

@@ -10,8 +10,9 @@ from itertools import chain, count, repeat
 import onnx
 from onnx.external_data_helper import uses_external_data
 
+from ortscan.proto_graphs import all_graphs
 from ortscan.verification.joined_vectors import has_long_vectors
-from ortscan.verification.subgraphs import all_graphs, all_nodes
+from ortscan.verification.subgraphs import all_nodes
 from rewrites.own_names import give_own_names
 from rewrites.raised_by import is_raised_by
 from rewrites.unknown_bounds import hide_unknown_bounds

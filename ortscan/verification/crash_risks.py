@@ -9,13 +9,14 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.integer_divisions import may_trap
+from ortscan.proto_graphs import all_graphs, bodies_of
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.endless import may_take_all
 from ortscan.verification.guarded_nodes import guarded_nodes
 from ortscan.verification.heavy_nodes import works_long
 from ortscan.verification.joined_vectors import endless_joins
 from ortscan.verification.sturdy_operators import STURDY, STURDY_ELSEWHERE
-from ortscan.verification.subgraphs import all_graphs, all_nodes, bodies_of
+from ortscan.verification.subgraphs import all_nodes
 from rewrites.early_casts import BETWEEN
 from rewrites.values import rank_of
 

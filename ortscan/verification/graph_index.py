@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from ortscan.verification.subgraphs import bodies_of
+from ortscan.proto_graphs import bodies_of
 
 __all__ = ["GraphIndex", "Slice", "names_read"]
 

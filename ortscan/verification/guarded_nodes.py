@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
-from ortscan.verification.subgraphs import all_graphs, bodies_of
+from ortscan.proto_graphs import all_graphs, bodies_of
 
 __all__ = ["guarded_nodes"]
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 import onnx
 from onnx.external_data_helper import uses_external_data
 
-from ortscan.verification.subgraphs import all_graphs, bodies_of
+from ortscan.proto_graphs import all_graphs, bodies_of
 from rewrites.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import onnx
 
+from ortscan.proto_graphs import bodies_of
 from ortscan.verification.graph_index import names_read
-from ortscan.verification.subgraphs import bodies_of
 
 __all__ = ["pieces_of"]
 

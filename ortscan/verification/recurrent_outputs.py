@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 
 import onnx
 
+from ortscan.proto_graphs import bodies_of
 from ortscan.verification.graph_index import GraphIndex
-from ortscan.verification.subgraphs import bodies_of
 
 __all__ = ["recurrent_outputs", "swallowing_outputs"]
 

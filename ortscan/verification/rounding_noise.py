@@ -17,9 +17,10 @@ from ortscan.modelio import inline_functions
 from ortscan.modelio.called_nodes import called_nodes
 from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.own_ir import own_ir
+from ortscan.proto_graphs import default_opset
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.readable import if_readable
-from ortscan.verification.subgraphs import all_nodes, default_opset
+from ortscan.verification.subgraphs import all_nodes
 from rewrites.inference import infer_model
 from rewrites.names import Names
 from rewrites.walk import inner_graphs, node_graphs

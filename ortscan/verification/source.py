@@ -19,9 +19,9 @@ from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.own_ir import own_ir
 from ortscan.modelio.slots import tensor_slots
 from ortscan.paths import is_path
+from ortscan.proto_graphs import all_graphs
 from ortscan.temporary import TemporaryFolder
 from ortscan.verification.element_types import numpy_type
-from ortscan.verification.subgraphs import all_graphs
 from rewrites.errors import ModelFileError, OptionError
 from rewrites.plain_text import quoted, shown
 

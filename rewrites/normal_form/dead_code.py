@@ -2,19 +2,24 @@
 
     y = Tanh(x); unused = Exp(x)    ->    y = Tanh(x)
 
-The same in the branches of the body; loops in it are loops of their own.
+The same in the branches of the body; loops in it are loops of their own. Where a Loop's condition may turn out not to be one
+element, nodes that may fail stay with what they read: without the error that ended the run, onnxruntime reads a condition without
+elements, and the process dies.
 """
+
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import reads
-from rewrites.loops import Loop, is_loop
+from rewrites.dependence import cannot_fail, reads
+from rewrites.loops import Loop, LoopView, is_loop
 from rewrites.moving import remove_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.values import static_dims
 from rewrites.walk import node_graphs
 
-__all__ = ["NAME", "check", "unread_nodes"]
+__all__ = ["NAME", "check", "kept_anyway", "unread_in_loop", "unread_nodes"]
 
 NAME = "dead-code"
 
@@ -22,7 +27,7 @@ NAME = "dead-code"
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find nodes that no output of the body needs."""
     del ctx
-    dead = _unread_with_branches(loop.body)
+    dead = unread_in_loop(loop)
     if not dead:
         return NOTHING_HERE
 
@@ -33,6 +38,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"removed {len(dead)} nodes nobody reads", edit)
 
 
+def unread_in_loop(loop: Loop) -> list[ir.Node]:
+    """Return the nodes of the loop's body, branches included, that contribute to no output and that nothing else needs."""
+    kept = kept_anyway(loop)
+    return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
+
+
+def kept_anyway(loop: Loop) -> list[ir.Node]:
+    """Return the nodes of the body that stay, read or not: those that may fail, where the condition may not be one element."""
+    if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
+        return []
+    return [node for node in loop.body if not cannot_fail(node)]
+
+
 def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
     dead = unread_nodes(graph)
     gone = set(dead)
@@ -40,9 +58,9 @@ def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
     return dead + [node for branch in branches for node in _unread_with_branches(branch)]
 
 
-def unread_nodes(body: ir.Graph) -> list[ir.Node]:
-    """Give the nodes of ``body`` that contribute to none of its outputs."""
-    live: set[ir.Value] = set(body.outputs)
+def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
+    """Return the nodes of ``body`` that contribute neither to its outputs nor to the values ``also``."""
+    live: set[ir.Value] = {*body.outputs, *also}
     dead = []
     for node in reversed(list(body)):
         if any(value in live for value in node.outputs):

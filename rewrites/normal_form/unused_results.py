@@ -16,7 +16,7 @@ from rewrites.context import Context
 from rewrites.dependence import reads
 from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
+from rewrites.normal_form.dead_code import kept_anyway, unread_in_loop
 from rewrites.normal_form.pass_through_states import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
@@ -46,7 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     def edit() -> list[ir.Node]:
         inner = [*(state.next for state in states), *(output.inner for output in outputs)]
         loop.body.outputs[:] = [loop.condition_out, *inner] if isinstance(loop, LoopView) else inner
-        remove_nodes(unread_nodes(loop.body))
+        remove_nodes(unread_in_loop(loop))
         return [rebuild(loop, ctx.names, states=states, scan_outputs=outputs)]
 
     count = len(loop.scan_outputs) - len(outputs) + len(loop.states) - len(states)
@@ -64,6 +64,9 @@ def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[Sta
         waiting.append(loop.condition_out)
     after = {state.inner: state.next for state in loop.states}
     live: set[ir.Value] = set()
+    for node in kept_anyway(loop):
+        live.update(node.outputs)
+        waiting.extend(reads(node))
     while waiting:
         value = waiting.pop()
         producer = value.producer()

@@ -36,6 +36,21 @@ def test_what_a_loops_condition_needs_stays() -> None:
     becomes(dead_code, text.replace("y = Tanh", "d = Exp (h) y = Tanh"), text)
 
 
+def test_what_may_fail_stays_where_a_condition_may_not_be_one_element() -> None:
+    def stopping(limit: str, dead: str) -> str:
+        given = f"{limit} limit, float s, float[2] t"
+        sizes = {"inputs": "float h", "outputs": "float h1, float y", "results": "float z, float[N] ys"}
+        return loop(f"{dead} h1 = Add (h, h) y = Neg (h)", go_on="c1 = Less (h, limit)", given=given, **sizes).replace(
+            "bool c1,", "c1,"
+        )
+
+    few = {"limit": np.array(9, np.float32)}
+    becomes(dead_code, stopping("float", "d = Add (t, h) e = Exp (d)"), stopping("float", ""), feeds=few)
+    unsure = stopping("float[K]", "d = Add (t, h)")
+    stays(dead_code, unsure)
+    becomes(dead_code, stopping("float[K]", "d = Add (t, h) e = Exp (d)"), unsure, feeds={"limit": np.array([9], np.float32)})
+
+
 def test_a_dead_loop_within_a_body_goes() -> None:
     inner = "d = Scan <num_scan_inputs = 1, body = e (float[2] g, float[2] k) => (float[2] g1) { g1 = Add (g, k) }> (h, xs)"
     becomes(dead_code, scan(f"{inner} h1 = Add (h, x) y = Tanh (h)"), scan("h1 = Add (h, x) y = Tanh (h)"))

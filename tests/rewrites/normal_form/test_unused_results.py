@@ -122,6 +122,18 @@ def test_a_state_that_decides_a_loops_condition_stays() -> None:
     becomes(unused_results, text.replace("=> (float[N,2] ys)", "=> (float[2] z)"), feeds={"s": np.ones(2, np.float32)})
 
 
+def test_a_state_stays_that_something_reads_which_may_fail_where_a_condition_may_not_be_one_element() -> None:
+    def text(limit: str) -> str:
+        given, few = f"{limit} limit, float s, float[2] t", "h1 = Add (h, h) a1 = Neg (a) d = Add (a, t)"
+        states = {"inputs": "float h, float[2] a", "outputs": "float h1, float[2] a1", "operands": "s, t", "outer": "z, w"}
+        body = loop(few, go_on="c1 = Less (h, limit)", given=given, results="float z", **states)
+        return body.replace("bool c1,", "c1,")
+
+    stays(unused_results, text("float[N]"))
+    after, _ = becomes(unused_results, text("float"), feeds={"limit": np.array(9, np.float32)})
+    assert len(after.graph.node[0].input) == 3
+
+
 def test_a_loop_keeps_its_condition_when_a_result_goes() -> None:
     becomes(
         unused_results,
