@@ -12,13 +12,14 @@ from ortscan.modelio import LoadedModel, ModelLike, load
 from ortscan.opsets import check_opset, opset_number
 from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
+from rewrites.edits.rnn.marks import LOWERED
 from rewrites.errors import MigrationError, OptionError
-from rewrites.lowering.empty_rows import LOWERED
-from rewrites.lowering.lower import DEFAULT, may_be_refused
+from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.migration import Migration
 from rewrites.plain_text import shown
 from rewrites.prepare import has_loops
+from rewrites.rules import DEFAULT_NODE_RULES
 from rewrites.walk import all_nodes
 
 __all__ = ["Lifted", "load_in_opset"]
@@ -41,7 +42,9 @@ class Lifted:
     messages: list[str] = field(default_factory=list)
 
 
-def load_in_opset(model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[ModuleType] = DEFAULT) -> Lifted:
+def load_in_opset(
+    model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES
+) -> Lifted:
     """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
     recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
     where it will run can do.

@@ -22,8 +22,8 @@ from rewrites.errors import MigrationError
 from rewrites.lowering.unshielded import Shielded, holds_recurrent_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.prepare import name_free_dims, prepare, tidy
+from rewrites.unread_nodes import unread_nodes
 from rewrites.walk import all_nodes
 
 __all__ = ["migrate", "migrate_loaded", "migrated"]

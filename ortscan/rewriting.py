@@ -37,16 +37,16 @@ from ortscan.verification.arguments import given_shapes
 from rewrites.abilities import Abilities
 from rewrites.context import Context, Options
 from rewrites.driver import count_operators, rewrite
-from rewrites.lowering.lower import NODE_RULES, may_be_refused
+from rewrites.edits.direction.turning import may_be_turned
+from rewrites.lowering.lower import may_be_refused
 from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.lowering.unshielded import holds_recurrent_nodes
 from rewrites.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
 from rewrites.python_ops.place import place_python_ops
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.pairs import may_have_pairs
-from rewrites.recurrences.bidirectional.turned_nodes import may_be_turned
 from rewrites.report import Report
-from rewrites.rules import ON_REQUEST
+from rewrites.rules import NODE_RULES, ON_REQUEST
 from rewrites.unrolling.both_branches import run_both_branches
 from rewrites.unrolling.cleanup import clean_up
 from rewrites.vetoes import Veto, Vetoes

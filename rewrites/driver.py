@@ -15,15 +15,15 @@ from rewrites.invariants import check_invariants
 from rewrites.loop_entries import ENTRY, written_out_of
 from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
-from rewrites.lowering.lower import NODE_RULES, lower_nodes
+from rewrites.lowering.lower import lower_nodes
 from rewrites.lowering.unshielded import Shielded
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.recurrences.bidirectional.join import join_directions
 from rewrites.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
 from rewrites.rule import Patch
-from rewrites.rules import ALWAYS, LAST
+from rewrites.rules import ALWAYS, LAST, NODE_RULES
+from rewrites.unread_nodes import unread_nodes
 from rewrites.unrolling import unroll
 from rewrites.unrolling.recurrent_nodes import absent_nodes, write_as_scan
 from rewrites.unsliced_types import unsliced

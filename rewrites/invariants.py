@@ -4,7 +4,7 @@ import onnx_ir as ir
 
 from rewrites.errors import InvariantBroken
 from rewrites.loops import is_loop, view
-from rewrites.normal_form.own_outputs import shared_outputs
+from rewrites.loops.own_results import shared_outputs
 from rewrites.walk import node_graphs
 
 __all__ = ["check_invariants"]

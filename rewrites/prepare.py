@@ -13,7 +13,6 @@ from rewrites.lowering.recurrent_node import is_recurrent
 from rewrites.moving import lift_initializers, remove_nodes
 from rewrites.node_inference import learn_shapes
 from rewrites.node_order import has_order
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.known_trips import fold_trip_counts
 from rewrites.normal_form.reversed_sizes import keep_sizes_of_reversals
 from rewrites.normal_form.stateless_loops import give_states
@@ -26,6 +25,7 @@ from rewrites.shape_relations import FREE, is_made_up, is_unknown, without_names
 from rewrites.sizes_without_steps import declare_sizes_without_steps
 from rewrites.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
 from rewrites.spelling.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
+from rewrites.unread_nodes import unread_nodes
 from rewrites.unrolling.constant_branches import decide_branches, is_if
 from rewrites.unrolling.recurrent_nodes import lacks
 from rewrites.walk import all_nodes, inner_graphs, node_graphs

@@ -16,8 +16,20 @@ from rewrites.loop_idioms import (
     trip_count,
     written_rows,
 )
-from rewrites.lowering import growing_scan, guard_recurrence, guard_scan
-from rewrites.lowering.lower import NODE_RULES
+from rewrites.lowering import (
+    activation_defaults,
+    batch_first,
+    bfloat16,
+    double,
+    empty_recurrence,
+    empty_rows,
+    growing_scan,
+    guard_recurrence,
+    guard_scan,
+    plain_attributes,
+    sequence_lengths,
+    stable_softplus,
+)
 from rewrites.normal_form import (
     common_subexpressions,
     dead_code,
@@ -40,7 +52,7 @@ from rewrites.recurrences import recurrent_cell
 from rewrites.recurrences.bidirectional import both_directions, turned_nodes
 from rewrites.unrolling import unroll
 
-__all__ = ["ALWAYS", "LAST", "ON_REQUEST", "RULES"]
+__all__ = ["ALWAYS", "DEFAULT_NODE_RULES", "LAST", "NODE_RULES", "ON_REQUEST", "RULES"]
 
 ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
 """Rules that no option switches off: without them onnxruntime computes garbage."""
@@ -50,6 +62,22 @@ LAST: tuple[ModuleType, ...] = (scan_axes,)
 
 ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence, guard_scan)
 """Rules that are used only where they are asked for by name."""
+
+NODE_RULES: tuple[ModuleType, ...] = (
+    plain_attributes,
+    activation_defaults,
+    sequence_lengths,
+    bfloat16,
+    batch_first,
+    double,
+    stable_softplus,
+    empty_rows,
+    empty_recurrence,
+    guard_recurrence,
+)
+"""The rules on recurrent nodes in the order in which a node meets them; the first that fires starts the row again."""
+
+DEFAULT_NODE_RULES = tuple(rule for rule in NODE_RULES if rule is not guard_recurrence)
 
 RULES: tuple[ModuleType, ...] = (
     *NODE_RULES,

@@ -13,8 +13,8 @@ from ortscan.modelio import LoadedModel, inline_functions, restore_interface
 from ortscan.verification.source import Source, model_of, open_source
 from ortscan.verification.subgraphs import all_nodes
 from rewrites.context import Context, Options
+from rewrites.edits.rnn.in_float32 import in_float32
 from rewrites.lowering import batch_first, sequence_lengths
-from rewrites.lowering.bfloat16 import in_float32
 from rewrites.lowering.expand import expand
 from rewrites.lowering.lower import may_be_refused, needs_rule
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read

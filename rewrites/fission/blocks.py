@@ -17,8 +17,8 @@ from rewrites.fission.block_rows import ALLOW_ZERO_SINCE, block_rows, fixed_rows
 from rewrites.fission.sizes import StepSizes
 from rewrites.fission.stacks import Stacks
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.replace import replace_value
 from rewrites.rule import Patch

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.dependence import reads
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
-from rewrites.normal_form.own_outputs import give_own_nodes
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.walk import all_nodes
 
 __all__ = ["needed_for", "separate"]

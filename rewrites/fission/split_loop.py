@@ -12,23 +12,22 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.edits.fission.stackable import not_plain
 from rewrites.fission.after import After, find_after
 from rewrites.fission.before import Before, find_before
 from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
 from rewrites.fission.sizes import StepSizes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.unread_nodes import unread_nodes
 from rewrites.walk import all_nodes, node_graphs
 
-__all__ = ["NAME", "check", "not_plain"]
+__all__ = ["NAME", "check"]
 
 NAME = "split-loop"
-
-_FLIPS_SINCE = 10
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -50,22 +49,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         tail.discard()
         return _why_not(loop, before, after)
     return _split(loop, before, after, head, tail, ctx)
-
-
-def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
-    """Say so where ``loop`` is in no form in which stacks can stand for its values."""
-    if loop.batched:
-        return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
-    parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
-    if any(part.axis != 0 for part in parts):
-        return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
-    if ctx.opset < _FLIPS_SINCE and len({part.reverse for part in parts}) > 1:
-        return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
-    if loop.node.meta.get("blocks"):
-        return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
-    if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):
-        return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on stacks of nothing
-    return None
 
 
 def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:

@@ -25,21 +25,21 @@ import onnx_ir as ir
 from rewrites.batching import has_rule
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
+from rewrites.edits.fission.stackable import not_plain
 from rewrites.fission.before import find_before
 from rewrites.fission.components import Components, find_components
 from rewrites.fission.rehearsal import rehearsal
 from rewrites.fission.separate import separate
 from rewrites.fission.sizes import StepSizes
-from rewrites.fission.split_loop import not_plain
 from rewrites.fission.stacks import Stacks
 from rewrites.fission.state_cut import StateCut, find_cut, stack_of
 from rewrites.fission.step_costs import LOOP_NS, start_ns, staying_ns, weight_bytes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import take_over
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import through_identity
 
 __all__ = ["NAME", "check"]

@@ -17,11 +17,11 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.edits.fission.stackable import not_plain
 from rewrites.fission.sizes import StepSizes
-from rewrites.fission.split_loop import not_plain
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import axes_of, keepdims, shape_of, squeeze, unsqueeze

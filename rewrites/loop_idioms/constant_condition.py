@@ -15,9 +15,9 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic
-from rewrites.loop_idioms.trip_count import run_for
+from rewrites.edits.cleanup.folding import divides_by_zero
+from rewrites.edits.loop_form.run_for import run_for
 from rewrites.loops import Loop, LoopView, State
-from rewrites.normal_form.fold_constants import divides_by_zero
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import const_array, const_scalar, rank_of
 from rewrites.walk import node_graphs

@@ -17,10 +17,10 @@ from rewrites.loop_idioms.emission import times
 from rewrites.loops import Loop, ScanInput, ScanView, rebuild
 from rewrites.loops.parts import ScanOutput
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import count_up, reshape, shape_of, unsqueeze
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import static_dims
 
 __all__ = ["NAME", "check"]

@@ -15,10 +15,10 @@ from rewrites.context import Context
 from rewrites.loop_idioms.emission import times
 from rewrites.loops import Loop, ScanInput, ScanView, State, rebuild
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import count_up, reshape, shape_of, squeeze, unsqueeze
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import const_scalar, rank_of, through_identity
 
 __all__ = ["NAME", "check"]

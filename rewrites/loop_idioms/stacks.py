@@ -11,9 +11,9 @@ from rewrites.context import Context
 from rewrites.dependence import varying_values
 from rewrites.loops import LoopView, ScanOutput, State, rebuild
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.replace import replace_value
 from rewrites.spelling import concat, reshape, shape_of, transpose
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import rank_of
 
 __all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows"]

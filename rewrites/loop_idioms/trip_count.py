@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from rewrites.builder import Builder
 from rewrites.context import Context
+from rewrites.edits.loop_form.run_for import run_for
 from rewrites.loop_idioms.affine import STEP, Affine
 from rewrites.loop_idioms.counters import integers_of, within
 from rewrites.loop_idioms.emission import emit, scalar_of
@@ -24,9 +25,9 @@ from rewrites.loop_idioms.integers import Integers
 from rewrites.loop_idioms.ranges import at_least
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import const_scalar, rank_of
+from rewrites.values import const_scalar
 
-__all__ = ["NAME", "check", "run_for"]
+__all__ = ["NAME", "check"]
 
 NAME = "trip-count"
 
@@ -70,17 +71,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch("turned the condition, which counts steps, into a trip count", edit, tuple(notes))
-
-
-def run_for(loop: LoopView, count: ir.Value, ctx: Context) -> None:
-    """Let ``loop`` take ``count`` steps, and its condition always hold."""
-    loop.node.resize_inputs(max(2, len(loop.node.inputs)))
-    loop.node.replace_input_with(0, count)
-    loop.node.replace_input_with(1, ctx.constants.value(np.ones((), np.bool_)))
-    shape = ir.Shape([1] if rank_of(loop.condition_in) == 1 else [])
-    go_on = ir.Value(name=ctx.names.fresh("go_on"), type=ir.TensorType(ir.DataType.BOOL), shape=shape)
-    loop.body.append(ir.Node("", "Identity", [loop.condition_in], outputs=[go_on], name=ctx.names.fresh("node_go_on")))
-    loop.body.outputs[:] = [go_on, *loop.body.outputs[1:]]
 
 
 def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:

@@ -10,30 +10,24 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.lowering.recurrent_node import RecurrentNode
-from rewrites.recurrences.functions import PARAMETERS, compact
+from rewrites.lowering.taken_as_0 import LISTS, taken_as_0
+from rewrites.recurrences.functions import compact
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
 __all__ = ["NAME", "check"]
 
 NAME = "activation-defaults"
 
-_TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
-_LISTS = ("activation_alpha", "activation_beta")
-
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
     """See whether the lists of parameters end before one of those activations."""
-    functions = [function for each in view.functions for function in each]
-    short: list[str] = []
-    for which, name in enumerate(_LISTS):
-        takers = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
-        given = view.node.attributes.get_floats(name, ())
-        short += [one for one in takers[len(given) :] if one in _TAKEN_AS_0]
+    short = taken_as_0(view)
     if not short:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        for name, values in zip(_LISTS, compact(functions), strict=True):
+        functions = [function for each in view.functions for function in each]
+        for name, values in zip(LISTS, compact(functions), strict=True):
             if values:
                 view.node.attributes[name] = ir.AttrFloat32s(name, values)
         return [view.node]

@@ -7,15 +7,13 @@ where there may be no step  ->    If (there is one) then the Scan else the initi
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.lowering.expand import expand
+from rewrites.lowering.expand import as_scans
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["NAME", "as_scans", "check"]
+__all__ = ["NAME", "check"]
 
 NAME = "double-recurrence"
-
-_SCANS_SINCE = 9
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
@@ -23,15 +21,3 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if view.dtype != ir.DataType.DOUBLE or view.batch_first:
         return NOTHING_HERE
     return as_scans(view, ctx)
-
-
-def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether the opset has the Scan that the equations take. The node is of float32 or float64, its ``layout`` 0."""
-    if ctx.opset < _SCANS_SINCE:
-        return NotApplicable("RNN-OPSET", f"it takes a Scan of opset {_SCANS_SINCE}, and the model is of opset {ctx.opset}")
-
-    def edit() -> list[ir.Node]:
-        expand(view, ctx)
-        return []
-
-    return Patch(f"wrote it as {'two Scans' if view.directions > 1 else 'a Scan'} of its equations", edit)

@@ -9,18 +9,17 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.edits.rnn.marks import LOWERED
 from rewrites.lowering.native import write_again
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import unsqueeze, where
 from rewrites.values import const_array
 
-__all__ = ["LOWERED", "NAME", "check"]
+__all__ = ["NAME", "check"]
 
 NAME = "rows-without-steps"
 
-LOWERED = "lowered"
-"""What a node is marked with that onnxruntime would not have run."""
 
 _DONE = "rows without steps"
 _WHERE_SINCE = 9

@@ -12,10 +12,11 @@ from rewrites.context import Context
 from rewrites.lowering.as_scan import initial_states, row_lengths, write_scans
 from rewrites.lowering.native import put_in_place
 from rewrites.lowering.recurrent_node import RecurrentNode
+from rewrites.rule import NotApplicable, Patch
 from rewrites.spelling import concat, shape_of, squeeze
 from rewrites.values import dim_of
 
-__all__ = ["expand"]
+__all__ = ["as_scans", "expand"]
 
 
 def expand(view: RecurrentNode, ctx: Context) -> None:
@@ -46,3 +47,18 @@ def _nothing(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[i
 
 def _wanted(view: RecurrentNode, results: list[ir.Value]) -> list[ir.Value | None]:
     return [value if old.name else None for old, value in zip(view.node.outputs, results, strict=False)]
+
+
+_SCANS_SINCE = 9
+
+
+def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the opset has the Scan that the equations take. The node is of float32 or float64, its ``layout`` 0."""
+    if ctx.opset < _SCANS_SINCE:
+        return NotApplicable("RNN-OPSET", f"it takes a Scan of opset {_SCANS_SINCE}, and the model is of opset {ctx.opset}")
+
+    def edit() -> list[ir.Node]:
+        expand(view, ctx)
+        return []
+
+    return Patch(f"wrote it as {'two Scans' if view.directions > 1 else 'a Scan'} of its equations", edit)

@@ -6,7 +6,7 @@ Off unless named: the If costs a little in every run, and most models are never 
 """
 
 from rewrites.context import Context
-from rewrites.lowering.empty_recurrence import under_if
+from rewrites.edits.rnn.under_if import under_if
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.rule import NotApplicable, Patch
 

@@ -6,44 +6,18 @@ from types import ModuleType
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.edits.rnn.marks import LOWERED
 from rewrites.errors import InvariantBroken
 from rewrites.loops.checks import label
-from rewrites.lowering import (
-    activation_defaults,
-    batch_first,
-    bfloat16,
-    double,
-    empty_recurrence,
-    empty_rows,
-    guard_recurrence,
-    plain_attributes,
-    sequence_lengths,
-    stable_softplus,
-)
-from rewrites.lowering.empty_rows import LOWERED
+from rewrites.lowering import guard_recurrence, plain_attributes
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.not_applicable import NotApplicable
 from rewrites.report import NodeReport, Reason
 from rewrites.rule import NOTHING_HERE, Patch
+from rewrites.rules import DEFAULT_NODE_RULES, NODE_RULES
 from rewrites.walk import all_nodes, node_graphs
 
-__all__ = ["DEFAULT", "NODE_RULES", "Fire", "lower_nodes", "may_be_refused", "needs_rule"]
-
-NODE_RULES: tuple[ModuleType, ...] = (
-    plain_attributes,
-    activation_defaults,
-    sequence_lengths,
-    bfloat16,
-    batch_first,
-    double,
-    stable_softplus,
-    empty_rows,
-    empty_recurrence,
-    guard_recurrence,
-)
-"""The rules in the order in which a node meets them; the first that fires starts the row again."""
-
-DEFAULT = tuple(rule for rule in NODE_RULES if rule is not guard_recurrence)
+__all__ = ["Fire", "lower_nodes", "may_be_refused", "needs_rule"]
 
 Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
 """Makes the change of a rule and gives the nodes that stand in the node's place; None where no more changes are to be made."""
@@ -51,12 +25,12 @@ Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
 _PATCHES_PER_NODE = 40
 
 
-def may_be_refused(ctx: Context, rules: Sequence[ModuleType] = DEFAULT) -> bool:
+def may_be_refused(ctx: Context, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES) -> bool:
     """Whether some recurrent node may need one of ``rules``. Before inference it may say so needlessly, but never the contrary."""
     return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
-def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAULT) -> bool:
+def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES) -> bool:
     """Whether a recurrent node may need one of ``rules``: by default those that are used unasked."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:

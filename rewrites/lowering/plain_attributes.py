@@ -11,7 +11,7 @@ runtimes mean it. An RNN on float32 keeps it, since onnxruntime runs that. Names
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.lowering.empty_rows import LOWERED
+from rewrites.edits.rnn.marks import LOWERED
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 

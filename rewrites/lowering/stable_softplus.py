@@ -9,9 +9,9 @@ do. Only for nodes that it did not run as they were: what ran keeps its numbers.
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.lowering.bfloat16 import in_float32
-from rewrites.lowering.double import as_scans
-from rewrites.lowering.empty_rows import LOWERED
+from rewrites.edits.rnn.in_float32 import in_float32
+from rewrites.edits.rnn.marks import LOWERED
+from rewrites.lowering.expand import as_scans
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 

@@ -14,16 +14,16 @@ import onnx_ir as ir
 
 from rewrites.batching.recurrent import ROWS_OF_STEPS
 from rewrites.context import Context
+from rewrites.edits.rnn.under_if import UNSHIELDED
 from rewrites.loops import is_loop
 from rewrites.loops.checks import label
 from rewrites.lowering import guard_einsum, guard_recurrence
-from rewrites.lowering.empty_recurrence import UNSHIELDED
 from rewrites.lowering.guard_einsum import is_fragile_einsum
 from rewrites.lowering.lower import Fire, lower_nodes
 from rewrites.lowering.recurrent_node import is_recurrent
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.report import NodeReport
 from rewrites.rule import Patch
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import static_dims
 from rewrites.walk import all_nodes, node_graphs
 

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.edits.scan_form.axes_in_front import axes_in_front
 from rewrites.errors import MigrationError
 from rewrites.inference import infer_model
 from rewrites.loops import loops_inside_out, view
+from rewrites.loops.own_results import copy_outputs, not_own
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.lowering.branches import hide_unlike_sizes
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
-from rewrites.normal_form import own_outputs, scan_axes
 from rewrites.not_applicable import NotApplicable
 from rewrites.walk import all_nodes
 
@@ -66,11 +67,14 @@ def _write_plainly(ctx: Context) -> None:
     It computes garbage where the body of a Scan returns one value twice, or an input itself, or a Loop's its step number, and may
     end the process where a Scan has another axis than 0.
     """
-    for rule, kinds in ((own_outputs, ("Scan", "Loop")), (scan_axes, ("Scan",))):
-        for node in [loop for loop in loops_inside_out(ctx.model.graph) if loop.op_type in kinds]:
-            patch = rule.check(view(node, ctx.opset), ctx)
-            if not isinstance(patch, NotApplicable):
-                patch.edit()
+    graph = ctx.model.graph
+    for node in loops_inside_out(graph):
+        loop = view(node, ctx.opset)
+        copy_outputs(loop.body, not_own(loop), ctx.names)
+    for node in [loop for loop in loops_inside_out(graph) if loop.op_type == "Scan"]:
+        patch = axes_in_front(view(node, ctx.opset), ctx)
+        if not isinstance(patch, NotApplicable):
+            patch.edit()
 
 
 def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:

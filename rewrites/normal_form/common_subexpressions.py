@@ -6,21 +6,14 @@ Two nodes are equal by operator, inputs, attributes and the optional outputs ask
 random ones, and never a node that gives a body output: each output keeps a node of its own.
 """
 
-from collections.abc import Hashable, Iterable
-
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import is_deterministic
+from rewrites.edits.cleanup.merging import merge_twins, twins_among
 from rewrites.loops import Loop
-from rewrites.moving import remove_nodes
-from rewrites.names import Names
-from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.same_value import attribute_key
-from rewrites.walk import node_graphs
 
-__all__ = ["NAME", "check", "merge_twins", "twins_among"]
+__all__ = ["NAME", "check"]
 
 NAME = "common-subexpressions"
 
@@ -36,31 +29,3 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"merged {len(twins)} nodes that repeat another", edit)
-
-
-def merge_twins(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
-    """Let what reads the first of each pair, as ``twins_among`` gives them, read the second, and remove the first."""
-    doomed = []
-    for node, earlier in twins:
-        for value, same in zip(node.outputs, earlier.outputs, strict=True):
-            replace_value(value, same, names)
-        doomed.append(node)
-    remove_nodes(doomed)
-
-
-def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
-    """Give the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
-    first: dict[Hashable, ir.Node] = {}
-    same: dict[ir.Value, ir.Value] = {}
-    twins = []
-    for node in nodes:
-        if node_graphs(node) or not is_deterministic(node):
-            continue
-        inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)
-        attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
-        asked = tuple(bool(value.name) for value in node.outputs)
-        earlier = first.setdefault((node.domain, node.op_type, node.overload, asked, inputs, attributes), node)
-        if earlier is not node and not any(value.is_graph_output() for value in node.outputs):
-            twins.append((node, earlier))
-            same.update(zip(node.outputs, earlier.outputs, strict=True))
-    return twins

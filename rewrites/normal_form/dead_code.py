@@ -7,19 +7,15 @@ element, nodes that may fail stay with what they read: without the error that en
 elements, and the process dies.
 """
 
-from collections.abc import Iterable
-
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.dependence import cannot_fail, reads
-from rewrites.loops import Loop, LoopView, is_loop
+from rewrites.loops import Loop
 from rewrites.moving import remove_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.values import static_dims
-from rewrites.walk import node_graphs
+from rewrites.unread_nodes import unread_in_loop
 
-__all__ = ["NAME", "check", "kept_anyway", "unread_in_loop", "unread_nodes"]
+__all__ = ["NAME", "check"]
 
 NAME = "dead-code"
 
@@ -36,35 +32,3 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"removed {len(dead)} nodes nobody reads", edit)
-
-
-def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the loop's body, branches included, that contribute to no output and that nothing else needs."""
-    kept = kept_anyway(loop)
-    return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
-
-
-def kept_anyway(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the body that stay, read or not: those that may fail, where the condition may not be one element."""
-    if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
-        return []
-    return [node for node in loop.body if not cannot_fail(node)]
-
-
-def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
-    dead = unread_nodes(graph)
-    gone = set(dead)
-    branches = [branch for node in graph if node not in gone and not is_loop(node) for branch in node_graphs(node)]
-    return dead + [node for branch in branches for node in _unread_with_branches(branch)]
-
-
-def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that contribute neither to its outputs nor to the values ``also``."""
-    live: set[ir.Value] = {*body.outputs, *also}
-    dead = []
-    for node in reversed(list(body)):
-        if any(value in live for value in node.outputs):
-            live.update(reads(node))
-        else:
-            dead.append(node)
-    return dead

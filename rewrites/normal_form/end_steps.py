@@ -17,13 +17,13 @@ from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.dependence import is_deterministic, reads
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
 from rewrites.normal_form.end_reads import EndReads, end_reads
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import slice_axis, squeeze, unsqueeze
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import rank_of, through_identity
 from rewrites.walk import node_graphs
 

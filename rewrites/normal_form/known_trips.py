@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.context import Context
-from rewrites.normal_form.fold_constants import fold
+from rewrites.edits.cleanup.folding import fold
 from rewrites.values import const_array
 from rewrites.walk import node_graphs
 

@@ -23,14 +23,14 @@ from rewrites.loop_idioms.guard import guarded, zero_step_shapes
 from rewrites.loop_idioms.ranges import at_least
 from rewrites.loop_idioms.row_reads import RowRead, as_vector, row_reads
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.loops.rebuild import make_scan, stand_in_for
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.normal_form.steady_shapes import unsettled_shapes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import count_up, unsqueeze
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import dim_of, rank_of, shape_dims
 
 __all__ = ["NAME", "check"]

@@ -17,8 +17,8 @@ import onnx_ir as ir
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.spelling import DYNAMIC, axis_of, concat, slice_axis, slice_spec, split_spec, squeeze

@@ -14,16 +14,15 @@ import onnx_ir as ir
 
 from rewrites.context import Context
 from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.loops.fewest_states import fewest_states
 from rewrites.moving import remove_nodes
 from rewrites.replace import can_copy, replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import through_identity
 
-__all__ = ["NAME", "check", "fewest_states"]
+__all__ = ["NAME", "check"]
 
 NAME = "pass-through-states"
-
-_STATELESS_LOOPS_SINCE = 11
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -60,11 +59,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     names = ", ".join(f"'{state.inner.name}'" for state in passengers)
     return Patch(f"made the unchanged states {names} captures", edit)
-
-
-def fewest_states(loop: Loop, ctx: Context) -> int:
-    """Give the number of states that the operator cannot do without."""
-    return int(isinstance(loop, LoopView) and ctx.opset < _STATELESS_LOOPS_SINCE)
 
 
 def _may_go(state: State, loop: Loop, ctx: Context) -> bool:

@@ -15,10 +15,10 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.dependence import reads
 from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
+from rewrites.loops.fewest_states import fewest_states
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import kept_anyway, unread_in_loop
-from rewrites.normal_form.pass_through_states import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.unread_nodes import kept_anyway, unread_in_loop
 
 __all__ = ["NAME", "check"]
 

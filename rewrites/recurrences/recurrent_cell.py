@@ -17,9 +17,8 @@ import onnx_ir as ir
 from rewrites.context import Context
 from rewrites.fission.stacks import Stacks
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.dead_code import unread_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.recurrences.cell import source_of
 from rewrites.recurrences.cost import too_slow, too_slow_with_cells
 from rewrites.recurrences.fitness import unfit
@@ -31,6 +30,7 @@ from rewrites.recurrences.probe import probe
 from rewrites.recurrences.remainder import remainder
 from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.unread_nodes import unread_nodes
 from rewrites.values import through_identity
 
 __all__ = ["FAMILY", "NAME", "check"]

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.edits.cleanup.copies import copies_among, drop_copies
+from rewrites.edits.cleanup.folding import fold, put_constants
+from rewrites.edits.cleanup.merging import merge_twins, twins_among
 from rewrites.moving import remove_nodes
 from rewrites.node_inference import infer_node
-from rewrites.normal_form.common_subexpressions import merge_twins, twins_among
-from rewrites.normal_form.dead_code import unread_nodes
-from rewrites.normal_form.fold_constants import fold, put_constants
-from rewrites.normal_form.identities import copies_among, drop_copies
+from rewrites.unread_nodes import unread_nodes
 from rewrites.unrolling.constant_branches import inline_decided, is_if
 from rewrites.unrolling.stacked_reads import read_steps
 from rewrites.values import shape_dims, static_dims

@@ -15,16 +15,16 @@ import onnx_ir as ir
 
 from rewrites.abilities import Abilities
 from rewrites.context import Context
+from rewrites.edits.rnn.in_float32 import in_float32
 from rewrites.loops import is_loop
 from rewrites.loops.checks import label
-from rewrites.lowering import activation_defaults
-from rewrites.lowering.bfloat16 import in_float32
 from rewrites.lowering.expand import expand
 from rewrites.lowering.native import write_again
 from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.lowering.taken_as_0 import taken_as_0
 from rewrites.not_applicable import NotApplicable
 from rewrites.recurrences.functions import DEFAULTS
-from rewrites.rule import NOTHING_HERE, Patch
+from rewrites.rule import Patch
 from rewrites.spelling import unsqueeze, where
 from rewrites.unrolling.limits import node_too_long
 from rewrites.values import const_array, dim_of
@@ -85,7 +85,7 @@ def write_as_scan(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     if isinstance(view, NotApplicable):
         return view
     plain = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
-    unsaid = activation_defaults.check(view, ctx) is not NOTHING_HERE or ("clip" in view.node.attributes and view.clip is None)
+    unsaid = bool(taken_as_0(view)) or ("clip" in view.node.attributes and view.clip is None)
     if not plain or unsaid or ctx.opset < _SCANS_SINCE:
         return NotApplicable("UNROLL-NODE", f"{absent.why}, and in this form it is not written out")
     steps = absent.steps

@@ -13,13 +13,13 @@ from rewrites.context import Context
 from rewrites.dependence import is_deterministic
 from rewrites.errors import MigrationError
 from rewrites.loops import ScanOutput, ScanView
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
 from rewrites.migration.scan_8.kept_shapes import may_change
 from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
 from rewrites.migration.scan_8.row import make_row
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.not_applicable import NotApplicable
 from rewrites.replace import take_over
 from rewrites.values import const_scalar

@@ -15,9 +15,9 @@ from rewrites.branches import write_if
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.lengths import Lengths, Sizes, filled
 from rewrites.moving import remove_nodes
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.replace import take_over
 from rewrites.spelling import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
 from rewrites.values import const_array, dim_of, rank_of

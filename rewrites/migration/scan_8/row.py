@@ -15,10 +15,10 @@ import onnx_ir as ir
 from rewrites.builder import Builder
 from rewrites.context import Context
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.may_fail import may_fail_on_other_numbers
 from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, spread, trimmed
 from rewrites.migration.scan_8.masked_body import guard_states, mask_states
-from rewrites.normal_form.own_outputs import give_own_nodes
 from rewrites.spelling import slice_axis, unsqueeze, where
 from rewrites.values import const_scalar, dim_of, rank_of
 

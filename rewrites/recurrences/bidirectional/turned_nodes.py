@@ -11,6 +11,7 @@ one row it is as fast. An RNN gains always.
 import onnx_ir as ir
 
 from rewrites.context import Context
+from rewrites.edits.direction.turning import may_be_turned
 from rewrites.lowering.recurrent_node import RecurrentNode
 from rewrites.moving import remove_nodes
 from rewrites.normal_form.around_reversals import turning_readers, unturned
@@ -19,21 +20,9 @@ from rewrites.replace import replace_value
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.values import dim_of
 
-__all__ = ["NAME", "check", "may_be_turned"]
+__all__ = ["NAME", "check"]
 
 NAME = "turned-nodes"
-
-_REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
-
-
-def may_be_turned(node: ir.Node) -> bool:
-    """Whether the sequence of a recurrent node comes from an operator that may be a reversal."""
-    value = node.inputs[0] if node.inputs else None
-    while value is not None and (maker := value.producer()) is not None:
-        if maker.op_type not in ("Identity", "Transpose"):
-            return maker.op_type in _REVERSE and maker.domain == ""
-        value = maker.inputs[0]
-    return False
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:

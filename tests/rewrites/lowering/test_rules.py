@@ -26,8 +26,8 @@ from rewrites.lowering import (
     sequence_lengths,
     stable_softplus,
 )
-from rewrites.lowering.lower import DEFAULT, NODE_RULES
 from rewrites.recurrences.functions import PARAMETERS
+from rewrites.rules import DEFAULT_NODE_RULES, NODE_RULES
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.lowering.nodes import INPUTS, OneNode
 from tests.rewrites.lowering.test_refused_nodes import agrees, optimised, runs, variant
@@ -234,7 +234,7 @@ def test_softplus_stays_finite_in_a_node_that_is_lowered(kind, names, element):
 
 
 def test_a_node_with_softplus_that_runs_stays():
-    _, report = apply(OneNode("GRU", {"activations": ["Sigmoid", "Softplus"]}).model(), DEFAULT)
+    _, report = apply(OneNode("GRU", {"activations": ["Sigmoid", "Softplus"]}).model(), DEFAULT_NODE_RULES)
     assert not report.patches
 
 

@@ -1,0 +1,42 @@
+"""Nodes that do what an earlier one does, and merging them."""
+
+from collections.abc import Hashable, Iterable
+
+import onnx_ir as ir
+
+from rewrites.dependence import is_deterministic
+from rewrites.moving import remove_nodes
+from rewrites.names import Names
+from rewrites.replace import replace_value
+from rewrites.same_value import attribute_key
+from rewrites.walk import node_graphs
+
+__all__ = ["merge_twins", "twins_among"]
+
+
+def merge_twins(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
+    """Let what reads the first of each pair, as ``twins_among`` gives them, read the second, and remove the first."""
+    doomed = []
+    for node, earlier in twins:
+        for value, same in zip(node.outputs, earlier.outputs, strict=True):
+            replace_value(value, same, names)
+        doomed.append(node)
+    remove_nodes(doomed)
+
+
+def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
+    """Give the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
+    first: dict[Hashable, ir.Node] = {}
+    same: dict[ir.Value, ir.Value] = {}
+    twins = []
+    for node in nodes:
+        if node_graphs(node) or not is_deterministic(node):
+            continue
+        inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)
+        attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
+        asked = tuple(bool(value.name) for value in node.outputs)
+        earlier = first.setdefault((node.domain, node.op_type, node.overload, asked, inputs, attributes), node)
+        if earlier is not node and not any(value.is_graph_output() for value in node.outputs):
+            twins.append((node, earlier))
+            same.update(zip(node.outputs, earlier.outputs, strict=True))
+    return twins

@@ -1,0 +1,21 @@
+"""Lets a Loop take a number of steps, whatever its condition was."""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.context import Context
+from rewrites.loops import LoopView
+from rewrites.values import rank_of
+
+__all__ = ["run_for"]
+
+
+def run_for(loop: LoopView, count: ir.Value, ctx: Context) -> None:
+    """Let ``loop`` take ``count`` steps, and its condition always hold."""
+    loop.node.resize_inputs(max(2, len(loop.node.inputs)))
+    loop.node.replace_input_with(0, count)
+    loop.node.replace_input_with(1, ctx.constants.value(np.ones((), np.bool_)))
+    shape = ir.Shape([1] if rank_of(loop.condition_in) == 1 else [])
+    go_on = ir.Value(name=ctx.names.fresh("go_on"), type=ir.TensorType(ir.DataType.BOOL), shape=shape)
+    loop.body.append(ir.Node("", "Identity", [loop.condition_in], outputs=[go_on], name=ctx.names.fresh("node_go_on")))
+    loop.body.outputs[:] = [go_on, *loop.body.outputs[1:]]

@@ -1,0 +1,42 @@
+"""Outputs of a loop's body without a node of their own, which onnxruntime computes wrongly, and the copies that give them one."""
+
+import onnx_ir as ir
+
+from rewrites.loops.loop_view import LoopView
+from rewrites.loops.view import Loop
+from rewrites.names import Names
+
+__all__ = ["copy_outputs", "give_own_nodes", "not_own", "shared_outputs"]
+
+
+def not_own(loop: Loop) -> list[int]:
+    """Return the positions of the body's outputs that onnxruntime computes wrongly as they stand."""
+    if isinstance(loop, LoopView):
+        return [i for i, value in enumerate(loop.body.outputs) if value is loop.iteration]
+    return shared_outputs(loop.body)
+
+
+def shared_outputs(body: ir.Graph) -> list[int]:
+    """Give the positions of outputs that are not computed by a node of ``body``, or were returned at an earlier position."""
+    seen: set[ir.Value] = set()
+    found = []
+    for i, value in enumerate(body.outputs):
+        producer = value.producer()
+        if value in seen or producer is None or producer.graph is not body:
+            found.append(i)
+        seen.add(value)
+    return found
+
+
+def give_own_nodes(body: ir.Graph, names: Names) -> None:
+    """Put an Identity before each output that ``shared_outputs`` finds."""
+    copy_outputs(body, shared_outputs(body), names)
+
+
+def copy_outputs(body: ir.Graph, positions: list[int], names: Names) -> None:
+    """Let the body return copies at ``positions``."""
+    for i in positions:
+        value = body.outputs[i]
+        copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+        body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
+        body.outputs[i] = copy
