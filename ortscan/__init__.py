@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ortscan.migration import migrate
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
-    from rewrites.errors import OrtscanError
+    from rewrites.base.errors import OrtscanError
 
 __all__ = ["InferenceSession", "OrtscanError", "OrtscanWarning", "explain", "migrate", "optimize", "patched", "register", "verify"]
 
@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "InferenceSession": "ortscan.session.inference_session",
-    "OrtscanError": "rewrites.errors",
+    "OrtscanError": "rewrites.base.errors",
     "OrtscanWarning": "ortscan.errors",
     "explain": "ortscan.api",
     "migrate": "ortscan.migration",

@@ -20,9 +20,9 @@ from ortscan.options import DEFAULT_MEMORY_BUDGET, check_path
 from ortscan.quiet import quietly
 from ortscan.rewriting import Rewriting, Shapes
 from ortscan.verifying import on_difference_of, verified
-from rewrites.errors import OptionError
-from rewrites.plain_text import shown
-from rewrites.report import Report
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.base.report import Report
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification

@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from rewrites.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel
-from rewrites.plain_text import one_line
-from rewrites.raised_by import is_from_elsewhere
+from rewrites.base.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel
+from rewrites.base.plain_text import one_line
+from rewrites.base.raised_by import is_from_elsewhere
 
 __all__ = ["one_sentence"]
 

@@ -11,10 +11,10 @@ from ortscan.rewriting import Outcome, Rewriting
 from ortscan.self_check import Judge, Sound, soundest
 from ortscan.soundness import Original, new_fault
 from ortscan.warned import warn
-from rewrites.driver import count_operators
-from rewrites.errors import InvariantBroken, OptionError
-from rewrites.raised_by import is_from_elsewhere
-from rewrites.report import Reason, Report
+from rewrites.base.errors import InvariantBroken, OptionError
+from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.report import Reason, Report
+from rewrites.driver.engine import count_operators
 
 __all__ = ["as_it_was", "checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
 

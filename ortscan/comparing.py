@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from ortscan.modelio import LoadedModel, ModelLike
 from ortscan.verification.budget import Level, quick_seconds
 from ortscan.warned import warn
-from rewrites.errors import OptionError, VerificationFailed
-from rewrites.plain_text import shown
+from rewrites.base.errors import OptionError, VerificationFailed
+from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

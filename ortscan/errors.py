@@ -1,6 +1,6 @@
 """The errors a caller can catch, all derived from ``OrtscanError``, and the warning a caller can filter."""
 
-from rewrites.errors import (
+from rewrites.base.errors import (
     InvariantBroken,
     LimitExceeded,
     MalformedLoop,

@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Sequence
 
-from rewrites.plain_text import quoted
+from rewrites.base.plain_text import quoted
 
 __all__ = ["OutOfReach", "folders_of", "is_below", "leads_out", "open_regular", "real_path"]
 

@@ -6,12 +6,12 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.verification.arguments import given_shapes
-from rewrites.context import Context
-from rewrites.contradictory_branches import hide_sizes_from_branches
-from rewrites.errors import OptionError
-from rewrites.inference import infer_model
-from rewrites.plain_text import shown
-from rewrites.values import shape_dims
+from rewrites.analysis.shapes.contradictory_branches import hide_sizes_from_branches
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.graph.context import Context
+from rewrites.graph.values import shape_dims
 
 __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes"]
 

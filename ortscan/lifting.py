@@ -10,17 +10,17 @@ from ortscan.evaluate import evaluate
 from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, load
 from ortscan.opsets import check_opset, opset_number
-from rewrites.abilities import Abilities
-from rewrites.context import Context, Options
+from rewrites.base.abilities import Abilities
+from rewrites.base.errors import MigrationError, OptionError
+from rewrites.base.plain_text import shown
+from rewrites.driver.lower import may_be_refused
+from rewrites.driver.prepare import has_loops
 from rewrites.edits.rnn.marks import LOWERED
-from rewrites.errors import MigrationError, OptionError
-from rewrites.lowering.lower import may_be_refused
-from rewrites.lowering.recurrent_node import is_recurrent
+from rewrites.graph.context import Context, Options
+from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration
-from rewrites.plain_text import shown
-from rewrites.prepare import has_loops
-from rewrites.rules import DEFAULT_NODE_RULES
-from rewrites.walk import all_nodes
+from rewrites.ops.rnn.recurrent_node import is_recurrent
+from rewrites.rules.registry import DEFAULT_NODE_RULES
 
 __all__ = ["Lifted", "load_in_opset"]
 

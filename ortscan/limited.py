@@ -25,10 +25,10 @@ from ortscan.errors import OrtscanWarning
 from ortscan.modelio import load, save
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.temporary import TemporaryFolder
-from rewrites import errors
-from rewrites.errors import LimitExceeded, OptionError, OrtscanError
-from rewrites.plain_text import shown
-from rewrites.report import Report
+from rewrites.base import errors
+from rewrites.base.errors import LimitExceeded, OptionError, OrtscanError
+from rewrites.base.plain_text import shown
+from rewrites.base.report import Report
 
 __all__ = ["checked_limits", "limited", "serve"]
 

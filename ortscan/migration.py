@@ -16,15 +16,15 @@ from ortscan.modelio.reading import read_from_pipe
 from ortscan.opsets import check_opset, newest_opset, opset_number
 from ortscan.quiet import quietly
 from ortscan.soundness import new_fault
-from rewrites.abilities import Abilities
-from rewrites.context import Context, Options
-from rewrites.errors import MigrationError
-from rewrites.lowering.unshielded import Shielded, holds_recurrent_nodes
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.abilities import Abilities
+from rewrites.base.errors import MigrationError
+from rewrites.driver.prepare import name_free_dims, prepare, tidy
+from rewrites.driver.unshielded import Shielded, holds_recurrent_nodes
+from rewrites.graph.context import Context, Options
+from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
-from rewrites.prepare import name_free_dims, prepare, tidy
-from rewrites.unread_nodes import unread_nodes
-from rewrites.walk import all_nodes
 
 __all__ = ["migrate", "migrate_loaded", "migrated"]
 

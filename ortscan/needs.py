@@ -3,8 +3,8 @@
 import json
 
 from ortscan.modelio import LoadedModel
+from rewrites.base.report import KernelGap, Report
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION
-from rewrites.report import KernelGap, Report
 
 __all__ = ["note_python_ops"]
 

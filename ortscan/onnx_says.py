@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import onnx
 
-from rewrites.raised_by import is_raised_by
+from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["checker_fault", "in_short", "said_by_onnx", "without_weights"]
 

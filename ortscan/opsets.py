@@ -5,9 +5,9 @@ import numbers
 
 import onnx
 
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
 from rewrites.migration.versions import NEWEST
-from rewrites.plain_text import shown
 
 __all__ = ["check_opset", "newest_ir_version", "newest_opset", "opset_number"]
 

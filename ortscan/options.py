@@ -9,9 +9,9 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.paths import is_path_like
-from rewrites.errors import OptionError
-from rewrites.plain_text import shown
-from rewrites.rules import ALWAYS, ON_REQUEST, RULES
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.rules.registry import ALWAYS, ON_REQUEST, RULES
 
 __all__ = [
     "DEFAULT",

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 
 from ortscan.targets import Target
-from rewrites.recurrences.on_target import ON_CPU
-from rewrites.report import LoopReport, Report
+from rewrites.analysis.recurrence.on_target import ON_CPU
+from rewrites.base.report import LoopReport, Report
 
 __all__ = ["place", "target_line"]
 

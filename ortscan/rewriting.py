@@ -34,23 +34,23 @@ from ortscan.options import (
 from ortscan.placement import place, target_line
 from ortscan.targets import target_named, unroll_limits
 from ortscan.verification.arguments import given_shapes
-from rewrites.abilities import Abilities
-from rewrites.context import Context, Options
-from rewrites.driver import count_operators, rewrite
+from rewrites.base.abilities import Abilities
+from rewrites.base.report import Report
+from rewrites.base.vetoes import Veto, Vetoes
+from rewrites.driver.engine import count_operators, rewrite
+from rewrites.driver.lower import may_be_refused
+from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
+from rewrites.driver.unshielded import holds_recurrent_nodes
+from rewrites.edits.cleanup.cleanup import clean_up
+from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.edits.direction.turning import may_be_turned
-from rewrites.lowering.lower import may_be_refused
-from rewrites.lowering.recurrent_node import is_recurrent
-from rewrites.lowering.unshielded import holds_recurrent_nodes
-from rewrites.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
+from rewrites.graph.context import Context, Options
+from rewrites.graph.walk import all_nodes
+from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.place import place_python_ops
-from rewrites.recurrences.bidirectional import both_directions, turned_nodes
-from rewrites.recurrences.bidirectional.pairs import may_have_pairs
-from rewrites.report import Report
-from rewrites.rules import NODE_RULES, ON_REQUEST
-from rewrites.unrolling.both_branches import run_both_branches
-from rewrites.unrolling.cleanup import clean_up
-from rewrites.vetoes import Veto, Vetoes
-from rewrites.walk import all_nodes
+from rewrites.rules.direction import both_directions, turned_nodes
+from rewrites.rules.registry import NODE_RULES, ON_REQUEST
+from rewrites.rules.unroll.both_branches import run_both_branches
 
 __all__ = ["Outcome", "Rewriting", "Shapes"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ortscan.rewriting import Outcome
-from rewrites.errors import InvariantBroken, MalformedLoop, OrtscanError
-from rewrites.raised_by import is_from_elsewhere
-from rewrites.vetoes import RuleFailed, Veto, Vetoes
+from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError
+from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
 
 __all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "Judge", "Rewrite", "Sound", "culprit", "soundest"]
 

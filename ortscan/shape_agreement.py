@@ -13,9 +13,9 @@ from onnx.external_data_helper import uses_external_data
 from ortscan.proto_graphs import all_graphs
 from ortscan.verification.joined_vectors import has_long_vectors
 from ortscan.verification.subgraphs import all_nodes
-from rewrites.own_names import give_own_names
-from rewrites.raised_by import is_raised_by
-from rewrites.unknown_bounds import hide_unknown_bounds
+from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.analysis.shapes.unknown_bounds import hide_unknown_bounds
+from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["disagreement"]
 

@@ -24,12 +24,12 @@ from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.pieces import pieces_of
 from ortscan.verification.runner import Runner, on_one_thread
 from ortscan.verification.source import Source
-from rewrites.errors import InvariantBroken, UnsupportedModel
-from rewrites.invariants import check_invariants
-from rewrites.lazy import lazy
-from rewrites.long_vectors import has_long_vectors
-from rewrites.own_names import give_own_names
-from rewrites.walk import all_nodes
+from rewrites.analysis.shapes.long_vectors import has_long_vectors
+from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.base.errors import InvariantBroken, UnsupportedModel
+from rewrites.base.lazy import lazy
+from rewrites.driver.invariants import check_invariants
+from rewrites.graph.walk import all_nodes
 
 __all__ = ["Original", "new_fault"]
 

@@ -6,10 +6,10 @@ onnxruntime's CPU provider, with copies to and fro.
 
 from dataclasses import dataclass, field
 
-from rewrites.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
-from rewrites.context import Bidirectional
-from rewrites.errors import OptionError
-from rewrites.plain_text import shown
+from rewrites.base.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.graph.context import Bidirectional
 
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
 
@@ -28,7 +28,7 @@ class Target:
     ``domains``: operator domains a rewrite may use beside the standard one. ``control_flow``: which of Scan, Loop and If run there.
     ``recurrent``: which recurrent operators run there, and within which limits. ``native``: whether they are taken even where
     onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are written out where ``max_unroll`` is not given.
-    ``bidirectional``: which recurrent nodes run in both directions at once, as ``rewrites.context.Options`` has it.
+    ``bidirectional``: which recurrent nodes run in both directions at once, as ``rewrites.graph.context.Options`` has it.
     """
 
     name: str

@@ -9,8 +9,8 @@ from ortscan.modelio import LoadedModel
 from ortscan.report.words import refused_node
 from ortscan.rewriting import Outcome, Rewriting
 from ortscan.self_check import Judge, culprit
-from rewrites.errors import OptionError, VerificationFailed
-from rewrites.plain_text import shown
+from rewrites.base.errors import OptionError, VerificationFailed
+from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification

@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
 
 __all__ = ["DEFAULT_SIZE", "cache_folder", "check_folder"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import printing
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
 
 if TYPE_CHECKING:
     from ortscan.cache.store import Usage

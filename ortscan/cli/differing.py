@@ -10,7 +10,7 @@ from ortscan.quiet import quietly
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
     from ortscan.verification.result import Verification
-    from rewrites.report import Report
+    from rewrites.base.report import Report
 
 __all__ = ["culprit", "without_differences"]
 

@@ -10,8 +10,8 @@ from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.limits import has_limits, run_within_limits
 from ortscan.cli.streams import leaving_stdout_clean
 from ortscan.errors import OrtscanWarning
-from rewrites.errors import OptionError, OrtscanError, VerificationFailed
-from rewrites.plain_text import one_line, sentence
+from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
+from rewrites.base.plain_text import one_line, sentence
 
 __all__ = ["guarded"]
 

@@ -12,7 +12,7 @@ from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.progress import working
 from ortscan.cli.streams import printing
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
 
 if TYPE_CHECKING:
     from ortscan.report.codes import Code

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortscan.paths import is_path
-from rewrites.errors import ModelFileError, OptionError, OrtscanError
-from rewrites.plain_text import shown
+from rewrites.base.errors import ModelFileError, OptionError, OrtscanError
+from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     import onnx

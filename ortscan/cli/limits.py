@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ortscan import child_process
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.values import byte_size, seconds
-from rewrites.errors import LimitExceeded
+from rewrites.base.errors import LimitExceeded
 
 __all__ = ["add_limits", "has_limits", "run_within_limits"]
 

@@ -9,7 +9,7 @@ from ortscan.cli.options import add_checking, add_display, add_level, add_shape
 from ortscan.cli.output import add_output
 from ortscan.cli.progress import working
 from ortscan.cli.writing import checked_output, compared, write_model
-from rewrites.errors import VerificationFailed
+from rewrites.base.errors import VerificationFailed
 
 __all__ = ["add", "run"]
 

@@ -13,7 +13,7 @@ from ortscan.cli.output import add_output
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
 from ortscan.cli.writing import checked_output, compared, write_model
-from rewrites.errors import VerificationFailed
+from rewrites.base.errors import VerificationFailed
 
 __all__ = ["add", "run"]
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
 
 __all__ = ["add_output", "output_of"]
 

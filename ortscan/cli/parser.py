@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from ortscan.cli import cache, explain, migrate, optimize, verify
 from ortscan.cli.version import VersionAction
-from rewrites.plain_text import one_line, sentence
+from rewrites.base.plain_text import one_line, sentence
 
 __all__ = ["build_parser"]
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rewrites.plain_text import one_line
+from rewrites.base.plain_text import one_line
 
 __all__ = ["working"]
 

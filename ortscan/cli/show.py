@@ -16,8 +16,8 @@ from ortscan.report.as_json import report_dict
 from ortscan.report.tables import safe
 from ortscan.report.verification_text import verification_tables
 from ortscan.report.words import headline
-from rewrites.errors import ModelFileError
-from rewrites.report import Report
+from rewrites.base.errors import ModelFileError
+from rewrites.base.report import Report
 
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan import __version__
 from ortscan.report.as_json import dump
 from ortscan.report.words import size
-from rewrites.plain_text import one_line
+from rewrites.base.plain_text import one_line
 
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification

@@ -13,8 +13,8 @@ import onnx
 from ortscan.custom_ops.elementwise import compiled
 from ortscan.errors import UnsupportedModel
 from ortscan.quiet import quietly
+from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.reference import reference_evaluator
-from rewrites.raised_by import is_raised_by
 
 __all__ = ["Body", "prepared_body"]
 

@@ -16,10 +16,10 @@ from ortscan.custom_ops.operator import declare, library_path
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.fork_safe import ForkSafeLock
 from ortscan.session.settings import entry_of
-from rewrites.plain_text import one_line
+from rewrites.base.plain_text import one_line
+from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.names import DOMAIN, OPERATOR, VERSION
 from rewrites.python_ops.wire import SLOTS
-from rewrites.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from rewrites.names import Names
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.graph.names import Names
+from rewrites.graph.walk import all_nodes, inner_graphs
 
 __all__ = ["CannotInline", "inline_call"]
 

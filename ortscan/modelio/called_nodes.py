@@ -13,8 +13,8 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.protos import bodies_in
-from rewrites.errors import UnsupportedModel
-from rewrites.walk import all_nodes
+from rewrites.base.errors import UnsupportedModel
+from rewrites.graph.walk import all_nodes
 
 __all__ = ["DEEPEST_CALLS", "MOST_CALLED_NODES", "called_nodes", "refuse_endless_calls"]
 

@@ -16,8 +16,8 @@ from typing import BinaryIO
 import onnx_ir as ir
 
 from ortscan.external_location import open_regular
-from rewrites.errors import ModelFileError
-from rewrites.plain_text import quoted
+from rewrites.base.errors import ModelFileError
+from rewrites.base.plain_text import quoted
 
 __all__ = ["DataFile", "DataFiles"]
 

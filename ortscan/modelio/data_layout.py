@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ortscan.modelio.slots import Slot
 from ortscan.modelio.tensors import FileTensor, bytes_needed, props_of
-from rewrites.errors import InvariantBroken
+from rewrites.base.errors import InvariantBroken
 
 __all__ = ["write_data"]
 

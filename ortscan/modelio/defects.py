@@ -12,9 +12,9 @@ import onnx_ir as ir
 from ortscan.modelio.node_defects import defect_of_node
 from ortscan.modelio.protos import DEEPEST, bodies_in
 from ortscan.modelio.tensor_defects import defect_of_tensor, defect_of_type
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
+from rewrites.base.plain_text import quoted
 from rewrites.loops import refuse_contradictions
-from rewrites.plain_text import quoted
 
 __all__ = ["refuse_defects", "refuse_defects_of_data", "refuse_depth"]
 

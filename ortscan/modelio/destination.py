@@ -12,8 +12,8 @@ from ortscan.modelio import reading
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.protos import locations_in
 from ortscan.paths import is_path, is_path_like
-from rewrites.errors import ModelFileError, OptionError, OrtscanError
-from rewrites.plain_text import shown
+from rewrites.base.errors import ModelFileError, OptionError, OrtscanError
+from rewrites.base.plain_text import shown
 
 __all__ = ["DataPath", "data_path", "destination"]
 

@@ -10,8 +10,8 @@ from ortscan.external_location import OutOfReach, real_path
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.tensors import FileTensor, bytes_needed
-from rewrites.errors import ModelFileError
-from rewrites.plain_text import quoted
+from rewrites.base.errors import ModelFileError
+from rewrites.base.plain_text import quoted
 
 __all__ = ["check_references", "within_reach"]
 

@@ -15,8 +15,8 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.call import CannotInline, inline_call
-from rewrites.names import Names
-from rewrites.walk import all_nodes
+from rewrites.graph.names import Names
+from rewrites.graph.walk import all_nodes
 
 __all__ = ["Inlining", "inline_functions", "inline_functions_with_loops"]
 

@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.map_types import holds_map
-from rewrites.errors import InvariantBroken
+from rewrites.base.errors import InvariantBroken
 
 __all__ = ["Interface", "without_negative_sizes"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.walk import inner_graphs
+from rewrites.graph.walk import inner_graphs
 
 __all__ = ["ListedWeights", "list_weights", "unlist_weights"]
 

@@ -15,7 +15,7 @@ from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
 from ortscan.modelio.reading import PROTOBUF_LIMIT
 from ortscan.modelio.slots import tensor_slots
-from rewrites.errors import InvariantBroken
+from rewrites.base.errors import InvariantBroken
 
 __all__ = [
     "LoadedModel",

@@ -28,9 +28,9 @@ from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
 from ortscan.opsets import newest_opset
 from ortscan.paths import is_path
-from rewrites.errors import ModelFileError, OptionError, UnsupportedModel
-from rewrites.plain_text import shown
-from rewrites.walk import all_nodes
+from rewrites.base.errors import ModelFileError, OptionError, UnsupportedModel
+from rewrites.base.plain_text import shown
+from rewrites.graph.walk import all_nodes
 
 __all__ = ["ModelLike", "load"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from ortscan.modelio.slots import graphs_in
-from rewrites.names import Names
-from rewrites.walk import node_graphs
+from rewrites.graph.names import Names
+from rewrites.graph.walk import node_graphs
 
 __all__ = ["tie_outputs"]
 

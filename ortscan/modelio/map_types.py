@@ -6,7 +6,7 @@ The interface puts the declared types of public values back; those of inner valu
 import onnx
 
 from ortscan.modelio.protos import bodies_in
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 
 __all__ = ["hide_map_types", "holds_map"]
 

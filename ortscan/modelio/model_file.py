@@ -6,7 +6,7 @@ import onnx
 
 from ortscan.modelio import reading
 from ortscan.modelio.replacing import Replacement
-from rewrites.errors import ModelFileError
+from rewrites.base.errors import ModelFileError
 
 __all__ = ["write_model"]
 

@@ -3,9 +3,9 @@
 import onnx
 import onnx_ir as ir
 
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
+from rewrites.graph.walk import all_nodes
 from rewrites.migration.versions import NEWEST, since, versions_of
-from rewrites.walk import all_nodes
 
 __all__ = ["refuse_newer_operators"]
 

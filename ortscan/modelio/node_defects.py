@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import onnx
 import onnx_ir as ir
 
+from rewrites.base.plain_text import quoted
 from rewrites.loops.checks import label
-from rewrites.plain_text import quoted
 
 __all__ = ["defect_of_node"]
 

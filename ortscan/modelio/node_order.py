@@ -4,7 +4,7 @@ topological order (a clone of an unsorted body would silently read the original'
 
 import onnx_ir as ir
 
-from rewrites.node_order import has_order
+from rewrites.graph.node_order import has_order
 
 __all__ = ["is_sorted", "sort_nodes"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 
 __all__ = ["DEEPEST", "Body", "bodies_in", "locations_in", "tensors_in"]
 

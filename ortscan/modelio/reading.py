@@ -14,7 +14,7 @@ from google.protobuf.text_format import ParseError as TextError  # type: ignore[
 
 from ortscan.modelio.text_depth import DEEPEST_BRACKETS, nests_too_deep
 from ortscan.paths import is_pipe
-from rewrites.errors import ModelFileError, UnsupportedModel
+from rewrites.base.errors import ModelFileError, UnsupportedModel
 
 __all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "read_from_pipe", "require_model"]
 

@@ -12,7 +12,7 @@ import onnx
 
 from ortscan.modelio.map_types import holds_map
 from ortscan.modelio.protos import Body, bodies_in
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 
 __all__ = ["refuse_what_would_be_lost"]
 

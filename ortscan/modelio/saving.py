@@ -17,7 +17,7 @@ from ortscan.modelio.serialising import external_slots, serialised
 from ortscan.modelio.slots import Slot, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, bytes_needed
 from ortscan.modelio.with_data import SMALL, write_with_data
-from rewrites.errors import ModelFileError
+from rewrites.base.errors import ModelFileError
 
 __all__ = ["give_back", "hand_back", "save"]
 

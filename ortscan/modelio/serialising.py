@@ -8,7 +8,7 @@ import onnx_ir as ir
 from ortscan.modelio.loaded import LoadedModel, to_proto, written
 from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.slots import Slot, substituted
-from rewrites.errors import InvariantBroken
+from rewrites.base.errors import InvariantBroken
 
 __all__ = ["external_slots", "serialised"]
 

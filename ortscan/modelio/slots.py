@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.walk import inner_graphs
+from rewrites.graph.walk import inner_graphs
 
 __all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "substituted", "tensor_slots"]
 

@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFile
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 
 __all__ = ["AbsentTensor", "FileTensor", "MessageTensor", "bytes_needed", "own_tensor", "props_of"]
 

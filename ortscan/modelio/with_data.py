@@ -26,7 +26,7 @@ from ortscan.modelio.serialising import external_slots, serialised
 from ortscan.modelio.slots import AttributeSlot, Slot
 from ortscan.modelio.tensors import FileTensor, bytes_needed
 from ortscan.temporary import insisting
-from rewrites.errors import ModelFileError
+from rewrites.base.errors import ModelFileError
 
 __all__ = ["SMALL", "write_with_data"]
 

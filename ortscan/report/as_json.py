@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from rewrites.report import Report
+from rewrites.base.report import Report
 
 __all__ = ["dump", "report_dict"]
 

@@ -1,6 +1,6 @@
 """The operators a run added or took away."""
 
-from rewrites.report import Report
+from rewrites.base.report import Report
 
 __all__ = ["OperatorChange", "operator_changes", "totals"]
 

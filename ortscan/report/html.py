@@ -6,8 +6,8 @@ from html import escape
 from ortscan.report.codes import lookup
 from ortscan.report.counts import operator_changes, totals
 from ortscan.report.words import headline, loop_line
-from rewrites.plain_text import plain
-from rewrites.report import LoopReport, NodeReport, Reason, Report
+from rewrites.base.plain_text import plain
+from rewrites.base.report import LoopReport, NodeReport, Reason, Report
 
 __all__ = ["page"]
 

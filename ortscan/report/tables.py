@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rewrites.plain_text import plain
+from rewrites.base.plain_text import plain
 
 __all__ = ["rows", "safe", "table"]
 

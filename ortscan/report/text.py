@@ -10,8 +10,8 @@ from ortscan.report.codes import Code, meaning
 from ortscan.report.counts import operator_changes, totals
 from ortscan.report.tables import rows, safe, table
 from ortscan.report.words import headline, loop_line
-from rewrites.plain_text import plain
-from rewrites.report import Fired, LoopReport, Reason, Report
+from rewrites.base.plain_text import plain
+from rewrites.base.report import Fired, LoopReport, Reason, Report
 
 __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from rewrites.report import Fate, LoopReport, Report
+from rewrites.base.report import Fate, LoopReport, Report
 
 __all__ = ["headline", "loop_line", "plural", "refused_node", "size"]
 

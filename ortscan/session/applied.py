@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewrites.lazy import lazy
+from rewrites.base.lazy import lazy
 
 if TYPE_CHECKING:
-    from rewrites.report import Report
+    from rewrites.base.report import Report
 
 __all__ = ["Applied"]
 

@@ -6,7 +6,7 @@ says that the model's own weights are out of reach: those of the model here are 
 
 from typing import TYPE_CHECKING
 
-from rewrites.raised_by import is_raised_by
+from rewrites.base.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort

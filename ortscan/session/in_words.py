@@ -2,7 +2,7 @@
 
 import re
 
-from rewrites.plain_text import one_line
+from rewrites.base.plain_text import one_line
 
 __all__ = ["in_words"]
 

@@ -21,7 +21,7 @@ from ortscan.session.provider_target import target_of
 from ortscan.session.replaced_weights import check_weights
 from ortscan.session.settings import Settings, entry_of, read_settings
 from ortscan.session.source import Source
-from rewrites.raised_by import is_from_elsewhere, is_raised_by
+from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 
 if TYPE_CHECKING:
     import onnx

@@ -23,7 +23,7 @@ from ortscan.session.preparing import Prepared
 from ortscan.session.settings import entry_of
 from ortscan.session.source import Source
 from ortscan.temporary import TemporaryFolder, insisting
-from rewrites.errors import ModelFileError
+from rewrites.base.errors import ModelFileError
 
 if TYPE_CHECKING:
     import onnxruntime as ort

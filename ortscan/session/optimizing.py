@@ -24,11 +24,11 @@ from ortscan.rewriting import Rewriting
 from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from ortscan.verifying import OnDifference, on_difference_of, verified
-from rewrites.errors import OptionError, VerificationFailed
+from rewrites.base.errors import OptionError, VerificationFailed
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
-    from rewrites.report import Report
+    from rewrites.base.report import Report
 
 __all__ = ["Optimized", "let_go", "optimized", "rewritten", "serialised_with_references"]
 

@@ -21,12 +21,12 @@ from ortscan.session.settings import Settings
 from ortscan.session.source import Source
 from ortscan.session.verdict import Verdict
 from ortscan.temporary import TemporaryFolder
-from rewrites.errors import VerificationFailed
+from rewrites.base.errors import VerificationFailed
 from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized
-    from rewrites.report import Report
+    from rewrites.base.report import Report
 
 __all__ = ["ATTEMPTS", "LookUp", "Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
@@ -177,7 +177,7 @@ def _beside_data(prepared: Prepared, source: Source, store: Store | None, places
 
 
 def _report_of(entry: Entry) -> "Report | None":
-    from rewrites.report import Report
+    from rewrites.base.report import Report
 
     return Report.from_dict(entry.facts["report"]) if entry.facts.get("report") else None
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ortscan.cache.structure import fields_of, number_at
 from ortscan.session.source import Source
-from rewrites.errors import UnsupportedModel
-from rewrites.raised_by import is_raised_by
+from rewrites.base.errors import UnsupportedModel
+from rewrites.base.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnx

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rewrites.errors import OptionError
-from rewrites.plain_text import shown
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -9,8 +9,8 @@ from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_
 from ortscan.cache.given import sample_of
 from ortscan.cache.notes import Notes
 from ortscan.external_location import OutOfReach, folders_of, real_path
-from rewrites.errors import ModelFileError
-from rewrites.lazy import lazy
+from rewrites.base.errors import ModelFileError
+from rewrites.base.lazy import lazy
 
 __all__ = ["Source"]
 

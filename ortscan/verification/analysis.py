@@ -12,8 +12,8 @@ from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.own_ir import own_ir
 from ortscan.opsets import newest_opset
 from ortscan.verification.specs import Spec
-from rewrites.inference import infer_model
-from rewrites.walk import inner_graphs
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.graph.walk import inner_graphs
 
 __all__ = ["Analysis", "analyse"]
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewrites.errors import OptionError
-from rewrites.plain_text import shown
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
 
 __all__ = ["check_comparison", "check_limits", "given_shapes"]
 

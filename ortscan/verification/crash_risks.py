@@ -17,8 +17,8 @@ from ortscan.verification.heavy_nodes import works_long
 from ortscan.verification.joined_vectors import endless_joins
 from ortscan.verification.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.verification.subgraphs import all_nodes
-from rewrites.early_casts import BETWEEN
-from rewrites.values import rank_of
+from rewrites.graph.values import rank_of
+from rewrites.rules.tidy.early_casts import BETWEEN
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 
@@ -81,7 +81,7 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tupl
 
 
 def _holds_halves(proto: onnx.ModelProto) -> bool:
-    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.half_products``."""
+    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.rules.tidy.half_products``."""
     half = onnx.TensorProto.FLOAT16
     infos = (info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info))
     if any(info.type.tensor_type.elem_type == half for info in infos):
@@ -105,7 +105,7 @@ def may_die_loading(proto: onnx.ModelProto) -> bool:
 
 
 def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:
-    """Whether a product may read a Transpose by way of a Cast: see ``rewrites.early_casts``."""
+    """Whether a product may read a Transpose by way of a Cast: see ``rewrites.rules.tidy.early_casts``."""
     makers = {name: node for node in graph.node for name in node.output if node.op_type in BETWEEN}
     products = (name for node in graph.node if node.op_type == "MatMul" for name in node.input)
     waiting, seen = [(name, halves) for name in products], set[tuple[str, bool]]()

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.errors import MalformedLoop
+from rewrites.base.errors import MalformedLoop
+from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops.captures import captured_values
 from rewrites.loops.view import is_loop, view
-from rewrites.walk import all_nodes, node_graphs
 
 __all__ = ["Above", "Dependence"]
 

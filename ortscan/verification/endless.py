@@ -14,7 +14,7 @@ from onnx.external_data_helper import uses_external_data
 from ortscan.proto_graphs import all_graphs, bodies_of
 from ortscan.verification.analysis import Analysis
 from ortscan.verification.subgraphs import all_nodes
-from rewrites.walk import node_graphs
+from rewrites.graph.walk import node_graphs
 
 __all__ = ["may_take_all"]
 

@@ -15,7 +15,7 @@ from ortscan.verification.plan import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.row_lengths import row_lengths, takes_row_kind
 from ortscan.verification.specs import Spec
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
 
 __all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
 

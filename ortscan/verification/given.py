@@ -16,8 +16,8 @@ import onnx
 from ortscan.paths import is_path
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.specs import Spec
-from rewrites.errors import ModelFileError, OptionError
-from rewrites.plain_text import shown
+from rewrites.base.errors import ModelFileError, OptionError
+from rewrites.base.plain_text import shown
 
 __all__ = ["Given", "ranked", "read_inputs", "with_arrays", "with_shapes"]
 

@@ -1,4 +1,4 @@
-"""How long vectors may come to be in a ModelProto: see ``rewrites.long_vectors``."""
+"""How long vectors may come to be in a ModelProto: see ``rewrites.analysis.shapes.long_vectors``."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
@@ -6,7 +6,7 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.proto_graphs import all_graphs, bodies_of
-from rewrites.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
+from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]
 

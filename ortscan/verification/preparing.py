@@ -25,7 +25,7 @@ from ortscan.verification.specs import Spec, input_specs, overridable_names
 from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.trials import Inputs
 from ortscan.verification.untried_rows import untried_rows
-from rewrites.raised_by import is_from_elsewhere
+from rewrites.base.raised_by import is_from_elsewhere
 
 __all__ = ["Prepared", "prepare"]
 

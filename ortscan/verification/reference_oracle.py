@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from ortscan.kernels import has_kernel
 from ortscan.modelio import load, restore_interface
 from ortscan.verification.source import Source, model_of, open_source
-from rewrites.context import Context, Options
-from rewrites.prepare import name_free_dims, prepare, tidy
+from rewrites.driver.prepare import name_free_dims, prepare, tidy
+from rewrites.graph.context import Context, Options
 from rewrites.python_ops.place import place_python_ops
 
 __all__ = ["reference_oracle"]

@@ -21,9 +21,9 @@ from ortscan.proto_graphs import default_opset
 from ortscan.verification.element_types import numpy_type
 from ortscan.verification.readable import if_readable
 from ortscan.verification.subgraphs import all_nodes
-from rewrites.inference import infer_model
-from rewrites.names import Names
-from rewrites.walk import inner_graphs, node_graphs
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.graph.names import Names
+from rewrites.graph.walk import inner_graphs, node_graphs
 
 __all__ = ["noise_feeds", "with_rounding_noise"]
 

@@ -12,14 +12,14 @@ import onnx_ir as ir
 from ortscan.modelio import LoadedModel, inline_functions, restore_interface
 from ortscan.verification.source import Source, model_of, open_source
 from ortscan.verification.subgraphs import all_nodes
-from rewrites.context import Context, Options
+from rewrites.driver.lower import may_be_refused, needs_rule
+from rewrites.driver.prepare import name_free_dims, prepare, tidy
+from rewrites.edits.rnn.expand import expand
 from rewrites.edits.rnn.in_float32 import in_float32
-from rewrites.lowering import batch_first, sequence_lengths
-from rewrites.lowering.expand import expand
-from rewrites.lowering.lower import may_be_refused, needs_rule
-from rewrites.lowering.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.prepare import name_free_dims, prepare, tidy
-from rewrites.rule import Patch
+from rewrites.edits.rule import Patch
+from rewrites.graph.context import Context, Options
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.rules.rnn_nodes import batch_first, sequence_lengths
 
 __all__ = ["runnable_oracle"]
 

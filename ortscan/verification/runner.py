@@ -13,8 +13,8 @@ import onnx
 from ortscan.custom_ops.need import calls_python
 from ortscan.onnx_says import in_short
 from ortscan.verification.element_types import numpy_type
-from rewrites.errors import OptionError
-from rewrites.raised_by import is_raised_by
+from rewrites.base.errors import OptionError
+from rewrites.base.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort

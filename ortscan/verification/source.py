@@ -22,8 +22,8 @@ from ortscan.paths import is_path
 from ortscan.proto_graphs import all_graphs
 from ortscan.temporary import TemporaryFolder
 from ortscan.verification.element_types import numpy_type
-from rewrites.errors import ModelFileError, OptionError
-from rewrites.plain_text import quoted, shown
+from rewrites.base.errors import ModelFileError, OptionError
+from rewrites.base.plain_text import quoted, shown
 
 __all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source", "weight"]
 

@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.own_ir import own_ir
-from rewrites.inference import infer_model
+from rewrites.analysis.shapes.inference import infer_model
 
 __all__ = ["with_told_sizes"]
 

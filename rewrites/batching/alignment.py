@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Operand
-from rewrites.builder import Builder
-from rewrites.spelling import DYNAMIC, axis_of, gather, ints_operand, unsqueeze
+from rewrites.graph.builder import Builder
+from rewrites.ops.versions import DYNAMIC, axis_of, gather, ints_operand, unsqueeze
 
 __all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "lifted", "repeated", "unit_axes"]
 

@@ -9,8 +9,8 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import Dim, fold_steps, product_of, shape_tensor, shaped, step_dims
 from rewrites.batching.folding import first_dim, folded, unfolded
 from rewrites.batching.table import rule
-from rewrites.spelling import gather, unsqueeze
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
+from rewrites.ops.versions import gather, unsqueeze
 
 __all__ = ["attention", "group_query_attention", "multi_head_attention", "rotary_embedding"]
 

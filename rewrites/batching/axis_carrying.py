@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rewrites.batching.alignment import after_steps, axes_after_steps, axis_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import softmax_spec
+from rewrites.ops.versions import softmax_spec
 
 __all__ = ["along_axis", "cumulative", "softmax", "transpose"]
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from rewrites.batching.alignment import repeated
 from rewrites.batching.call import Call, Operand, Refused
 from rewrites.batching.emission import Emission
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
 
 __all__ = ["batched_body", "body_for_all_steps", "for_all_steps"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from rewrites.builder import Builder
-from rewrites.not_applicable import NotApplicable
-from rewrites.values import rank_of
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import rank_of
 
 __all__ = ["Call", "Operand", "Refused", "Result"]
 

@@ -11,7 +11,7 @@ from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.folding import first_dim, folded, unfolded
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
 
 __all__ = [
     "dequantized_product",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import dropout_is_identity
+from rewrites.ops.versions import dropout_is_identity
 
 __all__ = ["cast_like", "dropout"]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Operand
-from rewrites.builder import Builder
-from rewrites.spelling import concat, reshape, shape_of
-from rewrites.values import dim_of
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import dim_of
+from rewrites.ops.versions import concat, reshape, shape_of
 
 __all__ = ["Dim", "fold_steps", "product_of", "shape_tensor", "shaped", "step_dims", "unfold_steps", "with_steps"]
 

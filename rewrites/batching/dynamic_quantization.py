@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import reduce, unsqueeze
+from rewrites.ops.versions import reduce, unsqueeze
 
 __all__ = ["dynamic_product", "dynamic_quantize"]
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from rewrites.batching.call import Call, Result
 from rewrites.batching.folding import static_steps
 from rewrites.batching.table import rule
-from rewrites.spelling import count_up, gather
+from rewrites.ops.versions import count_up, gather
 
 __all__ = ["einsum"]
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import not_repeatable
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching.alignment import repeated
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import batch
-from rewrites.builder import Builder
-from rewrites.dependence import not_repeatable
-from rewrites.not_applicable import NotApplicable
-from rewrites.walk import node_graphs
+from rewrites.graph.builder import Builder
+from rewrites.graph.walk import node_graphs
 
 __all__ = ["Emission"]
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rewrites.batching.alignment import lifted
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import DYNAMIC, ints_operand
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
+from rewrites.ops.versions import DYNAMIC, ints_operand
 
 __all__ = ["expand", "tile"]
 

@@ -14,7 +14,7 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import step_dims
 from rewrites.batching.folding import first_dim, folded, folded_at, unfolded, unfolded_at
 from rewrites.batching.table import rule
-from rewrites.spelling import count_up, unsqueeze
+from rewrites.ops.versions import count_up, unsqueeze
 
 __all__ = ["fold_batch", "frames", "pooled_regions", "regions", "reverse_sequence", "term_frequencies"]
 

@@ -7,8 +7,8 @@ import onnx_ir as ir
 from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import Dim, fold_steps, product_of, shaped, step_dims, unfold_steps
-from rewrites.spelling import concat, shape_of, slice_axis, transpose
-from rewrites.values import rank_of
+from rewrites.graph.values import rank_of
+from rewrites.ops.versions import concat, shape_of, slice_axis, transpose
 
 __all__ = ["first_dim", "folded", "folded_at", "rows_first", "static_steps", "unfolded", "unfolded_at", "vector_of_all_steps"]
 

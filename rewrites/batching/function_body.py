@@ -9,10 +9,10 @@ import onnx
 import onnx.inliner
 import onnx_ir as ir
 
+from rewrites.analysis.shapes.inference import infer_model
 from rewrites.batching.call import Call, Operand, Refused, Result
 from rewrites.batching.table import rule
-from rewrites.inference import infer_model
-from rewrites.values import const_array, shape_dims
+from rewrites.graph.values import const_array, shape_dims
 
 __all__ = ["by_its_function"]
 

@@ -7,8 +7,8 @@ import onnx_ir as ir
 from rewrites.batching.alignment import axis_after_steps, expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import axis_of, transpose, unsqueeze
-from rewrites.spelling import gather as emit_gather
+from rewrites.ops.versions import axis_of, transpose, unsqueeze
+from rewrites.ops.versions import gather as emit_gather
 
 __all__ = ["gather", "gather_elements", "gather_nd"]
 

@@ -15,8 +15,8 @@ from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.dims import Dim, fold_steps, shape_tensor, step_dims, unfold_steps
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
-from rewrites.spelling import transpose
-from rewrites.values import dim_of, rank_of
+from rewrites.graph.values import dim_of, rank_of
+from rewrites.ops.versions import transpose
 
 __all__ = ["gemm"]
 

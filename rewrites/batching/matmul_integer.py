@@ -11,7 +11,7 @@ import onnx_ir as ir
 from rewrites.batching.call import Call, Result
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
-from rewrites.spelling import reduce, squeeze, unsqueeze
+from rewrites.ops.versions import reduce, squeeze, unsqueeze
 
 __all__ = ["matmul_integer"]
 

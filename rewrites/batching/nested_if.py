@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.analysis.speculation import may_fail_unwanted
 from rewrites.batching.bodies import batched_body, body_for_all_steps
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
-from rewrites.may_fail import may_fail_unwanted
-from rewrites.spelling import squeeze, unsqueeze, where
-from rewrites.values import static_dims
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import squeeze, unsqueeze, where
 
 __all__ = ["nested_if"]
 

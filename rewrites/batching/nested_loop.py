@@ -14,10 +14,10 @@ from rewrites.batching.bodies import batched_body, body_for_all_steps, for_all_s
 from rewrites.batching.call import Call, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
-from rewrites.loop_entries import hand_on
+from rewrites.graph.loop_entries import hand_on
+from rewrites.graph.values import rank_of
 from rewrites.loops import LoopView
-from rewrites.spelling import transpose
-from rewrites.values import rank_of
+from rewrites.ops.versions import transpose
 
 __all__ = ["nested_loop"]
 

@@ -15,10 +15,10 @@ import onnx_ir as ir
 from rewrites.batching.bodies import batched_body, body_for_all_steps, for_all_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.loop_entries import hand_on
+from rewrites.graph.loop_entries import hand_on
+from rewrites.graph.values import rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
-from rewrites.spelling import transpose
-from rewrites.values import rank_of
+from rewrites.ops.versions import transpose
 
 __all__ = ["nested_scan"]
 

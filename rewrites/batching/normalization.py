@@ -13,7 +13,7 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.folding import first_dim, folded, unfolded
 from rewrites.batching.table import rule
-from rewrites.values import dim_of, static_dims
+from rewrites.graph.values import dim_of, static_dims
 
 __all__ = ["skip_normalization", "trailing_normalization"]
 

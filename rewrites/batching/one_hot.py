@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rewrites.batching.alignment import after_steps, axis_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import axis_of
+from rewrites.ops.versions import axis_of
 
 __all__ = ["compress", "one_hot", "triangle"]
 

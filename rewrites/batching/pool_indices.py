@@ -14,8 +14,8 @@ from rewrites.batching.dims import Dim, fold_steps, product_of, step_dims
 from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.folding import first_dim, folded, rows_first, unfolded
 from rewrites.batching.table import rule
-from rewrites.spelling import count_up, ints_operand, unsqueeze
-from rewrites.values import static_dims
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import count_up, ints_operand, unsqueeze
 
 __all__ = ["max_pool", "max_unpool"]
 

@@ -10,8 +10,8 @@ import onnx_ir as ir
 from rewrites.batching.alignment import expanded, lifted
 from rewrites.batching.call import Call, Operand
 from rewrites.batching.dims import fold_steps, step_dims, with_steps
-from rewrites.spelling import reduce, reshape, squeeze, transpose, unsqueeze
-from rewrites.values import dim_of, static_dims
+from rewrites.graph.values import dim_of, static_dims
+from rewrites.ops.versions import reduce, reshape, squeeze, transpose, unsqueeze
 
 __all__ = ["Product", "product"]
 

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from rewrites.batching.alignment import axis_after_steps, expanded, unit_axes
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import axis_of, squeeze, unsqueeze
-from rewrites.values import static_dims
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import axis_of, squeeze, unsqueeze
 
 __all__ = ["quantize"]
 

@@ -10,8 +10,8 @@ import onnx_ir as ir
 from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import DYNAMIC, axes_of, keepdims, reduce, unsqueeze
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
+from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, unsqueeze
 
 __all__ = ["reduction"]
 

@@ -8,9 +8,9 @@ from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import product_of, step_dims, with_steps
 from rewrites.batching.table import rule
-from rewrites.spelling import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze
-from rewrites.spelling import reshape as emit_reshape
-from rewrites.values import const_array, dim_of, static_dims
+from rewrites.graph.values import const_array, dim_of, static_dims
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze
+from rewrites.ops.versions import reshape as emit_reshape
 
 __all__ = ["flatten", "insert_axes", "remove_axes", "reshape"]
 

@@ -13,8 +13,8 @@ from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.folding import first_dim, folded, rows_first, unfolded
 from rewrites.batching.table import rule
-from rewrites.spelling import concat, ints_operand, slice_axis, squeeze, unsqueeze
-from rewrites.values import const_array, dim_of
+from rewrites.graph.values import const_array, dim_of
+from rewrites.ops.versions import concat, ints_operand, slice_axis, squeeze, unsqueeze
 
 __all__ = ["resize", "upsample"]
 

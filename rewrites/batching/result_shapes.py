@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
 
 __all__ = ["settle_shapes"]
 

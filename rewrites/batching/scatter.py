@@ -10,7 +10,7 @@ from rewrites.batching.alignment import axis_after_steps, expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.table import rule
-from rewrites.spelling import squeeze, unsqueeze
+from rewrites.ops.versions import squeeze, unsqueeze
 
 __all__ = ["scatter_elements", "scatter_nd"]
 

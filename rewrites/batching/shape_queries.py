@@ -7,8 +7,8 @@ import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.spelling import reduce, slice_axis
-from rewrites.values import static_dims
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import reduce, slice_axis
 
 __all__ = ["eye_like", "shape", "size"]
 

@@ -10,8 +10,8 @@ from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.table import rule
-from rewrites.spelling import DYNAMIC, ints_operand, slice_axis, slice_spec, squeeze, unsqueeze, where
-from rewrites.values import dim_of
+from rewrites.graph.values import dim_of
+from rewrites.ops.versions import DYNAMIC, ints_operand, slice_axis, slice_spec, squeeze, unsqueeze, where
 
 __all__ = ["pad", "pad_by_attributes", "slice_", "slice_by_attributes"]
 

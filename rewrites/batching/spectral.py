@@ -8,7 +8,7 @@ from rewrites.batching.alignment import axes_after_steps, axis_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.folding import first_dim, folded, rows_first, unfolded
 from rewrites.batching.table import rule
-from rewrites.spelling import ints_operand
+from rewrites.ops.versions import ints_operand
 
 __all__ = ["affine_grid", "fourier", "fourier_by_attribute"]
 

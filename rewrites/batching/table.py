@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.batching.result_shapes import settle_shapes
-from rewrites.not_applicable import NotApplicable
 
 __all__ = ["BatchingRule", "batch", "has_rule", "rule"]
 

@@ -2,7 +2,7 @@
 
 import onnx_ir as ir
 
-from rewrites.walk import all_nodes, inner_graphs
+from rewrites.graph.walk import all_nodes, inner_graphs
 
 __all__ = ["captured_values", "graphs_within"]
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.errors import MalformedLoop
-from rewrites.plain_text import quoted
-from rewrites.values import same_type
+from rewrites.base.errors import MalformedLoop
+from rewrites.base.plain_text import quoted
+from rewrites.graph.values import same_type
 
 __all__ = ["body_of", "check_body_values", "check_element_types", "int_list", "label", "malformed"]
 

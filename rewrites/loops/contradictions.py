@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.base.plain_text import quoted
 from rewrites.loops.checks import malformed
 from rewrites.loops.scan_view import ScanView
-from rewrites.plain_text import quoted
 
 __all__ = ["refuse_contradictions"]
 

@@ -1,6 +1,6 @@
 """How many states a loop operator cannot do without."""
 
-from rewrites.context import Context
+from rewrites.graph.context import Context
 from rewrites.loops import Loop, LoopView
 
 __all__ = ["fewest_states"]

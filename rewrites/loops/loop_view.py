@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.graph.values import const_array, const_scalar, through_identity
 from rewrites.loops.checks import body_of, check_body_values, check_element_types, malformed
 from rewrites.loops.parts import ScanInput, ScanOutput, State
-from rewrites.values import const_array, const_scalar, through_identity
 
 __all__ = ["EMPTY", "LoopView"]
 

@@ -1,7 +1,7 @@
 """Scanned axes that onnxruntime moves, and whether it may die of that."""
 
+from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView
-from rewrites.values import static_dims
 
 __all__ = ["may_end_the_process"]
 

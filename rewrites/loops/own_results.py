@@ -2,9 +2,9 @@
 
 import onnx_ir as ir
 
+from rewrites.graph.names import Names
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.view import Loop
-from rewrites.names import Names
 
 __all__ = ["copy_outputs", "give_own_nodes", "not_own", "shared_outputs"]
 

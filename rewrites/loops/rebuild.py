@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.graph.names import Names
+from rewrites.graph.replace import take_over
 from rewrites.loops.loop_view import EMPTY
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
-from rewrites.names import Names
-from rewrites.replace import take_over
 
 __all__ = ["make_scan", "rebuild", "stand_in_for"]
 

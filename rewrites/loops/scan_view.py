@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops.checks import body_of, check_body_values, check_element_types, int_list, malformed
 from rewrites.loops.parts import ScanInput, ScanOutput, State
-from rewrites.values import dim_of, rank_of
 
 __all__ = ["ScanView"]
 

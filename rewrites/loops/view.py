@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from rewrites.graph.walk import node_graphs
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.scan_view import ScanView
-from rewrites.walk import node_graphs
 
 __all__ = ["Loop", "is_loop", "loops_in", "loops_inside_out", "view"]
 

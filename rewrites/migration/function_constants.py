@@ -3,8 +3,8 @@
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.constants import ConstantPool
-from rewrites.names import Names
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
 
 __all__ = ["FunctionConstants"]
 

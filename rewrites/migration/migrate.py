@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from rewrites.context import Context
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.base.errors import MigrationError
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.scan_form.axes_in_front import axes_in_front
-from rewrites.errors import MigrationError
-from rewrites.inference import infer_model
+from rewrites.graph.context import Context
+from rewrites.graph.walk import all_nodes
 from rewrites.loops import loops_inside_out, view
 from rewrites.loops.own_results import copy_outputs, not_own
 from rewrites.migration.conversion import Conversion
@@ -15,8 +17,6 @@ from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.lowering.branches import hide_unlike_sizes
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
-from rewrites.not_applicable import NotApplicable
-from rewrites.walk import all_nodes
 
 __all__ = ["Migration", "migrate"]
 

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.builder import Builder
-from rewrites.constants import ConstantPool
+from rewrites.graph.builder import Builder
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
+from rewrites.graph.replace import take_over
 from rewrites.migration.element_types import check_types
 from rewrites.migration.lifting import LIFTING
 from rewrites.migration.lowering import LOWERING
@@ -13,8 +15,6 @@ from rewrites.migration.plain_step import plain_step
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
 from rewrites.migration.versions import schema_of, since, spelt_alike, versions_of
-from rewrites.names import Names
-from rewrites.replace import take_over
 
 __all__ = ["NodeConversion"]
 

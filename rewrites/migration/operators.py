@@ -15,15 +15,15 @@ from collections import Counter
 
 import onnx_ir as ir
 
-from rewrites.constants import ConstantPool
-from rewrites.errors import MigrationError
+from rewrites.base.errors import MigrationError
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
+from rewrites.graph.walk import all_nodes
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.function_constants import FunctionConstants
 from rewrites.migration.node_conversion import NodeConversion
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
 from rewrites.migration.versions import NEWEST, since
-from rewrites.names import Names
-from rewrites.walk import all_nodes
 
 __all__ = ["convert_operators", "is_left_standing", "needs_inlining"]
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.builder import Builder
-from rewrites.constants import ConstantPool
+from rewrites.graph.builder import Builder
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.values import const_array, rank_of
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
-from rewrites.values import const_array, rank_of
 
 __all__ = ["Rule", "Step"]
 

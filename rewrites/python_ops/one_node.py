@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import onnx
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.not_applicable import NotApplicable
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context
 
 __all__ = ["body_model", "missing_kernel", "node_model"]
 

@@ -6,7 +6,7 @@ import zlib
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 
 __all__ = ["pack", "unpack"]
 

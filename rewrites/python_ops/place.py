@@ -12,13 +12,17 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.dependence import is_deterministic
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.report import KernelGap, LoopReport
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import static_dims
+from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, is_loop, view
 from rewrites.loops.captures import captured_values
 from rewrites.loops.checks import label
-from rewrites.moving import remove_nodes
-from rewrites.not_applicable import NotApplicable
 from rewrites.python_ops.call import NEEDED_OPSET, ports_of, write_call
 from rewrites.python_ops.cost import cost_of
 from rewrites.python_ops.names import DOMAIN, ELEMENTWISE
@@ -27,10 +31,6 @@ from rewrites.python_ops.packed_model import pack
 from rewrites.python_ops.reference import reference_runs
 from rewrites.python_ops.wider import run_wider
 from rewrites.python_ops.wire import TEXT
-from rewrites.replace import replace_value
-from rewrites.report import KernelGap, LoopReport
-from rewrites.values import static_dims
-from rewrites.walk import node_graphs
 
 __all__ = ["place_python_ops"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import onnx
 
-from rewrites.not_applicable import NotApplicable
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.corrected import corrected_operators
-from rewrites.raised_by import is_raised_by
 
 __all__ = ["reference_evaluator", "reference_runs"]
 

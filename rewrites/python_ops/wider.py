@@ -9,11 +9,11 @@ form without Python, so it is looked for first.
 
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.moving import remove_nodes
-from rewrites.not_applicable import NotApplicable
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
 from rewrites.python_ops.one_node import node_model
-from rewrites.replace import replace_value
 
 __all__ = ["run_wider"]
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 
 __all__ = [
     "CARRIERS",

@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 
 import ortscan
-from rewrites.errors import InvariantBroken, OrtscanError
+from rewrites.base.errors import InvariantBroken, OrtscanError
 from tests.fuzz.damage_kinds import graphs_in
 
 __all__ = ["SECONDS", "TooLong", "Verdict", "outcome"]

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 import ortscan
 from ortscan import OrtscanError
-from rewrites.errors import InvariantBroken
+from rewrites.base.errors import InvariantBroken
 from tests.fuzz.case import Case, Feeds
 from tests.fuzz.comparing import coarseness, difference
 from tests.fuzz.trust import is_shaky, runs_as_written, session_of

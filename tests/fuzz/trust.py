@@ -8,7 +8,7 @@ import onnxruntime as ort
 from onnx import ModelProto
 
 import ortscan
-from rewrites.inference import infer_model
+from rewrites.analysis.shapes.inference import infer_model
 from tests.fuzz.case import Case, Feeds
 from tests.fuzz.comparing import coarseness, difference
 from tests.fuzz.unaliased import unaliased

@@ -14,8 +14,8 @@ from ortscan.custom_ops.bodies import prepared_body
 from ortscan.evaluate import evaluate
 from ortscan.kernels import has_kernel
 from ortscan.session.known_outputs import known_outputs
+from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 from rewrites.python_ops import reference
-from rewrites.raised_by import is_from_elsewhere, is_raised_by
 from tests.support.small_models import MAP, X, expected_of_map, parsed
 
 PLAIN = onnx.parser.parse_model(

@@ -11,7 +11,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import LimitExceeded, OptionError, OrtscanWarning
-from rewrites.report import Report
+from rewrites.base.report import Report
 from tests.support.text import model_from_text
 
 SUMS = """g (float[T,4] xs) => (float[T,4] ys) {

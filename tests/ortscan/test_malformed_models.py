@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.errors import InvariantBroken, MalformedLoop, OrtscanError, UnsupportedModel
+from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError, UnsupportedModel
 
 BODY = "b (float[2] a) => (float[2] o) { o = Softmax <axis = 0> (a) }"
 SCAN = f"y = Scan <num_scan_inputs = 1, body = {BODY}> (x)"

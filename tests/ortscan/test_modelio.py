@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ortscan.api import rewritten
 from ortscan.modelio import LoadedModel, give_back, load, restore_interface, retake_interface, settle_new_initializers, to_proto
-from rewrites.errors import InvariantBroken, ModelFileError, OptionError, UnsupportedModel
+from rewrites.base.errors import InvariantBroken, ModelFileError, OptionError, UnsupportedModel
 from tests.support.runtime import ort_run, ort_session
 from tests.support.text import model_from_text
 

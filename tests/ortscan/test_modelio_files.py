@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from ortscan.modelio import LoadedModel, data_files, give_back, load, reading, save, with_data
-from rewrites.errors import ModelFileError, UnsupportedModel
+from rewrites.base.errors import ModelFileError, UnsupportedModel
 from tests.support.runtime import ort_run
 
 SIDE = 32

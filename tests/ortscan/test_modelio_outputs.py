@@ -6,7 +6,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning
-from rewrites.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

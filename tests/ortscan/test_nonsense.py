@@ -16,7 +16,7 @@ import pytest
 import ortscan
 from ortscan.__main__ import main
 from ortscan.session.settings import OPTIONS
-from rewrites.errors import InvariantBroken, OrtscanError
+from rewrites.base.errors import InvariantBroken, OrtscanError
 from tests.support.small_models import MAP, parsed
 
 

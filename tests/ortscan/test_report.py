@@ -17,8 +17,8 @@ from ortscan.report.as_json import dump, report_dict
 from ortscan.report.codes import CODES, lookup, meaning, similar
 from ortscan.report.html import page
 from ortscan.report.words import headline, size
-from rewrites.plain_text import one_line, plain
-from rewrites.report import Fired, LoopReport, NodeReport, Reason, Report
+from rewrites.base.plain_text import one_line, plain
+from rewrites.base.report import Fired, LoopReport, NodeReport, Reason, Report
 
 ODD = "main/Scan '[bold]ä/循环[/nope] <b>&amp;\x1b[31m\u202e'"
 CODE = next(iter(CODES))

@@ -11,10 +11,10 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning, VerificationFailed
-from rewrites.fission import split_loop
-from rewrites.loop_idioms import written_rows
-from rewrites.normal_form import hoist_invariants, loop_to_scan
-from rewrites.recurrences import recurrent_cell
+from rewrites.rules.cleanup import hoist_invariants
+from rewrites.rules.fission import split_loop
+from rewrites.rules.loop_form import loop_to_scan, written_rows
+from rewrites.rules.recurrence import recurrent_cell
 from tests.support.defects import failing
 from tests.support.small_models import parsed
 from tests.support.spoilt_rules import Spoil, constant, put_after, spoil

@@ -12,9 +12,9 @@ import ortscan
 from ortscan.errors import InvariantBroken, OptionError, OrtscanWarning, VerificationFailed
 from ortscan.report.codes import lookup
 from ortscan.self_check import MOST_PLACES
-from rewrites.fission import split_loop
-from rewrites.normal_form import common_subexpressions, fold_constants, hoist_invariants
-from rewrites.rule import Patch
+from rewrites.edits.rule import Patch
+from rewrites.rules.cleanup import common_subexpressions, fold_constants, hoist_invariants
+from rewrites.rules.fission import split_loop
 from tests.support.defects import failing
 from tests.support.small_models import parsed
 from tests.support.text import normalised, ort_run

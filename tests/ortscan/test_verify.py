@@ -9,7 +9,7 @@ import pytest
 
 from ortscan.modelio import load
 from ortscan.verification import source, verify
-from rewrites.errors import ModelFileError, OptionError
+from rewrites.base.errors import ModelFileError, OptionError
 from tests.support.text import model_from_text
 
 ELMAN = """

@@ -9,7 +9,7 @@ from ortscan.verification import verify
 from ortscan.verification.budget import Budget
 from ortscan.verification.preparing import prepare
 from ortscan.verification.specs import input_specs
-from rewrites.errors import ModelFileError, OptionError
+from rewrites.base.errors import ModelFileError, OptionError
 from tests.support.text import model_from_text
 
 

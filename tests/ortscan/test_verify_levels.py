@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from ortscan.verification import comparison, loops_alone, verify
-from rewrites.errors import OptionError
+from rewrites.base.errors import OptionError
 from tests.support.text import model_from_text
 
 SUM = "g (float[T, B, 4] x) => (float[B, 4] y) { a = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (x, a) }"

@@ -8,10 +8,10 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.evaluate import evaluate
-from rewrites.context import Context, Options
-from rewrites.driver import rewrite
-from rewrites.prepare import prepare, tidy
-from rewrites.report import Report
+from rewrites.base.report import Report
+from rewrites.driver.engine import rewrite
+from rewrites.driver.prepare import prepare, tidy
+from rewrites.graph.context import Context, Options
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text

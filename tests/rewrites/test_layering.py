@@ -1,4 +1,4 @@
-"""The shape of the code itself: arrows from ortscan to rewrites only, cheap imports, every module with its public names."""
+"""The shape of the code itself: imports run down the floors and never in a circle, cheap imports, public names in every module."""
 
 import ast
 import importlib
@@ -14,6 +14,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "rewrites").rglob("*.py"), *(ROOT / "ortscan").rglob("*.py")])
 REWRITES = [file for file in FILES if file.is_relative_to(ROOT / "rewrites")]
+FLOORS = {
+    "rewrites": ["base", "graph", "ops", "loops", "analysis", "batching", "edits", "migration", "python_ops", "rules", "driver"],
+}
 HEAVY = {"onnxruntime", "onnxruntime_extensions", "rich", "torch"}
 
 
@@ -55,12 +58,51 @@ def top(name: str) -> str:
 
 
 def test_there_are_modules_to_look_at() -> None:
-    assert {"rewrites.driver", "ortscan.api", "rewrites.normal_form.own_outputs"} <= MODULES.keys()
+    assert {"rewrites.driver.engine", "ortscan.api", "rewrites.rules.repair.own_outputs"} <= MODULES.keys()
 
 
 def test_rewrites_needs_no_runtime_and_no_product() -> None:
     forbidden = {"ortscan", "onnxruntime", "onnxruntime_extensions", "tests"}
     assert [name_of(file) for file in REWRITES if {top(name) for name in imported(tree_of(file))} & forbidden] == []
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_no_import_runs_up_the_floors(package: str) -> None:
+    """Imports in functions count too: they are made late, not hidden."""
+    floors = {room: height for height, room in enumerate(FLOORS[package])}
+    assert {room_of(name) for name in MODULES if room_of(name) and top(name) == package} <= floors.keys()
+    arrows = [(name, other) for name in MODULES for other in needed(name) if top(name) == top(other) == package]
+    inner = [(name, other) for name, other in arrows if room_of(name) and room_of(other)]
+    assert len(inner) > len(MODULES)
+    assert [(name, other) for name, other in inner if floors[room_of(other)] > floors[room_of(name)]] == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    needs, done = {name: set(needed(name)) - {name} for name in MODULES}, set[str]()
+    while ready := {name for name in needs if name not in done and needs[name] <= done}:
+        done |= ready
+    assert sorted(needs.keys() - done) == []
+
+
+def room_of(module: str) -> str:
+    """The floor a module is on; none for the package itself."""
+    return ([*module.split("."), ""])[1]
+
+
+def needed(module: str) -> Iterator[str]:
+    """The modules of ours that a module imports at any time, but for those that type checkers alone see."""
+    tree = tree_of(MODULES[module])
+    unseen = {id(inner) for node in ast.walk(tree) if _is_for_type_checkers(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in unseen:
+            for name in imported(node):
+                found = name if name in MODULES else name.rpartition(".")[0]
+                if found in MODULES:
+                    yield found
+
+
+def _is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 def test_every_module_says_what_it_is_for() -> None:
@@ -133,6 +175,6 @@ def loaded_by(module: str, file: Path) -> Iterator[str]:
         yield from (package for package in packages if not f"{module}.".startswith(f"{package}."))
 
 
-@pytest.mark.parametrize("module", ["rewrites.loops.checks", "rewrites.driver", "ortscan.api"])
+@pytest.mark.parametrize("module", ["rewrites.loops.checks", "rewrites.driver.engine", "ortscan.api"])
 def test_a_module_can_indeed_be_imported_alone(module: str) -> None:
     in_a_fresh_interpreter(f"import {module}")

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from rewrites.moving import remove_nodes
-from rewrites.names import Names
-from rewrites.replace import replace_value
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.names import Names
+from rewrites.graph.replace import replace_value
 
 __all__ = ["copies_among", "drop_copies"]
 

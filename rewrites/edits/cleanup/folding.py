@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.dependence import is_deterministic
-from rewrites.evaluation import evaluate_nodes
-from rewrites.moving import remove_nodes
-from rewrites.node_inference import infer_node
-from rewrites.replace import replace_value
-from rewrites.values import const_array, size_estimate, static_dims
-from rewrites.walk import node_graphs
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.graph.context import Context
+from rewrites.graph.evaluation import evaluate_nodes
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.node_inference import infer_node
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, size_estimate, static_dims
+from rewrites.graph.walk import node_graphs
 
 __all__ = ["divides_by_zero", "fold", "put_constants"]
 

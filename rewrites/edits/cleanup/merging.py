@@ -4,12 +4,12 @@ from collections.abc import Hashable, Iterable
 
 import onnx_ir as ir
 
-from rewrites.dependence import is_deterministic
-from rewrites.moving import remove_nodes
-from rewrites.names import Names
-from rewrites.replace import replace_value
-from rewrites.same_value import attribute_key
-from rewrites.walk import node_graphs
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.analysis.value_numbering import attribute_key
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.names import Names
+from rewrites.graph.replace import replace_value
+from rewrites.graph.walk import node_graphs
 
 __all__ = ["merge_twins", "twins_among"]
 

@@ -1,8 +1,8 @@
 """Whether a Scan is in a form in which stacks can stand for its values."""
 
-from rewrites.context import Context
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable
+from rewrites.graph.context import Context
 from rewrites.loops import ScanInput, ScanOutput, ScanView
-from rewrites.rule import NOTHING_HERE, NotApplicable
 
 __all__ = ["not_plain"]
 

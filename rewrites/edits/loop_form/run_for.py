@@ -3,9 +3,9 @@
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.context import Context
+from rewrites.graph.context import Context
+from rewrites.graph.values import rank_of
 from rewrites.loops import LoopView
-from rewrites.values import rank_of
 
 __all__ = ["run_for"]
 

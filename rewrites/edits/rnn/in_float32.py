@@ -2,9 +2,9 @@
 
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.lowering.native import write_again
-from rewrites.lowering.recurrent_node import RecurrentNode
+from rewrites.graph.context import Context
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.ops.rnn.written_again import write_again
 
 __all__ = ["in_float32"]
 

@@ -3,16 +3,16 @@
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.branches import write_if
-from rewrites.context import Context
+from rewrites.edits.rnn.as_scan import initial_states
+from rewrites.edits.rnn.guarded import is_guarded
 from rewrites.edits.rnn.marks import LOWERED
-from rewrites.lowering.as_scan import initial_states
-from rewrites.lowering.guarded import is_guarded
-from rewrites.lowering.native import put_in_place
-from rewrites.lowering.recurrent_node import RecurrentNode
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import concat, reduce, shape_of, squeeze
-from rewrites.values import dim_of
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.branches import write_if
+from rewrites.graph.context import Context
+from rewrites.graph.values import dim_of
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.ops.rnn.written_again import put_in_place
+from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 
 __all__ = ["UNSHIELDED", "under_if"]
 

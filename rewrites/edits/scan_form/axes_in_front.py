@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.builder import Builder
-from rewrites.context import Context
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import rank_of
 from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
-from rewrites.replace import replace_value
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
-from rewrites.spelling import transpose
-from rewrites.values import rank_of
+from rewrites.ops.versions import transpose
 
 __all__ = ["axes_in_front"]
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.graph.values import static_dims
 from rewrites.migration.step import Step
-from rewrites.spelling.emit import unsqueeze
-from rewrites.values import static_dims
+from rewrites.ops.versions.emit import unsqueeze
 
 __all__ = ["numpy_broadcasting", "slope_for_each_channel"]
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.graph.values import dim_of
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
-from rewrites.spelling.emit import concat, reshape, shape_of
-from rewrites.values import dim_of
+from rewrites.ops.versions.emit import concat, reshape, shape_of
 
 __all__ = ["parameters_for_each_channel"]
 

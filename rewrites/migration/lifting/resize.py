@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.graph.values import const_array
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
-from rewrites.values import const_array
 
 __all__ = ["leave_out_empty", "say_coordinates"]
 

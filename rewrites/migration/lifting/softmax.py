@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.graph.values import dim_of
 from rewrites.migration.step import Step
-from rewrites.values import dim_of
 
 __all__ = ["one_axis"]
 

@@ -9,11 +9,11 @@ here count as unlike, since onnxruntime may find them out.
 
 import onnx_ir as ir
 
-from rewrites.branches import of_a_size_not_inferred
-from rewrites.builder import Builder
-from rewrites.context import Context
-from rewrites.shape_relations import equal, is_unknown, varies
-from rewrites.walk import all_nodes, node_graphs
+from rewrites.analysis.shapes.dims import equal, is_unknown, varies
+from rewrites.graph.branches import of_a_size_not_inferred
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.walk import all_nodes, node_graphs
 
 __all__ = ["hide_unlike_sizes"]
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.graph.values import dim_of, static_dims
 from rewrites.migration.lifting.grid_sample import NEW_MODES
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
-from rewrites.values import dim_of, static_dims
 
 __all__ = [
     "drop_allowzero",

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.graph.values import const_array
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
-from rewrites.values import const_array
 
 __all__ = ["become_upsample", "drop_coordinates", "fill_in_empty", "scales_to_attribute"]
 

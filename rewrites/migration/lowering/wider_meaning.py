@@ -11,9 +11,9 @@ Quantize-, DequantizeLinear   one scale for each element of an axis (13); the sc
 
 import math
 
+from rewrites.graph.values import static_dims
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
-from rewrites.values import static_dims
 
 __all__ = [
     "equal_shapes",

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Call, Operand, batch
 from rewrites.batching.alignment import repeated
-from rewrites.builder import Builder
-from rewrites.context import Context
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
 from rewrites.loops import ScanInput, ScanOutput, make_scan
 from rewrites.migration.scan_8.row import Row
-from rewrites.not_applicable import NotApplicable
-from rewrites.spelling import squeeze, unsqueeze
+from rewrites.ops.versions import squeeze, unsqueeze
 
 __all__ = ["batched", "one_row", "row_by_row"]
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.loop_shapes import infer_body
+from rewrites.analysis.shapes.dims import FREE, VARIES, Dim, is_unknown, same
+from rewrites.analysis.shapes.loop_shapes import infer_body
+from rewrites.graph.context import Context
+from rewrites.graph.node_inference import contradicts, infer_node
+from rewrites.graph.walk import all_nodes, inner_graphs
 from rewrites.loops import ScanView
-from rewrites.node_inference import contradicts, infer_node
-from rewrites.shape_relations import FREE, VARIES, Dim, is_unknown, same
-from rewrites.walk import all_nodes, inner_graphs
 
 __all__ = ["may_change"]
 

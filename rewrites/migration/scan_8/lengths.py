@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.builder import Builder
-from rewrites.checked_lengths import checked_lengths
-from rewrites.errors import MalformedLoop
+from rewrites.base.errors import MalformedLoop
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import const_array, dim_of, rank_of, static_dims
 from rewrites.loops import ScanView, State
-from rewrites.spelling import count_up, gather, reduce, shape_of, unsqueeze, where
-from rewrites.values import const_array, dim_of, rank_of, static_dims
+from rewrites.ops.checked_lengths import checked_lengths
+from rewrites.ops.versions import count_up, gather, reduce, shape_of, unsqueeze, where
 
 __all__ = ["Lengths", "filled", "frozen", "lengths_of", "Sizes", "reversed_rows", "spread", "trimmed"]
 

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.context import Context
-from rewrites.dependence import is_deterministic
-from rewrites.errors import MigrationError
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.base.errors import MigrationError
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import take_over
+from rewrites.graph.values import const_scalar
 from rewrites.loops import ScanOutput, ScanView
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
@@ -19,10 +23,6 @@ from rewrites.migration.scan_8.kept_shapes import may_change
 from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
 from rewrites.migration.scan_8.row import make_row
-from rewrites.moving import remove_nodes
-from rewrites.not_applicable import NotApplicable
-from rewrites.replace import take_over
-from rewrites.values import const_scalar
 
 __all__ = ["LiftedScan", "lift_scan_8"]
 

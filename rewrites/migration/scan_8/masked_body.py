@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.context import Context
+from rewrites.graph.context import Context
+from rewrites.graph.values import rank_of
 from rewrites.loops import State
-from rewrites.spelling import where
-from rewrites.values import rank_of
+from rewrites.ops.versions import where
 
 __all__ = ["guard_states", "mask_states"]
 

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.branches import write_if
-from rewrites.builder import Builder
-from rewrites.context import Context
+from rewrites.graph.branches import write_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import take_over
+from rewrites.graph.values import const_array, dim_of, rank_of
+from rewrites.graph.walk import inner_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.lengths import Lengths, Sizes, filled
-from rewrites.moving import remove_nodes
-from rewrites.replace import take_over
-from rewrites.spelling import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
-from rewrites.values import const_array, dim_of, rank_of
-from rewrites.walk import inner_graphs
+from rewrites.ops.versions import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
 
 __all__ = ["may_be_one_step", "one_step_apart"]
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.builder import Builder
-from rewrites.context import Context
+from rewrites.analysis.speculation import may_fail_on_other_numbers
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_scalar, dim_of, rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.may_fail import may_fail_on_other_numbers
 from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, spread, trimmed
 from rewrites.migration.scan_8.masked_body import guard_states, mask_states
-from rewrites.spelling import slice_axis, unsqueeze, where
-from rewrites.values import const_scalar, dim_of, rank_of
+from rewrites.ops.versions import slice_axis, unsqueeze, where
 
 __all__ = ["Row", "make_row"]
 

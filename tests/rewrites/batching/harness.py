@@ -15,13 +15,13 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Call, Operand, Result, batch
-from rewrites.builder import Builder
-from rewrites.constants import ConstantPool
-from rewrites.inference import infer_model
-from rewrites.names import Names
-from rewrites.not_applicable import NotApplicable
-from rewrites.spelling import shape_of
+from rewrites.graph.builder import Builder
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
+from rewrites.ops.versions import shape_of
 
 STEPS = 3
 _TREES_SINCE = 5

@@ -1,14 +1,14 @@
-"""What models may leave unsaid, written out: `rewrites.spelling.plain_forms`."""
+"""What models may leave unsaid, written out: `rewrites.ops.versions.plain_forms`."""
 
 import onnx
 import onnx_ir as ir
 import pytest
 
-from rewrites.builder import Builder
-from rewrites.constants import ConstantPool
-from rewrites.inference import infer_model
-from rewrites.names import Names
-from rewrites.spelling import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.graph.builder import Builder
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
+from rewrites.ops.versions import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
 
 
 def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:

@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 import pytest
 
-from rewrites.driver import rewrite
-from rewrites.errors import MalformedLoop
-from rewrites.normal_form import own_outputs
-from rewrites.prepare import prepare
-from rewrites.rules import RULES
+from rewrites.base.errors import MalformedLoop
+from rewrites.driver.engine import rewrite
+from rewrites.driver.prepare import prepare
+from rewrites.rules.registry import RULES
+from rewrites.rules.repair import own_outputs
 from tests.rewrites.apply import apply, context_of, read
 from tests.support.runtime import ort_run
 from tests.support.text import normalised

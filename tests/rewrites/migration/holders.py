@@ -9,10 +9,10 @@ import onnx_ir as ir
 from onnx import TensorProto, helper
 
 from ortscan.opsets import newest_opset
-from rewrites.inference import infer_model
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.graph.names import Names
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.operators import convert_operators
-from rewrites.names import Names
 
 __all__ = ["Case", "convert", "in_if_in_loop", "in_main", "in_scan", "passes_checker"]
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from rewrites.errors import MigrationError
+from rewrites.base.errors import MigrationError
 from tests.rewrites.migration.holders import Case, convert, in_main
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from rewrites.errors import MigrationError
+from rewrites.base.errors import MigrationError
 from tests.rewrites.migration.cases import CASES
 from tests.rewrites.migration.holders import Case, convert, in_main, in_scan
 from tests.support.numbers import assert_same_numbers

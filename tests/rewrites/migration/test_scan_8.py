@@ -7,10 +7,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from rewrites.errors import MalformedLoop, MigrationError
+from rewrites.base.errors import MalformedLoop, MigrationError
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.driver.prepare import prepare, tidy
 from rewrites.migration import LiftedScan, migrate
-from rewrites.not_applicable import NotApplicable
-from rewrites.prepare import prepare, tidy
 from tests.rewrites.apply import context_of, read
 from tests.support.runtime import ort_run
 from tests.support.text import assert_same_numbers, assert_text_equal

@@ -6,13 +6,13 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from rewrites.errors import MigrationError
-from rewrites.inference import infer_model
-from rewrites.invariants import check_invariants
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.base.errors import MigrationError
+from rewrites.driver.invariants import check_invariants
+from rewrites.graph.names import Names
 from rewrites.migration.conversion import Conversion
 from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.operators import convert_operators, is_left_standing, needs_inlining
-from rewrites.names import Names
 from tests.rewrites.migration.holders import convert
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

@@ -1,0 +1,3 @@
+"""What is known of a model without changing it."""
+
+__all__: list[str] = []

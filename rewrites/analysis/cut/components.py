@@ -1,0 +1,71 @@
+"""Which states of a loop need each other: the strongly connected components of their dependence, in an order that can be run.
+
+``a`` needs ``b`` where the next value of ``a`` is computed from ``b``; states that need each other, also by way of others, are one
+component.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import reads
+from rewrites.loops import ScanView, State
+
+__all__ = ["Components", "find_components"]
+
+
+@dataclass(frozen=True)
+class Components:
+    """``members``: the states of each component, a component after those it needs.
+
+    ``needs``: for each, a bit for every component that it needs, directly or not, and for itself. ``behind``: for a value of the
+    body, a bit for every component whose states it is computed from in one step; ``of`` a node likewise.
+    """
+
+    members: tuple[tuple[State, ...], ...]
+    needs: tuple[int, ...]
+    behind: dict[ir.Value, int]
+    of: dict[ir.Node, int]
+
+    def needing(self, number: int) -> int:
+        """Give a bit for component ``number`` and for each that needs it."""
+        return sum(1 << i for i, needs in enumerate(self.needs) if needs >> number & 1)
+
+
+def find_components(loop: ScanView) -> Components:
+    """Read the components off ``loop``, with work of the square of the number of states."""
+    count = len(loop.states)
+    behind = {state.inner: 1 << i for i, state in enumerate(loop.states)}
+    nodes: dict[ir.Node, int] = {}
+    for node in loop.body:
+        found = 0
+        for value in reads(node):
+            found |= behind.get(value, 0)
+        nodes[node] = found
+        if found:
+            behind.update(dict.fromkeys(node.outputs, found))
+    needs = [behind.get(state.next, 0) | 1 << i for i, state in enumerate(loop.states)]
+    for middle in range(count):
+        for i in range(count):
+            if needs[i] >> middle & 1:
+                needs[i] |= needs[middle]
+    first = [next(j for j in range(count) if needs[i] >> j & 1 and needs[j] >> i & 1) for i in range(count)]
+    order = sorted(set(first), key=lambda i: (needs[i].bit_count(), i))
+    place = {leader: number for number, leader in enumerate(order)}
+    bits = [1 << place[leader] for leader in first]
+
+    def joined(states: int) -> int:
+        found = 0
+        while states:
+            lowest = states & -states
+            found |= bits[lowest.bit_length() - 1]
+            states ^= lowest
+        return found
+
+    masks = {mask: joined(mask) for mask in {0, *behind.values()}}
+    return Components(
+        tuple(tuple(state for i, state in enumerate(loop.states) if first[i] == leader) for leader in order),
+        tuple(joined(needs[leader]) for leader in order),
+        {value: masks[mask] for value, mask in behind.items()},
+        {node: masks[mask] for node, mask in nodes.items()},
+    )

@@ -1,0 +1,120 @@
+"""How many bytes a body value takes in one step, and for all steps, as far as that is known."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.step_varying import unsteady_values
+from rewrites.base.lazy import lazy
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context, Options
+from rewrites.graph.values import bytes_per_element, size_estimate, through_identity
+from rewrites.loops import ScanView
+
+__all__ = ["StepSizes"]
+
+_PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "MatMulInteger", "FusedMatMul", "FusedGemm"})
+
+
+@dataclass(frozen=True)
+class StepSizes:
+    """Sizes of one loop's values: unknown dimensions come from the hints, or are assumed.
+
+    ``steps``: the trip count, known, hinted or assumed. ``own``: bytes per step of the loop's own scan inputs and outputs; a part
+    whose temporaries stay near this needs no more memory than the loop's callers already spend. ``stacked``: the values that the
+    loop stacks itself, so that a stack of one is nothing new. ``known``: the dimensions that have a name and a number.
+    """
+
+    options: Options
+    steps: int
+    steps_known: bool
+    own: int
+    stacked: frozenset[ir.Value | None]
+    known: Mapping[str, int]
+    loop: ScanView
+    ctx: Context
+
+    @classmethod
+    def of(cls, loop: ScanView, ctx: Context) -> "StepSizes":
+        """Measure ``loop``."""
+        options = ctx.options
+        steps = loop.steps
+        known = options.sizes.get(steps) if isinstance(steps, str) else steps
+        values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
+        own = sum(size_estimate(value, options.sizes, options.assumed_dim) for value in values)
+        stacked = {one for output in loop.scan_outputs for one in (output.inner, through_identity(output.inner))}
+        count = known or options.assumed_dim
+        names = {**options.sizes, steps: count} if isinstance(steps, str) else options.sizes
+        return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names, loop, ctx)
+
+    def step(self, value: ir.Value) -> int:
+        """Give the bytes of ``value`` in one step."""
+        return size_estimate(value, self.options.sizes, self.options.assumed_dim)
+
+    def outside(self, value: ir.Value) -> int:
+        """Give the bytes of a value outside the loop, whose dimensions may be the number of steps."""
+        return size_estimate(value, self.known, self.options.assumed_dim)
+
+    def note(self, taken: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
+        """Tell that stacks take ``taken`` bytes at a time, and what was assumed of the sizes of ``values``."""
+        if not taken:
+            return ()
+        shapes = [value.shape for value in values]
+        dims = [dim for shape in shapes if shape is not None for dim in shape.dims]
+        vague = None in shapes or any(not isinstance(dim, int) and dim.value not in self.options.sizes for dim in dims)
+        guessed = [] if self.steps_known else [f"{self.steps} steps"]
+        guessed += [f"{self.options.assumed_dim} for each size that is not known"] if vague else []
+        return (f"stacks of about {taken} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
+
+    def elements(self, value: ir.Value) -> int:
+        """Give the number of elements of ``value``."""
+        return self.step(value) // bytes_per_element(value)
+
+    def hinted(self, value: ir.Value) -> bool:
+        """Whether every dimension of ``value`` is a number or has a hint."""
+        if value.shape is None:
+            return False
+        return all(isinstance(dim, int) or dim.value in self.options.sizes for dim in value.shape.dims)
+
+    def refusal(self, value: ir.Value) -> NotApplicable | None:
+        """Say so where a stack of ``value`` breaks the memory budget.
+
+        Where the trip count is not known, the loop's own inputs and outputs are the measure: a stack may take 16 times as much.
+        """
+        if value in self.stacked:
+            return None
+        one, limit = self.step(value), self.options.memory_budget
+        if one * self.steps > limit:
+            return NotApplicable(
+                "MEMORY-BUDGET", f"'{value.name}' takes about {one} bytes a step, {one * self.steps} in all (limit {limit})"
+            )
+        if not self.steps_known and one > 16 * self.own:
+            detail = f"'{value.name}' takes about {one} bytes a step, the loop's own inputs and outputs {self.own}"
+            return NotApplicable("MEMORY-BUDGET", f"{detail}, for a number of steps that is not known")
+        return None
+
+    def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
+        """Say so where no stack can hold ``value`` of all steps, or only one that breaks the memory budget."""
+        if value in self._unsteady:
+            return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
+        return self.refusal(value)
+
+    @lazy
+    def _unsteady(self) -> frozenset[ir.Value]:
+        return unsteady_values(self.loop, self.ctx)
+
+    def weights(self, node: ir.Node) -> list[ir.Value]:
+        """Give the factors of ``node``, a product, that come from outside the body."""
+        if node.op_type not in _PRODUCTS:
+            return []
+        return [value for value in node.inputs[:2] if value is not None and value.graph is not node.graph]
+
+    def rows(self, node: ir.Node) -> int | None:
+        """Give the number of rows of a product in one step; None where it is not known."""
+        result = node.outputs[0]
+        if result.shape is None or len(result.shape) == 0 or not self.hinted(result):
+            return None
+        last = result.shape[-1]
+        columns = last if isinstance(last, int) else self.options.sizes[last.value or ""]
+        return self.elements(result) // max(1, columns)

@@ -1,0 +1,93 @@
+"""What a loop's states and trip count are as integers: which states count evenly from step to step.
+
+A state counts where its next value is itself plus a constant, or the number of the step plus a constant that fits its initial
+value. By induction it then is its initial value plus a multiple of the number of the step, in every step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import STEP, Affine
+from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.induction.limits import SLOPE_IN_FLOATS
+from rewrites.graph.values import static_dims
+from rewrites.loops import Loop, LoopView, State
+
+__all__ = ["Counter", "counters", "integers_of", "trip_count", "within"]
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A state that is ``start`` in the first step and ``step`` more in each after it; ``exact_to`` as in Affine, on the way."""
+
+    state: State
+    start: Affine
+    step: int
+    exact_to: int | None
+
+    @property
+    def value(self) -> Affine:
+        """What the state is in a step."""
+        return (self.start + Affine.of(self.step) * Affine.symbol(STEP)).limited(self.exact_to)
+
+
+def trip_count(loop: LoopView, opset: int) -> Affine | None:
+    """Give the limit of a Loop that nothing stops early, as one element without axes; a Loop takes a negative one as 0."""
+    return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
+
+
+def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
+    """Find the states that count; with ``any_rank`` also one element that gets another rank in a step."""
+    outside = Integers(opset)
+    starts: dict[ir.Value, Affine] = {}
+    for state in loop.states:
+        start = outside.scalar(state.initial)
+        if start is not None and state.initial.dtype in (ir.DataType.INT32, ir.DataType.INT64):
+            starts[state.inner] = start
+    shapes = {state.inner: static_dims(state.initial) or () for state in loop.states}
+    known: dict[ir.Value, Affine] = {inner: Affine.symbol(inner, shapes[inner]) for inner in starts}
+    if isinstance(loop, LoopView):
+        known[loop.iteration] = Affine.symbol(STEP, _one_element(loop.iteration))
+    body = Integers(opset, loop.body, known)
+    found = []
+    for state in loop.states:
+        after = body.of(state.next) if state.inner in starts else None
+        if after is not None and (after.shape == shapes[state.inner] or (any_rank and after.const.size == 1)):
+            counter = _counter(state, starts[state.inner], after.reshaped(()))
+            found += [counter] if counter is not None else []
+    return found
+
+
+def _one_element(iteration: ir.Value) -> tuple[int, ...]:
+    """Give the shape of a step's number, whatever else is declared."""
+    dims = static_dims(iteration)
+    return dims if dims is not None and all(dim == 1 for dim in dims) else ()
+
+
+def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
+    if not after.terms.keys() - {state.inner} and after.factor(state.inner) == 1:
+        return Counter(state, start, int(after.const.item()), after.exact_to)
+    slope = after.factor(STEP)
+    if not after.terms.keys() - {STEP} and start.number is not None and start.number == int(after.const.item()) - slope:
+        return Counter(state, start, slope, after.exact_to)
+    return None
+
+
+def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_rank: bool = False) -> Integers:
+    """Give the integers of the body of ``loop``: its step number is STEP, and the states that count are known by it.
+
+    ``any_rank`` as for ``counters``: then the ranks of the expressions mean nothing.
+    """
+    known: Mapping[ir.Value, Affine] = {
+        counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
+        for counter in counters(loop, opset, any_rank=any_rank)
+    }
+    number = Affine.symbol(STEP, _one_element(loop.iteration))
+    return Integers(opset, loop.body, {**known, loop.iteration: number}, steps)
+
+
+def within(steps: int, exact_to: int) -> bool:
+    """Whether floating-point numbers exact up to ``exact_to`` hold everything that is followed in them for ``steps`` steps."""
+    return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -1,0 +1,109 @@
+"""Reads the operators that calculate with integers, or choose between them: what Integers follows them by."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import Affine
+from rewrites.analysis.induction.limits import EXACT, INTEGERS, LARGEST
+from rewrites.analysis.induction.ranges import at_least
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import clip_bounds
+
+if TYPE_CHECKING:
+    from rewrites.analysis.induction.integers import Integers
+
+__all__ = ["READERS"]
+
+
+def cast(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give the elements as another type of number."""
+    data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
+    if data is None or (to not in EXACT and to not in INTEGERS):
+        return None
+    return data.limited(EXACT.get(to))
+
+
+def arithmetic(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give a sum, difference or product."""
+    one, other = integers.operand(node, 0), integers.operand(node, 1)
+    if one is None or other is None or (node.op_type == "Mul" and one.terms and other.terms):
+        return None
+    try:
+        return one + other if node.op_type == "Add" else one - other if node.op_type == "Sub" else one * other
+    except ValueError:
+        return None
+
+
+def negated(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give the negative elements."""
+    data = integers.operand(node, 0)
+    return None if data is None else -data
+
+
+def extreme(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give the input of a Min or Max that surely is the least, or the greatest."""
+    parts = [integers.of(value) for value in node.inputs]
+    return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
+
+
+def clipped(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give the input of a Clip between bounds that it surely keeps."""
+    data = integers.operand(node, 0)
+    low, high = clip_bounds(node, integers.opset)
+    for bound, greatest in ((low, True), (high, False)):
+        limit = integers.of(bound) if isinstance(bound, ir.Value) else None if bound is None else Affine.of(int(bound))
+        if bound is not None and data is not None:
+            data = None if limit is None else _extreme(integers, [data, limit], greatest)
+    return data
+
+
+def _extreme(integers: "Integers", parts: list[Affine], greatest: bool) -> Affine | None:
+    for part in parts:
+        others = [part - other if greatest else other - part for other in parts if other is not part]
+        if all(at_least(other, 0, integers.steps) for other in others):
+            shape = np.broadcast_shapes(*(one.shape for one in parts))
+            return part.moved(partial(np.broadcast_to, shape=shape))
+    return None
+
+
+def chosen(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give the side of a Where whose condition surely holds, or surely does not."""
+    holds = integers.truth(node.inputs[0])
+    if holds is None:
+        return None
+    side, other = (
+        (integers.operand(node, 1), integers.operand(node, 2)) if holds else (integers.operand(node, 2), integers.operand(node, 1))
+    )
+    condition, value = node.inputs[0], node.inputs[1 if holds else 2]
+    shapes = [None if one is None else static_dims(one) for one in (condition, value)]
+    if side is None or other is None or shapes[0] is None:
+        return None
+    shape = np.broadcast_shapes(side.shape, other.shape, shapes[0])
+    return side.moved(lambda array: np.broadcast_to(array, shape))
+
+
+def counted(integers: "Integers", node: ir.Node) -> Affine | None:
+    """Give the constant numbers of a Range."""
+    parts = [integers.scalar(value) for value in node.inputs]
+    start, limit, step = (None if part is None else part.number for part in parts)
+    if start is None or limit is None or not step or abs(limit - start) > LARGEST:
+        return None
+    return Affine.of(np.arange(start, limit, step, dtype=np.int64))
+
+
+READERS: dict[str, Callable[["Integers", ir.Node], Affine | None]] = {
+    "Add": arithmetic,
+    "Cast": cast,
+    "Clip": clipped,
+    "Max": extreme,
+    "Min": extreme,
+    "Mul": arithmetic,
+    "Neg": negated,
+    "Range": counted,
+    "Sub": arithmetic,
+    "Where": chosen,
+}

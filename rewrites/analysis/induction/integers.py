@@ -1,0 +1,169 @@
+"""Reads small integer tensors as affine expressions of the step number, of dimensions and of integers from elsewhere.
+
+Follows the operators that exporters compute indices, bounds and shapes with. What it cannot follow is None, or, for one integer
+computed outside the loop, a symbol of its own. Integers are taken as unbounded, except that constants near the ends of their type
+are not followed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction import integer_arithmetic, integer_movement
+from rewrites.analysis.induction.affine_expression import Affine, Dim
+from rewrites.analysis.induction.limits import INTEGERS, LARGEST, constants, in_type
+from rewrites.analysis.induction.ranges import at_least
+from rewrites.graph.values import const_array, rank_of, static_dims
+
+__all__ = ["Bounds", "Integers"]
+
+_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a Slice takes of one axis."""
+
+    axis: int
+    start: Affine
+    end: Affine
+
+
+class Integers:
+    """The affine expressions of values, as seen from a loop body.
+
+    ``body``: the body, or None to look at values outside only. ``known``: expressions of body inputs. ``steps``: the trip count.
+    ``same_sizes``: whether a named size in the body is the same in every step.
+    """
+
+    def __init__(
+        self,
+        opset: int,
+        body: ir.Graph | None = None,
+        known: Mapping[ir.Value, Affine] | None = None,
+        steps: Affine | None = None,
+        same_sizes: bool = False,
+    ) -> None:
+        self._same_sizes = same_sizes
+        self.opset, self.body, self.steps = opset, body, steps
+        self._found: dict[ir.Value, Affine | None] = dict(known or {})
+        self._depth = 0
+
+    def of(self, value: ir.Value | None) -> Affine | None:
+        """Give the expression of ``value``, or None."""
+        if value is None or self._depth > _DEPTH:
+            return None
+        if value not in self._found:
+            self._depth += 1
+            self._found[value] = self._read(value)
+            self._depth -= 1
+        return self._found[value]
+
+    def scalar(self, value: ir.Value | None) -> Affine | None:
+        """Give the expression of the one element of ``value``, without axes, or None."""
+        found = self.of(value)
+        return found.reshaped(()) if found is not None and found.const.size == 1 else None
+
+    def truth(self, value: ir.Value | None) -> bool | None:
+        """Whether every element of a boolean is true, or false, in every step; None where neither is known."""
+        array = const_array(value)
+        if array is not None and array.dtype == np.bool_ and array.size:
+            return True if array.all() else None if array.any() else False
+        node = value.producer() if value is not None else None
+        if node is None or node.domain != "":
+            return None
+        if node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape"):
+            return self.truth(node.inputs[0])
+        if node.op_type == "Not":
+            inner = self.truth(node.inputs[0])
+            return None if inner is None else not inner
+        if node.op_type == "And":
+            sides = [self.truth(side) for side in node.inputs]
+            return True if sides == [True, True] else False if False in sides else None
+        room = self.room(value)
+        if room is None or (room.terms and room.exact_to is not None):
+            return None
+        if at_least(room, 1, self.steps):
+            return True
+        return False if at_least(-room, 0, self.steps) else None
+
+    def room(self, value: ir.Value | None) -> Affine | None:
+        """Give the expression that is 1 or more just where a comparison of integers holds, or None."""
+        node = value.producer() if value is not None else None
+        if node is None or node.domain != "":
+            return None
+        if node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape") and node.inputs[0] is not None:
+            return self.room(node.inputs[0]) if _elements(node.inputs[0]) == 1 else None
+        if node.op_type == "Not":
+            inner = self.room(node.inputs[0])
+            return None if inner is None else Affine.of(1) - inner
+        if node.op_type not in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
+            return None
+        low, high = self.of(node.inputs[0]), self.of(node.inputs[1])
+        if low is None or high is None:
+            return None
+        if node.op_type.startswith("Greater"):
+            low, high = high, low
+        return high - low + Affine.of(1 if node.op_type.endswith("OrEqual") else 0)
+
+    def _read(self, value: ir.Value) -> Affine | None:
+        array = const_array(value)
+        if array is not None:
+            return constants(array)
+        node = value.producer()
+        inside = self.body is not None and value.graph is self.body
+        if node is not None and node.domain == "":
+            reader = integer_movement.READERS.get(node.op_type) or integer_arithmetic.READERS.get(node.op_type)
+            found = reader(self, node) if reader is not None else None
+            computed = node.op_type in ("Add", "Cast", "Mul", "Neg", "Sub")
+            if found is not None and found.const.size <= LARGEST and (not computed or in_type(found, value.dtype)):
+                return found
+        if inside or value.dtype not in INTEGERS or static_dims(value) not in ((), (1,)):
+            return None
+        return Affine.symbol(value, static_dims(value) or ())
+
+    def size_of(self, value: ir.Value, axis: int) -> Affine | None:
+        """Give one dimension of ``value``; None where it may change from step to step."""
+        return None if value.shape is None else self.dim(value, axis)
+
+    def bounds(self, node: ir.Node) -> list[Bounds] | None:
+        """Give from where to where a Slice with step 1 takes its input, or None."""
+        rank = None if node.inputs[0] is None else rank_of(node.inputs[0])
+        operands = [self.operand(node, index) for index in (1, 2, 3)]
+        starts, ends, axes = operands
+        if rank is None or starts is None or ends is None or any(one is not None and one.const.ndim != 1 for one in operands):
+            return None
+        if len(node.inputs) > 3 and node.inputs[3] is not None and axes is None:
+            return None
+        steps = self.operand(node, 4)
+        if len(node.inputs) > 4 and node.inputs[4] is not None and (steps is None or steps.terms or (steps.const != 1).any()):
+            return None
+        places = np.arange(starts.const.size) if axes is None else axes.numbers
+        if places is None or not starts.shape == ends.shape == places.shape:
+            return None
+        return [
+            Bounds(int(axis) % rank, starts.moved(partial(np.take, indices=i)), ends.moved(partial(np.take, indices=i)))
+            for i, axis in enumerate(places)
+        ]
+
+    def operand(self, node: ir.Node, index: int) -> Affine | None:
+        """Give the expression of input ``index``."""
+        return self.of(node.inputs[index]) if index < len(node.inputs) else None
+
+    def dim(self, value: ir.Value, axis: int) -> Affine | None:
+        """Give one dimension of a value of known rank; None where it may change from step to step."""
+        assert value.shape is not None
+        dim = value.shape[axis]
+        if isinstance(dim, int):
+            return Affine.of(dim)
+        if self.body is not None and value.graph is self.body and (dim.value is None or not self._same_sizes):
+            return None
+        return Affine.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
+
+
+def _elements(value: ir.Value) -> int | None:
+    dims = static_dims(value)
+    return None if dims is None else int(np.prod(dims, dtype=np.int64))

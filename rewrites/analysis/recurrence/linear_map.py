@@ -1,0 +1,95 @@
+"""Affine maps of a step's sources: what MatMul, Gemm and Add by constants, and all movement of features, are closed in.
+
+    value[..., j] = sum over sources s and their features i of s[..., i] * terms[s][i, j]  +  bias[j]
+
+A source is anything that varies from step to step: a scan input, a state, or a product that a matrix is applied to.
+"""
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rewrites.base.lazy import lazy
+
+__all__ = ["Affine", "digest", "joined"]
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """``terms``: for each source its matrix of shape [features of the source, width]; ``bias`` of shape [width]. All float64."""
+
+    bias: np.ndarray
+    terms: Mapping[Hashable, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def source(cls, key: Hashable, width: int) -> "Affine":
+        """The source itself."""
+        return cls(np.zeros(width), {key: np.eye(width)})
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.bias)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same in every step."""
+        return not self.terms
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is 0 in all features."""
+        return not self.terms and not self.bias.any()
+
+    @lazy
+    def key(self) -> Hashable:
+        """Equal for equal maps (adding 0 makes one zero of the two)."""
+        parts = [part for source in sorted(self.terms, key=repr) for part in (repr(source), (self.terms[source] + 0.0).tobytes())]
+        return digest("affine", self.width, (self.bias + 0.0).tobytes(), *parts)
+
+    def plus(self, other: "Affine") -> "Affine":
+        """Add."""
+        terms = dict(self.terms)
+        for source, matrix in other.terms.items():
+            total = terms[source] + matrix if source in terms else matrix
+            if total.any():
+                terms[source] = total
+            else:
+                terms.pop(source, None)
+        return Affine(self.bias + other.bias, terms)
+
+    def scaled(self, factor: np.ndarray) -> "Affine":
+        """Multiply each feature by a number."""
+        terms = {source: matrix * factor for source, matrix in self.terms.items()}
+        return Affine(self.bias * factor, {source: matrix for source, matrix in terms.items() if matrix.any()})
+
+    def taken(self, index: np.ndarray) -> "Affine":
+        """Give the features at ``index``."""
+        terms = {source: np.ascontiguousarray(matrix[:, index]) for source, matrix in self.terms.items()}
+        return Affine(self.bias[index], {source: matrix for source, matrix in terms.items() if matrix.any()})
+
+    def times(self, matrix: np.ndarray) -> "Affine":
+        """Apply a matrix of shape [width, new width]."""
+        terms = {source: own @ matrix for source, own in self.terms.items()}
+        return Affine(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
+
+
+def digest(*parts: object) -> str:
+    """Give a short key of ``parts``: keys hold each other, so they must not grow with what they stand for."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        content = part if isinstance(part, bytes) else str(part).encode()
+        hashed.update(len(content).to_bytes(8, "little"))
+        hashed.update(content)
+    return hashed.hexdigest()
+
+
+def joined(parts: Sequence[Affine]) -> Affine:
+    """Put maps side by side."""
+    sources = {source: len(matrix) for part in parts for source, matrix in part.terms.items()}
+    terms = {}
+    for source, rows in sources.items():
+        terms[source] = np.concatenate([part.terms.get(source, np.zeros((rows, part.width))) for part in parts], axis=1)
+    return Affine(np.concatenate([part.bias for part in parts]), terms)

@@ -1,0 +1,58 @@
+"""Conditions that are assumed to be true or false: what is computed from them, and the choices they make.
+
+An assumed condition is an array of one element, with the rank of the value it stands for.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.recurrence.reading import Meaning, Reading
+from rewrites.graph.values import rank_of
+
+__all__ = ["read_choice"]
+
+_SPREADING = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+
+
+def read_choice(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    """Read a node that an assumed condition decides; None where there is none."""
+    if not any(value in reading.decided for value in node.inputs):
+        return None
+    operands = [reading.meaning(value) for value in node.inputs]
+    if node.op_type == "Where" and node.inputs[0] in reading.decided and isinstance(operands[0], np.ndarray):
+        return _chosen(reading, node, operands[1 if operands[0].item() else 2])
+    first, output = operands[0], node.outputs[0]
+    number: np.ndarray | None = None
+    if node.op_type in _COMPUTED:
+        arrays = [each.reshape(()) for each in operands if isinstance(each, np.ndarray) and each.size == 1]
+        number = _COMPUTED[node.op_type](*arrays) if len(arrays) == 2 == len(operands) else None
+    elif isinstance(first, np.ndarray) and node.op_type in _SPREADING:
+        number = first
+    elif isinstance(first, np.ndarray) and node.op_type == "Not":
+        number = ~first
+    elif isinstance(first, np.ndarray) and node.op_type == "Cast":
+        to = ir.DataType(node.attributes.get_int("to", 0))
+        number = first.astype(to.numpy()) if to == ir.DataType.BOOL or to.is_floating_point() or to.is_integer() else None
+    if number is None:
+        return None
+    reading.decided.add(output)
+    return [np.asarray(number).reshape((1,) * (rank_of(output) or 0))]
+
+
+def _chosen(reading: Reading, node: ir.Node, meaning: Meaning) -> Sequence[Meaning] | None:
+    """Give the branch taken, where it has the result's shape already."""
+    branch = next((value for value in node.inputs[1:] if value is not None and reading.meaning(value) is meaning), None)
+    if branch is None or meaning is None or rank_of(branch) != rank_of(node.outputs[0]):
+        return [meaning] if isinstance(meaning, np.ndarray) and meaning.size == 1 else None
+    return [meaning]
+
+
+_COMPUTED = {
+    "Add": np.add,
+    "And": np.logical_and,
+    "Mul": np.multiply,
+    "Or": np.logical_or,
+    "Sub": np.subtract,
+}

@@ -1,0 +1,189 @@
+"""How long vectors may come to be that onnx follows element by element, and how large the numbers in them, before it is asked to.
+
+    Concat (v, v)  twice as long      Add (Tile (u, 2**40), w)  2**40 numbers of 200 bytes      Range (0, Mul (a, a))
+
+An upper bound of both goes through nodes, the bodies that they hold and the functions that they call, in time that grows with the
+file; what only the inputs of a model tell counts as 1.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.values import const_array
+from rewrites.graph.walk import all_nodes, node_graphs
+
+__all__ = ["GROWING", "LONGEST", "Measure", "Part", "Step", "Vectors", "has_long_vectors", "largest_number"]
+
+LONGEST = 1 << 20
+"""How many elements of a vector onnx may follow, at 200 bytes for each."""
+_MOST = 10**18
+_READ_BYTES = 4096
+
+
+GROWING = frozenset({"Concat", "ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
+"""What makes vectors longer than those it is given; where a model has none of it, none is longer than it is said to be."""
+
+
+class Measure(NamedTuple):
+    """The longest axis, and the largest number, that a value may have."""
+
+    length: int = 1
+    number: int = 1
+
+
+class Part(NamedTuple):
+    """A graph or a function."""
+
+    inputs: Sequence[Hashable]
+    steps: Iterable["Step"]
+    outputs: Sequence[Hashable]
+
+
+class Step(NamedTuple):
+    """A node; ``operator``: its name in onnx, or the key of a function. ``given``: what its attributes say of its results."""
+
+    operator: Hashable
+    inputs: Sequence[Hashable]
+    outputs: Sequence[Hashable]
+    bodies: Sequence[Part] = ()
+    given: Measure = Measure()
+
+
+def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
+    """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not."""
+    parts: list[ir.Graph | ir.Function] = [graph, *(functions or {}).values()]
+    if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
+        return any(
+            _own_length(value) > LONGEST for part in parts for node in all_nodes(part) for value in (*node.inputs, *node.outputs)
+        )
+    called: dict[Hashable, Part] = {key: _part(function) for key, function in (functions or {}).items()}
+    return Vectors(_own_measure, called, LONGEST).too_long(_part(graph))
+
+
+@dataclass
+class Vectors:
+    """``own``: what is known of a value by itself. ``joined_only``: whether nothing but joins makes vectors, or texts, longer."""
+
+    own: Callable[[Hashable], Measure]
+    functions: Mapping[Hashable, Part]
+    longest: int
+    joined_only: bool = False
+    offender: Step | None = None
+    _known: dict[Hashable, Measure] = field(default_factory=dict)
+    _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
+
+    def too_long(self, part: Part) -> bool:
+        """Whether a value of ``part``, or of a function, may be longer than ``longest``; ``offender`` is what makes the first."""
+        for each in (part, *self.functions.values()):
+            self._walk(each)
+        return self.offender is not None
+
+    def _walk(self, part: Part) -> Measure:
+        for step in part.steps:
+            if self.offender is not None:
+                break
+            given = [self._measure(value) for value in step.inputs]
+            found = self._made(step, given)
+            for value in step.outputs:
+                own = self.own(value)
+                self._known[value] = Measure(max(found.length, own.length), max(found.number, own.number))
+                if self._known[value].length > self.longest:
+                    self.offender = self.offender or step
+        return _most([self._measure(value) for value in part.outputs])
+
+    def _measure(self, value: Hashable) -> Measure:
+        return self._known[value] if value in self._known else self.own(value)
+
+    def _made(self, step: Step, given: Sequence[Measure]) -> Measure:
+        if step.bodies:
+            return _most([*given, *[self._walk(body) for body in step.bodies]])
+        if step.operator in self.functions:
+            return self._call(step.operator, _most(given))
+        length, number = _grown(str(step.operator), given, step.given, self.joined_only)
+        return Measure(min(length, _MOST), min(number, _MOST))
+
+    def _call(self, key: Hashable, given: Measure) -> Measure:
+        """Measure a call with operands like the largest of ``given``, rounded up so that few calls differ."""
+        rounded = Measure(1 << (given.length - 1).bit_length(), 1 << (given.number - 1).bit_length())
+        if (key, rounded) not in self._called:
+            self._called[key, rounded] = rounded  # for a call of itself
+            part = self.functions[key]
+            self._known.update(dict.fromkeys(part.inputs, rounded))
+            self._called[key, rounded] = self._walk(part)
+        return self._called[key, rounded]
+
+
+def _grown(operator: str, given: Sequence[Measure], said: Measure, joined_only: bool) -> Measure:
+    lengths, numbers = [one.length for one in given], [one.number for one in given]
+    usual = Measure(max([said.length, *lengths]), max([said.number, *numbers]))
+    if operator == "Concat" or (joined_only and operator == "StringConcat"):
+        return Measure(sum(lengths), usual.number)
+    if joined_only or not given:
+        return usual
+    match operator:
+        case "Shape" | "Size":
+            return Measure(1, lengths[0] if operator == "Shape" else min(lengths[0], _MOST) ** 2)
+        case "Add" | "Sub" | "Sum":
+            return Measure(usual.length, sum(numbers))
+        case "Mul" | "Pow" | "ReduceProd":
+            return Measure(usual.length, math.prod(numbers) if operator == "Mul" else max(numbers) ** 4)
+        case "ConstantOfShape":
+            return Measure(numbers[0], said.number)
+        case "Tile":
+            return Measure(lengths[0] * numbers[-1], numbers[0])
+        case "Range":
+            return Measure(sum(numbers[:2]), sum(numbers))
+        case "Expand" | "OneHot" | "Pad" | "Resize" | "Upsample":
+            return Measure(
+                max(lengths[0], numbers[0] if operator == "OneHot" else 1) + 2 * max(numbers[1:], default=1), usual.number
+            )
+    return usual
+
+
+def _most(measures: Sequence[Measure]) -> Measure:
+    return Measure(max((one.length for one in measures), default=1), max((one.number for one in measures), default=1))
+
+
+def largest_number(array: np.ndarray) -> int:
+    """Return the largest magnitude in a small array of numbers, 1 at least; 1 for anything else."""
+    if not array.size or array.dtype.kind not in "iuf":
+        return 1
+    least, most = float(array.min()), float(array.max())
+    largest = max(-least, most)
+    return max(1, math.ceil(min(largest, _MOST))) if math.isfinite(largest) else 1
+
+
+def _part(graph: ir.Graph | ir.Function) -> Part:
+    return Part(graph.inputs, list(_steps(graph)), graph.outputs)
+
+
+def _steps(nodes: Iterable[ir.Node]) -> Iterator[Step]:
+    for node in nodes:
+        plain = node.domain in ("", "ai.onnx")
+        bodies = [_part(graph) for graph in node_graphs(node)]
+        given = Measure()
+        if node.op_type == "ConstantOfShape" and (value := node.attributes.get("value")) is not None and not value.is_ref():
+            given = Measure(1, largest_number(value.as_tensor().numpy()))
+        yield Step(node.op_type if plain else node.op_identifier(), node.inputs, node.outputs, bodies, given)
+
+
+def _own_length(value: ir.Value | None) -> int:
+    longest = 1
+    for dim in () if value is None or value.shape is None else value.shape.dims:
+        if isinstance(dim, int) and dim > longest:
+            longest = dim
+    return longest
+
+
+def _own_measure(value: Hashable) -> Measure:
+    if not isinstance(value, ir.Value):
+        return Measure()
+    length = _own_length(value)
+    is_constant = value.is_initializer() or ((producer := value.producer()) is not None and producer.op_type == "Constant")
+    array = const_array(value, limit=_READ_BYTES) if is_constant else None
+    return Measure(length, 1 if array is None else largest_number(array))

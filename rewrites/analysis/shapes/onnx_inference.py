@@ -1,0 +1,118 @@
+"""onnx's own inference on a model of ours, in time and memory that grow with the number of values alone.
+
+Weights are shown to onnx as inputs, since no shape depends on what large ones hold; small ones it sees.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.analysis.shapes.unknown_bounds import forget_cut_names, hide_unknown_bounds
+from rewrites.analysis.shapes.unlike_branches import hide_unlike_branches
+from rewrites.base.errors import UnsupportedModel
+from rewrites.graph.walk import node_graphs
+
+__all__ = ["infer_by_onnx"]
+
+_LARGE_BYTES = 1000
+_MOST_ROUNDS = 20
+"""Ifs of one opset before 11 that depend on each other, more than any model has."""
+
+
+def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
+    """Set the types and shapes that onnx infers, in all graphs of ``model``; nothing is changed where onnx gives up."""
+    try:
+        with _weights_as_inputs(model.graph):
+            proto = ir.to_proto(model)
+        hide_unknown_bounds(proto)
+        give_own_names(proto)
+        inferred = _inferred(proto, data_prop)
+        if forget_cut_names(proto, inferred):
+            inferred = _inferred(proto, data_prop)
+        for _ in range(_MOST_ROUNDS):
+            if not hide_unlike_branches(proto, inferred):
+                break
+            inferred = _inferred(proto, data_prop)
+        else:
+            return
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
+        return
+    _take_over(model.graph, inferred.graph, {})
+
+
+def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=data_prop)
+    except MemoryError:  # what vectors hold may be longer than memory; onnx has given back what it took
+        pass
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=False)
+    except MemoryError:
+        raise UnsupportedModel("The model asks onnx's inference for more memory than there is.") from None
+
+
+_Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
+"""What types say of a tensor, by their bytes: most values of a model have one of a few."""
+
+
+def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
+    """Note the types of ``inferred`` at the values of ``graph``; those of sequences and optionals say nothing of tensors."""
+    found = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
+    for value, info in zip(graph.inputs, inferred.input, strict=False):
+        _note(value, found.get(info.name), known)
+    for node, proto in zip(graph, inferred.node, strict=True):
+        for value, name in zip(node.outputs, proto.output, strict=False):
+            _note(value, found.get(name), known)
+        if node_graphs(node):
+            for attribute in proto.attribute:
+                inner = node.attributes[attribute.name]
+                if inner.type == ir.AttributeType.GRAPH and not inner.is_ref():
+                    _take_over(inner.as_graph(), attribute.g, known)
+                elif inner.type == ir.AttributeType.GRAPHS and not inner.is_ref():
+                    for one, other in zip(inner.as_graphs(), attribute.graphs, strict=True):
+                        _take_over(one, other, known)
+
+
+def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
+    if kind is None:
+        return
+    key = kind.SerializeToString()
+    if key not in known:
+        known[key] = _said_by(kind)
+    shape, dtype = known[key]
+    if shape is not None and (value.shape is None or value.shape != shape):
+        value.shape = shape.copy()
+    if dtype is not None and value.dtype != dtype:
+        value.dtype = dtype
+
+
+def _said_by(kind: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
+    if kind.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
+        return None, None
+    found = ir.serde.deserialize_type_proto_for_type(kind)
+    return ir.serde.deserialize_type_proto_for_shape(kind), None if found is None else found.dtype
+
+
+@contextmanager
+def _weights_as_inputs(graph: ir.Graph) -> Iterator[None]:
+    inputs, weights = list(graph.inputs), list(graph.initializers.values())
+    listed = set(inputs)
+    for value in weights:
+        if value.const_value is not None:
+            value.shape = ir.Shape(value.const_value.shape.numpy()) if value.shape is None else value.shape
+            value.dtype = value.const_value.dtype if value.dtype is None else value.dtype
+    try:
+        graph.inputs.extend(value for value in weights if value not in listed)
+        for value in weights:
+            if value.const_value is None or value.const_value.nbytes > _LARGE_BYTES:
+                del graph.initializers[value.name or ""]
+        yield
+    finally:
+        graph.initializers.clear()
+        for value in weights:
+            graph.initializers.add(value)
+        graph.inputs.clear()
+        graph.inputs.extend(inputs)

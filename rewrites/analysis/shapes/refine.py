@@ -1,0 +1,149 @@
+"""Finds sizes of values outside a loop that the first inference left open.
+
+Shapes computed from other shapes (``Expand``, ``ConstantOfShape``, ``Reshape`` to a ``Concat`` of dimensions) are read as affine
+expressions; what a Scan gives has the sizes its body gives; all else is inferred again, from what is known now.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import Affine, Dim
+from rewrites.analysis.induction.integers import Integers
+from rewrites.graph.context import Context
+from rewrites.graph.node_inference import infer_node
+from rewrites.graph.values import dim_of, shape_dims
+from rewrites.loops import ScanView, is_loop, view
+from rewrites.ops.versions import DYNAMIC, slice_spec
+
+__all__ = ["dims_of", "infer_sharply", "sharpen"]
+
+_SHAPED_BY = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+_TO_THE_END = (1 << 31) - 1
+
+
+def sharpen(values: Iterable[ir.Value], ctx: Context) -> bool:
+    """Look again at how ``values`` are made; gives whether any shape on the way is better known now."""
+    changed = False
+    for node in _makers(values):
+        for value in node.outputs:
+            shape = value.shape
+            if shape is not None and None in shape_dims(shape):
+                found = _again(node, value, ctx)
+                value.shape = _merged(shape, found)
+                changed = changed or shape_dims(value.shape) != shape_dims(shape)
+    return changed
+
+
+def dims_of(sizes: Affine | None) -> list[int | str | None] | None:
+    """Give the dimensions that a vector of sizes says: numbers, symbols, or None for what is neither."""
+    if sizes is None or sizes.const.ndim != 1:
+        return None
+    dims: list[int | str | None] = []
+    for i in range(sizes.const.size):
+        one = sizes.moved(partial(np.take, indices=i))
+        symbols = list(one.terms)
+        alone = len(symbols) == 1 and one.factor(symbols[0]) == 1 and not one.const.item()
+        key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
+        dims.append(one.number if one.number is not None else key if isinstance(key, str) else None)
+    return dims
+
+
+def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
+    """Give the nodes behind ``values`` whose shapes are not known fully, those that others read first."""
+    order: list[ir.Node] = []
+    seen: set[ir.Node] = set()
+    waiting: list[tuple[ir.Node, bool]] = [(node, False) for value in values if (node := _vague(value)) is not None]
+    while waiting:
+        node, ready = waiting.pop()
+        if ready:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            waiting.append((node, True))
+            waiting.extend((maker, False) for value in node.inputs if value and (maker := _vague(value)) is not None)
+    return order
+
+
+def _vague(value: ir.Value) -> ir.Node | None:
+    vague = value.shape is not None and None in shape_dims(value.shape)
+    return value.producer() if vague else None
+
+
+def _again(node: ir.Node, value: ir.Value, ctx: Context) -> list[int | str | None] | None:
+    if is_loop(node):
+        loop = view(node, ctx.opset)
+        return _of_scan(loop, value) if isinstance(loop, ScanView) and not loop.batched else None
+    shape, value.shape = value.shape, None
+    infer_sharply(node, ctx, Integers(ctx.opset))
+    found, value.shape = value.shape, shape
+    return None if found is None else shape_dims(found)
+
+
+def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
+    """Infer the shapes of ``node``'s results, where onnx leaves sizes open with the help of ``integers``."""
+    infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+    if node.domain != "" or not node.outputs:
+        return
+    result, dims = node.outputs[0], None
+    if result.shape is not None and None not in shape_dims(result.shape):
+        return
+    if node.op_type in _SHAPED_BY and len(node.inputs) > _SHAPED_BY[node.op_type]:
+        dims = dims_of(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
+        dims = dims if dims is not None and _is_whole(node, dims) else None
+    elif node.op_type == "Slice":
+        dims = _of_slice(node, ctx)
+    if dims is not None:
+        result.shape = ir.Shape(dims) if result.shape is None else _merged(result.shape, dims)
+
+
+def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
+    """Give the sizes of a Slice that takes axes of open size as they are."""
+    source = node.inputs[0]
+    if source is None or source.shape is None:
+        return None
+    spec = slice_spec(node, ctx.opset, len(source.shape))
+    dims = shape_dims(source.shape)
+    if spec is DYNAMIC:
+        return None
+    for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
+        dim = dims[axis]
+        if isinstance(dim, int):
+            dims[axis] = len(range(dim)[start:end:step])
+        elif (start, step) != (0, 1) or end < _TO_THE_END:
+            dims[axis] = None
+    return dims
+
+
+def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
+    """Whether a node gives just these sizes: a Reshape without 0 and -1, an Expand of axes of size 1."""
+    if node.op_type == "Reshape":  # a size that is not known might be 0, which copies another
+        return all(isinstance(dim, int) and dim > 0 for dim in dims)
+    if node.op_type == "ConstantOfShape":
+        return True
+    source = node.inputs[0]
+    given = None if source is None or source.shape is None else shape_dims(source.shape)
+    if given is None or len(given) > len(dims):
+        return False
+    aligned = zip(reversed(given), reversed(dims), strict=False)
+    return all(dim == 1 or (dim is not None and dim == full) for dim, full in aligned)
+
+
+def _of_scan(loop: ScanView, value: ir.Value) -> list[int | str | None] | None:
+    for state in loop.states:
+        if state.final is value and state.initial.shape is not None:
+            return shape_dims(state.initial.shape)
+    for output in loop.scan_outputs:
+        if output.outer is value and output.inner.shape is not None and output.axis == 0:
+            steps = dim_of(loop.scan_inputs[0].outer, loop.scan_inputs[0].axis)
+            return [steps, *shape_dims(output.inner.shape)]
+    return None
+
+
+def _merged(shape: ir.Shape, found: list[int | str | None] | None) -> ir.Shape:
+    dims = shape_dims(shape)
+    if found is None or len(found) != len(dims):
+        return shape
+    return ir.Shape([new if old is None else old for old, new in zip(dims, found, strict=True)])

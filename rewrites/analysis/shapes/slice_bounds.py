@@ -1,0 +1,101 @@
+"""Constants that tell a Slice in a body where to cut stand in that body, since onnx's inference knows no others there.
+
+    a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
+
+Where such a Slice is one of sizes, onnx 1.23 takes the numbers that it does not know for 0, and finds ranks which contradict all
+that is right. Those of the main graph that another graph reads too it forgets: there a Slice of sizes has constants of its own.
+Rules want to see none: what stands in the body of a loop is taken out before the first and put back after the last.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, rank_of
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
+from rewrites.loops import is_loop
+
+__all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
+
+_CONSTANT_OF_INTEGERS = 9
+_MOST = 16
+"""How many numbers a tensor may hold that is one of bounds."""
+_NAMES = "ortscan.names_as_bounds"
+"""Where a constant notes what it was called in the bodies that it was taken out of."""
+
+
+def take_bounds_out_of_bodies(ctx: Context) -> None:
+    """Let Slices in the bodies of loops read constants of the main graph, where they read what was put there for them.
+
+    What these were called is remembered. Constants of the model's own are left to the rules.
+    """
+    for owner in list(all_nodes(ctx.model.graph)):
+        for body in node_graphs(owner) if is_loop(owner) else ():
+            for node in [one for one in body if one.op_type == "Constant" and _is_ours(one)]:
+                value = node.outputs[0]
+                array = const_array(value)
+                if array is None or array.size > _MOST or not _is_bound(value, body):
+                    continue
+                outside = ctx.constants.value(array, value.name or "bounds")
+                outside.meta.setdefault(_NAMES, {}).setdefault(body, value.name)
+                replace_value(value, outside, ctx.names)
+                body.remove(node, safe=True)
+
+
+def _is_ours(node: ir.Node) -> bool:
+    return node.domain == "" and node.name == f"node_{node.outputs[0].name}"
+
+
+def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
+    users = [(node, place) for node, place in value.uses()]
+    if value.is_graph_output() or not users:
+        return False
+    return all(node.op_type == "Slice" and node.domain == "" and place and node.graph is body for node, place in users)
+
+
+def put_bounds_into_bodies(ctx: Context) -> None:
+    """Do so all over the model."""
+    main = ctx.model.graph
+    if ctx.opset < _CONSTANT_OF_INTEGERS:
+        return
+    own: dict[ir.Value, ir.Value] = {}
+    for node in list(main):
+        if node.op_type == "Slice" and node.domain == "" and node.inputs[0] is not None and rank_of(node.inputs[0]) == 1:
+            for place, value in enumerate(node.inputs):
+                if place and value is not None and _is_read_inside(value, main):
+                    own[value] = own.get(value) or _constant(value, node, ctx)
+                    node.replace_input_with(place, own[value])
+    for graph in inner_graphs(main):
+        copies: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        for node in list(graph):
+            if node.op_type != "Slice" or node.domain != "":
+                continue
+            for place, value in enumerate(node.inputs):
+                if place == 0 or value is None or value.graph is graph or not value.is_initializer():
+                    continue
+                array = const_array(value)
+                if array is None or array.size > _MOST:
+                    continue
+                key = (array.dtype.str, array.shape, array.tobytes())
+                if key not in copies:
+                    copies[key] = _constant(value, node, ctx)
+                node.replace_input_with(place, copies[key])
+
+
+def _is_read_inside(value: ir.Value, main: ir.Graph) -> bool:
+    """Whether ``value`` is a constant of the main graph that another graph reads too."""
+    array = const_array(value) if value.graph is main else None
+    return array is not None and array.size <= _MOST and any(user.graph is not main for user, _ in value.uses())
+
+
+def _constant(value: ir.Value, before: ir.Node, ctx: Context) -> ir.Value:
+    array = const_array(value)
+    assert array is not None
+    assert before.graph is not None
+    named = value.meta.get(_NAMES, {}).pop(before.graph, None)
+    name = ctx.names.fresh(value.name or "bounds") if named is None else named
+    attribute = ir.AttrTensor("value", ir.tensor(array, name=name))
+    made = ir.Node("", "Constant", [], [attribute], outputs=[ir.Value(name=name, type=value.type, shape=value.shape)])
+    made.name = ctx.names.fresh(f"node_{name}") if named is None else f"node_{name}"
+    before.graph.insert_before(before, made)
+    return made.outputs[0]

@@ -1,0 +1,151 @@
+"""Declared shapes of inner values that contradict the operators which compute the values.
+
+Tools that edit models leave such value_infos behind, and exporters write the sizes of one traced step for a Loop's growing state.
+onnxruntime warns and believes the operators, onnx's inference believes the declarations; a folded Shape or a count of steps must
+not be made from those. Nor from the names that a model gives to the sizes of its outputs: who exports a model writes them by hand,
+and "time" is the steps of the input and the fewer ones of the output alike.
+"""
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import reads
+from rewrites.analysis.shapes.dims import equal, varies
+from rewrites.graph.values import shape_dims
+from rewrites.graph.walk import all_nodes, node_graphs
+
+__all__ = ["forget_stale_shapes"]
+
+
+@dataclass(frozen=True)
+class _State:
+    """A Loop's state: ``inner`` as the body sees it, ``given`` what it gets, before the first step and after each."""
+
+    loop: ir.Node
+    inner: ir.Value
+    given: tuple[ir.Value | None, ir.Value]
+
+
+def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
+    """Take away the declared shapes of node results, bodies included, that ``infer`` contradicts where it is not told them.
+
+    ``infer`` gives the body inputs of the states that some step surely changes. The same for the declared shapes of the states of
+    Loops; in a Loop of which that is wrong, and in all that is made from its results, what ``infer`` does not confirm goes too. All
+    other shapes are as they were declared afterwards, and what Loops give keeps what was found. Gives whether there is something to
+    infer with what is declared; else ``infer`` has found all it can, and that is kept.
+    """
+    results = [value for node in all_nodes(graph) for value in node.outputs]
+    states = [state for node in all_nodes(graph) for state in _states(node)]
+    declared = {value: value.shape for value in results}
+    if not states and not any(shape is not None for shape in declared.values()):
+        return True
+    shapes = {state.inner: state.inner.shape for state in states}
+    doubted = _Doubted()
+    for _ in range(2 * len(states) + 1):
+        for value in results:
+            value.shape = None
+        for inner, shape in shapes.items():
+            inner.shape = shape
+        changing = infer()
+        declared = {value: None if _differs(value, shape) else shape for value, shape in declared.items()}
+        wrong = [state for state in states if _is_wrong(state, shapes[state.inner], changing, doubted)]
+        unruly = {state.loop for state in states if state.inner in changing and state.inner.shape is None} - doubted.loops
+        if not wrong and not unruly:
+            break
+        shapes |= dict.fromkeys(state.inner for state in wrong)
+        doubted.loops.update(unruly, (state.loop for state in wrong))
+        doubted.spread(graph)
+    if not doubted.loops and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
+        return False
+    doubtful = _doubtful_names(graph, declared)
+    declared |= {value: _with_proven_names(declared[value], value.shape, doubtful) for value in graph.outputs if value in declared}
+    given = {value for state in states for value in state.loop.outputs}
+    stacked = {value for node in all_nodes(graph) if node.op_type == "Scan" for body in _bodies(node) for value in body.outputs}
+    for value, shape in declared.items():
+        unconfirmed = value in doubted.values and not _confirms(value, shape)
+        if value not in given or shape is not None:
+            value.shape = shape
+            if unconfirmed and shape is not None:  # onnxruntime runs no Scan whose results have no rank
+                value.shape = ir.Shape([None] * len(shape)) if value in stacked else None
+    return True
+
+
+@dataclass
+class _Doubted:
+    """``loops`` with states declared wrong or made from their results, and the ``values`` in them and made from them."""
+
+    loops: set[ir.Node] = field(default_factory=set)
+    values: set[ir.Value] = field(default_factory=set)
+
+    def spread(self, graph: ir.Graph) -> None:
+        """Doubt all that is made from what is doubted."""
+        for node in graph:
+            if node in self.loops or any(value in self.values for value in reads(node)):
+                nested = [inner for one in node_graphs(node) for inner in all_nodes(one)]
+                self.loops.update(inner for inner in (node, *nested) if _states(inner))
+                self.values.update(value for inner in (node, *nested) for value in inner.outputs)
+            for inner_graph in node_graphs(node):
+                self.spread(inner_graph)
+
+
+def _states(node: ir.Node) -> list[_State]:
+    """Give the states of a Loop; a malformed one is refused later, not here."""
+    if node.op_type != "Loop" or node.domain != "":
+        return []
+    found = []
+    for body in _bodies(node):
+        given = zip(body.inputs[2:], node.inputs[2:], body.outputs[1:], strict=False)
+        found += [_State(node, inner, (initial, back)) for inner, initial, back in given]
+    return found
+
+
+def _bodies(node: ir.Node) -> list[ir.Graph]:
+    body = node.attributes.get("body")
+    return [] if body is None or body.is_ref() or body.type != ir.AttributeType.GRAPH else [body.as_graph()]
+
+
+def _is_wrong(state: _State, declared: ir.Shape | None, changing: Set[ir.Value], doubted: _Doubted) -> bool:
+    if declared is None:
+        return False
+    if state.inner in changing or any(_differs(value, declared) for value in (state.inner, *state.given)):
+        return True
+    return state.loop in doubted.loops and not _confirms(state.given[1], declared)
+
+
+def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
+    found = None if value is None else value.shape
+    if found is None or declared is None:
+        return False
+    if len(found) != len(declared):
+        return True
+    pairs = zip(found.dims, declared.dims, strict=True)
+    return any(isinstance(other, int) and (varies(one) or (isinstance(one, int) and one != other)) for one, other in pairs)
+
+
+def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
+    """Return the names that outputs of one node share with inputs, or with those of another node."""
+    owners: dict[str, set[ir.Node | None]] = {}
+    shapes = [(value.producer(), declared.get(value)) for value in graph.outputs] + [(None, value.shape) for value in graph.inputs]
+    for node, shape in shapes:
+        for name in shape_dims(shape) if shape is not None else ():
+            if isinstance(name, str):
+                owners.setdefault(name, set()).add(node)
+    return {name for name, nodes in owners.items() if len(nodes) > 1}
+
+
+def _with_proven_names(declared: ir.Shape | None, found: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
+    """Return what is ``declared`` of an output without the ``doubtful`` names that were not ``found`` too."""
+    if declared is None:
+        return None
+    others = found.dims if found is not None and len(found) == len(declared) else [None] * len(declared)
+    pairs = zip(declared.dims, others, strict=True)
+    proven = [
+        isinstance(dim, int) or dim.value not in doubtful or (other is not None and equal(dim, other)) for dim, other in pairs
+    ]
+    return ir.Shape([dim if known else None for dim, known in zip(declared.dims, proven, strict=True)])
+
+
+def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:
+    return value.shape is not None and declared is not None and list(value.shape.dims) == list(declared.dims)

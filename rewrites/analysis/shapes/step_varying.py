@@ -1,0 +1,177 @@
+"""Which values of a Scan's body may have another shape in another step: no stack holds those.
+
+What a step is given has one shape in all steps. From there on an operator's results have, too, if its operands have and those that
+decide on shapes (the ends of a Slice, the limit of a Range) hold the same in every step. Of what they decide declared sizes prove
+nothing: exporters write down those of the step that they traced. What follows of it is inferred again, from what is sure.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import is_deterministic, reads
+from rewrites.analysis.shapes.dims import equal, is_unknown, varies
+from rewrites.graph.context import Context
+from rewrites.graph.node_inference import infer_node
+from rewrites.graph.values import rank_of, through_identity
+from rewrites.graph.walk import node_graphs
+from rewrites.loops import ScanView, is_loop, view
+from rewrites.ops.versions import DYNAMIC, ints_operand
+
+__all__ = ["unsteady_values"]
+
+_DECIDING: dict[str, tuple[int, ...]] = {
+    "AffineGrid": (1,),
+    "BlackmanWindow": (0,),
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
+    "ConstantOfShape": (0,),
+    "DFT": (1, 2),
+    "Expand": (1,),
+    "HammingWindow": (0,),
+    "HannWindow": (0,),
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": (0, 1),
+    "OneHot": (1,),
+    "Pad": (1, 3),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "STFT": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Squeeze": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Unsqueeze": (1,),
+    "Upsample": (1,),
+}
+_EVERYTHING_DECIDES = frozenset(
+    [
+        *("Compress", "ConcatFromSequence", "ImageDecoder", "NonMaxSuppression", "NonZero", "Optional", "OptionalGetElement"),
+        *("SequenceAt", "SequenceConstruct", "SequenceErase", "SequenceInsert", "SequenceMap", "SplitToSequence"),
+        *("StringNormalizer", "StringSplit", "Unique"),
+    ]
+)
+
+_Shapes = dict[ir.Value, ir.Shape | None]
+
+
+def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
+    """Give the values of the body of ``loop`` that may have another shape in another step."""
+    returned = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
+    found = _Steps(ctx, {one for value in returned for one in (value, through_identity(value)) if one is not None})
+    found.changing.update(loop.body.inputs)
+    found.follow(loop.body)
+    return frozenset(found.unsteady)
+
+
+class _Steps:
+    """``changing``: values that may hold something else in another step. ``unsteady``: those that may have another shape.
+
+    With an unsteady value stands the shape it surely has, in which a size that is not known may be another in each step.
+    ``steady``: values that have one shape in all steps, since the Scan would fail otherwise.
+    """
+
+    def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
+        self.ctx, self.steady = ctx, steady
+        self.changing: set[ir.Value] = set()
+        self.unsteady: _Shapes = {}
+
+    def follow(self, graph: ir.Graph) -> None:
+        for node in graph:
+            results = self._results(node)
+            self.unsteady |= {value: shape for value, shape in results.items() if value not in self.steady and not _is_sized(shape)}
+            asks = node.op_type in ("Shape", "Size") and node.domain == ""
+            if self._is_unsteady(node.inputs) if asks else self._is_changing(reads(node)) or not is_deterministic(node):
+                self.changing.update(node.outputs)
+
+    def _is_changing(self, values: Iterable[ir.Value | None]) -> bool:
+        return any(value in self.changing or value in self.unsteady for value in values)
+
+    def _is_unsteady(self, values: Iterable[ir.Value | None]) -> bool:
+        return any(value in self.unsteady for value in values)
+
+    def _results(self, node: ir.Node) -> _Shapes:
+        """Give what is sure of the shapes of the results that may have another in another step."""
+        if node.op_type == "If" and node.domain == "":
+            return self._of_branches(node)
+        loop = view(node, self.ctx.opset) if is_loop(node) else None
+        if isinstance(loop, ScanView) and not loop.batched:
+            return self._of_scan(loop)
+        if node.domain != "" or node_graphs(node):
+            changing = self._is_changing(reads(node))
+            return {value: _ranked(value) for value in node.outputs if changing and not _is_sized(value.shape)}
+        deciding = _DECIDING.get(node.op_type, (1,) if node.op_type.startswith("Reduce") else ())
+        decided = node.inputs if node.op_type in _EVERYTHING_DECIDES else [node.inputs[i] for i in deciding if i < len(node.inputs)]
+        if self._is_changing(decided):
+            return {value: self._cut(node) if node.op_type == "Slice" else _ranked(value) for value in node.outputs}
+        return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
+
+    def _cut(self, node: ir.Node) -> ir.Shape | None:
+        """Give the shape of a Slice between ends that change: the sizes of the axes that it leaves alone."""
+        source = node.inputs[0]
+        shape = None if source is None else self.unsteady.get(source, source.shape)
+        axes = ints_operand(node, 3)
+        if shape is None or axes is None or axes is DYNAMIC:
+            return _ranked(node.outputs[0])
+        cut = {axis % len(shape) for axis in axes}
+        return ir.Shape([None if axis in cut else dim for axis, dim in enumerate(shape.dims)])
+
+    def _inferred_again(self, node: ir.Node) -> _Shapes:
+        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+        before = {value: value.shape for value in values}
+        for value in values:
+            value.shape = self.unsteady.get(value, value.shape) if value not in node.outputs else None
+        infer_node(node, self.ctx.model.opset_imports, self.ctx.model.ir_version)
+        found = {value: value.shape for value in node.outputs}
+        for value, shape in before.items():
+            value.shape = shape
+        return found
+
+    def _of_branches(self, node: ir.Node) -> _Shapes:
+        branches = node_graphs(node)
+        for branch in branches:
+            self.follow(branch)
+        found: _Shapes = {}
+        for value, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
+            shape = _common([self.unsteady.get(one, one.shape) for one in given])
+            if self._is_changing(node.inputs) or self._is_unsteady(given):
+                found[value] = shape
+        return found
+
+    def _of_scan(self, loop: ScanView) -> _Shapes:
+        self.changing.update(loop.body.inputs)
+        for state in loop.states:
+            if state.initial in self.unsteady:
+                self.unsteady[state.inner] = self.unsteady[state.initial]
+        for scan in loop.scan_inputs:
+            if scan.outer in self.unsteady:
+                self.unsteady[scan.inner] = _ranked(scan.inner)
+        self.follow(loop.body)
+        found = {state.final: self.unsteady[state.initial] for state in loop.states if state.initial in self.unsteady}
+        other_steps = self._is_unsteady(scan.outer for scan in loop.scan_inputs)
+        found |= {
+            one.outer: None if one.outer is None else _ranked(one.outer)
+            for one in loop.scan_outputs
+            if other_steps or one.inner in self.unsteady
+        }
+        return {value: shape for value, shape in found.items() if value is not None}
+
+
+def _ranked(value: ir.Value) -> ir.Shape | None:
+    rank = rank_of(value)
+    return None if rank is None else ir.Shape([None] * rank)
+
+
+def _is_sized(shape: ir.Shape | None) -> bool:
+    """Whether each size is a number, or has a name that stands for one size wherever it is met."""
+    return shape is not None and not any(is_unknown(dim) or varies(dim) for dim in shape.dims)
+
+
+def _common(shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
+        return None
+    columns = zip(*(shape.dims for shape in known), strict=True)
+    return ir.Shape([column[0] if all(equal(column[0], dim) for dim in column) else None for column in columns])

@@ -1,0 +1,69 @@
+"""Before opset 11 onnx takes a size that one branch of an If tells for what both give; that is kept from it.
+
+    If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, where y is [?, 3] in truth
+
+Results that the branches tell unlike are hidden from the If, which is told the sizes that both tell. Nothing is changed but the
+model that onnx is shown.
+"""
+
+from collections.abc import Sequence
+
+import onnx
+
+from rewrites.analysis.shapes.unknown_bounds import graphs_of, opset_of
+
+__all__ = ["hide_unlike_branches"]
+
+_SIZES_APART_SINCE = 11
+_HIDDEN = "hidden from the If: "
+
+
+def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
+    """Hide from each If of ``proto`` what its branches were ``inferred`` to give unlike; return whether there is anything new."""
+    if opset_of(proto) >= _SIZES_APART_SINCE:
+        return False
+    news = False
+    for graph, found in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
+        for node, known in zip(graph.node, found.node, strict=True):
+            if node.op_type == "If" and node.domain in ("", "ai.onnx"):
+                branches = [attribute.g.output for attribute in node.attribute]
+                kinds = zip(*(_kinds(attribute.g) for attribute in known.attribute), strict=False)
+                for results, given in zip(zip(*branches, strict=False), kinds, strict=True):
+                    if not _are_alike(given):
+                        common = _common([kind.tensor_type for kind in given])
+                        news |= sum(_hide(*one, common) for one in zip(results, given, strict=True)) > 0
+    return news
+
+
+def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
+    """Return the types of what ``branch`` gives, hidden or not."""
+    known = {info.name: info.type for info in branch.value_info}
+    return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
+
+
+def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
+    if not all(kind.HasField("tensor_type") for kind in kinds):
+        return True
+    return len({kind.tensor_type.shape.SerializeToString() if kind.tensor_type.HasField("shape") else None for kind in kinds}) < 2
+
+
+def _common(kinds: list[onnx.TypeProto.Tensor]) -> onnx.TensorShapeProto | None:
+    """Return the sizes that all tell, the others unknown."""
+    if not all(kind.HasField("shape") for kind in kinds) or len({len(kind.shape.dim) for kind in kinds}) != 1:
+        return None
+    unknown = onnx.TensorShapeProto.Dimension()
+    columns = zip(*(kind.shape.dim for kind in kinds), strict=True)
+    return onnx.TensorShapeProto(dim=[dims[0] if all(dim == dims[0] for dim in dims) else unknown for dims in columns])
+
+
+def _hide(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: onnx.TensorShapeProto | None) -> bool:
+    """Let a branch give something of which the type and the ``common`` sizes alone are known; return whether that is new."""
+    before = result.SerializeToString()
+    if not result.name.startswith(_HIDDEN):
+        result.name = _HIDDEN + result.name
+    result.type.CopyFrom(kind)
+    if common is None:
+        result.type.tensor_type.ClearField("shape")
+    else:
+        result.type.tensor_type.shape.CopyFrom(common)
+    return bool(result.SerializeToString() != before)

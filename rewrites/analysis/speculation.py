@@ -1,0 +1,99 @@
+"""Which operators may fail, or hang, because of the numbers they are given, shapes being what they were."""
+
+from collections.abc import Iterable, Set
+
+import onnx_ir as ir
+
+from rewrites.analysis.constant_indices import INDEXED, indices_fit
+from rewrites.analysis.dependence import cannot_fail, varying_values
+from rewrites.graph.values import const_array, const_scalar, rank_of, static_dims
+from rewrites.graph.walk import node_graphs
+
+__all__ = ["may_fail_on_other_numbers", "may_fail_unwanted"]
+
+_PLAIN = frozenset(
+    [
+        *("Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool"),
+        *("BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Celu", "Clip", "Concat"),
+        *("Constant", "Conv", "ConvTranspose", "Cos", "Cosh", "DepthToSpace", "DequantizeLinear", "DynamicQuantizeLinear"),
+        *("Einsum", "Elu", "Equal", "Erf", "Exp", "EyeLike", "Flatten", "Floor", "Gelu", "Gemm", "GlobalAveragePool"),
+        *("GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization", "HardSigmoid", "HardSwish"),
+        *("Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu"),
+        *("Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "MatMulInteger", "Max", "MaxPool"),
+        *("Mean", "MeanVarianceNormalization", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QLinearConv"),
+        *("QLinearMatMul", "QuantizeLinear", "RMSNormalization", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Shrink"),
+        *("Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Sqrt", "Sub", "Sum"),
+        *("Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor"),
+    ]
+)
+_STRUCTURED = frozenset(
+    [
+        *("CumSum", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "ReduceL1", "ReduceL2", "ReduceLogSum"),
+        *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape"),
+        *("Resize", "Slice", "Split", "Squeeze", "Tile", "TopK", "Trilu", "Unsqueeze", "Upsample"),
+    ]
+)
+_INDEXED = frozenset({"Scatter", "ScatterElements", "ScatterND"})
+_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+_LENGTHS = 4
+
+
+def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
+    """Give a node of ``body`` that may fail where ``seeds`` hold other numbers than it has been run with, or None.
+
+    Operators that divide integers, look something up, or take sizes, counts and conditions from numbers may; those that only
+    calculate give some number, NaN at worst. Operators of other domains are not known.
+    """
+    varying = varying_values(body, seeds)
+    return next((node for node in body if _may_fail(node, varying)), None)
+
+
+def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
+    """Give a node of ``branch`` that may fail where the branch would not have run, or None.
+
+    All sizes must be known, and no operator may mind what numbers it is given. Nothing is known of constants either: perhaps the
+    branch has never run on them.
+    """
+    read = {value: None for node in branch for value in node.inputs if value is not None}
+    seeds = [value for value in read if value.producer() is None or value.graph is not branch]
+    culprit = may_fail_on_other_numbers(branch, [value for value in seeds if const_array(value) is None])
+    for node in branch:
+        sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
+        if culprit is None and not cannot_fail(node) and not (sized and _stands_its_constants(node)):
+            culprit = node
+    return culprit
+
+
+def _stands_its_constants(node: ir.Node) -> bool:
+    if node.op_type in INDEXED and node.domain == "":
+        return indices_fit(node)
+    if node.op_type == "CumSum" and node.domain == "":
+        axis, rank = const_scalar(node.inputs[1]), rank_of(node.outputs[0])
+        return axis is not None and rank is not None and -rank <= axis < rank
+    varies = any(value is not None and const_array(value) is None for value in node.inputs)
+    return varies or (node.domain == "" and node.op_type in _PLAIN | _STRUCTURED | {"ConstantOfShape"})
+
+
+def _may_fail(node: ir.Node, varying: Set[ir.Value]) -> bool:
+    changed = [value is not None and value in varying for value in node.inputs]
+    if node_graphs(node):
+        return True
+    if not any(changed):
+        return False
+    if node.domain != "":
+        return True
+    if node.op_type in ("Div", "Mod", "Cast"):
+        source = node.inputs[1 if node.op_type != "Cast" else 0]
+        return (
+            source is None
+            or source.dtype is None
+            or not (source.dtype.is_floating_point() or node.op_type == "Cast")
+            or (source.dtype == ir.DataType.STRING)
+        )
+    if node.op_type in _STRUCTURED:
+        return any(changed[1:])
+    if node.op_type in _INDEXED:
+        return changed[1]
+    if node.op_type in _RECURRENT:
+        return any(changed[_LENGTHS : _LENGTHS + 1])
+    return node.op_type not in _PLAIN

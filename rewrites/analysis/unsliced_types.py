@@ -1,0 +1,46 @@
+"""Loops over elements that operators on sequences do not take in some opset: no Slice, Gather or Concat knows float8, or four bits.
+
+A state of such a type cannot be taken along the steps, nor a sequence be turned round, or have its steps along another axis than
+the first, nor a value that is the same in all steps be repeated. Sequences that are only computed from, or given, for all steps at
+once do no harm.
+"""
+
+import functools
+from collections.abc import Iterable
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import varying_values
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.loops import Loop, ScanView
+
+__all__ = ["unsliced", "unsliced_among"]
+
+_ON_SEQUENCES = ("Concat", "Expand", "Gather", "Slice")
+_EXPAND_SINCE = 8
+
+
+def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
+    """Give the refusal of the first of ``values`` that holds elements which can be neither sliced nor joined in ``opset``."""
+    for value in values:
+        if value.dtype is not None and not _is_sliced(value.dtype, opset):
+            return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
+    return None
+
+
+@functools.cache
+def _is_sliced(kind: ir.DataType, opset: int) -> bool:
+    schemas = [onnx.defs.get_schema(op_type, max(opset, _EXPAND_SINCE)) for op_type in _ON_SEQUENCES]
+    said = f"tensor({kind.name.lower()})"
+    return all(said in constraint.allowed_type_strs for schema in schemas for constraint in schema.type_constraints[:1])
+
+
+def unsliced(loop: Loop, opset: int) -> NotApplicable | None:
+    """Give the refusal of a loop that would have to be taken apart where its elements can be neither sliced nor joined."""
+    values = [state.inner for state in loop.states]
+    if isinstance(loop, ScanView):
+        values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]
+    moving = varying_values(loop.body, loop.body.inputs)
+    values += [output.inner for output in loop.scan_outputs if output.axis or output.reverse or output.inner not in moving]
+    return unsliced_among(values, opset)

@@ -1,0 +1,82 @@
+"""Whether two values are surely the same, since they are computed in the same way from the same things."""
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.graph.values import const_array, through_identity
+from rewrites.graph.walk import node_graphs
+from rewrites.ops.versions import perm_of
+
+__all__ = ["SameValues", "attribute_key"]
+
+_DEPTH = 50
+_COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
+
+
+class SameValues:
+    """Tells values by what they are computed from; to be asked only as long as the model does not change."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[ir.Value, int] = {}
+
+    def number(self, value: ir.Value | None, depth: int = 0) -> int | None:
+        """Give a number that only values which are the same share; None for no value."""
+        value = through_identity(value)
+        if value is None:
+            return None
+        source, axes = _through_transposes(value)
+        if axes is not None:
+            same = self.number(source, depth + 1)
+            straight = axes == tuple(range(len(axes)))
+            return same if straight else self._numbers.setdefault(("axes", same, axes), len(self._numbers))
+        if value not in self._known:
+            self._known[value] = self._numbers.setdefault(self._key(value, depth), len(self._numbers))
+        return self._known[value]
+
+    def _key(self, value: ir.Value, depth: int) -> Hashable:
+        array = const_array(value, limit=_COMPARED_BYTES)
+        if array is not None and array.dtype.kind in "biuf":
+            return (array.dtype.str, array.shape, array.tobytes())
+        node = value.producer()
+        if node is None or depth > _DEPTH or node_graphs(node) or not is_deterministic(node):
+            return id(value)
+        inputs = tuple(self.number(each, depth + 1) for each in node.inputs)
+        attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
+        place = list(node.outputs).index(value)
+        return (node.domain, node.op_type, node.overload, inputs, attributes, place, len(node.outputs))
+
+
+def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
+    """Give what Transposes made ``value`` of, and which of its axes each axis is; None where there is no Transpose."""
+    axes: tuple[int, ...] | None = None
+    while (node := value.producer()) is not None and node.op_type in ("Identity", "Transpose") and node.domain == "":
+        source = node.inputs[0]
+        if source is None or source.shape is None:
+            break
+        if node.op_type == "Transpose":
+            perm = perm_of(node, len(source.shape))
+            axes = perm if axes is None else tuple(perm[axis] for axis in axes)
+        value = source
+    return value, axes
+
+
+def attribute_key(attribute: ir.Attr) -> Hashable:
+    """Give what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
+    if attribute.is_ref():
+        return attribute.ref_attr_name
+    if attribute.type == ir.AttributeType.TENSOR:
+        tensor = attribute.as_tensor()
+        if tensor.nbytes > _ATTRIBUTE_BYTES or tensor.dtype == ir.DataType.STRING:
+            return id(tensor)
+        return (tensor.dtype, tuple(tensor.shape.dims), tensor.tobytes())
+    value = attribute.value
+    return (attribute.type, tuple(map(_plain, value)) if isinstance(value, list | tuple) else _plain(value))
+
+
+def _plain(value: object) -> Hashable:
+    if isinstance(value, float):
+        return repr(value)  # 0.0 and -0.0 are equal, and not the same
+    return value if isinstance(value, int | str | bytes) else id(value)

@@ -1,0 +1,183 @@
+"""Recognises whole reversals: a tensor's elements in the opposite order along one axis.
+
+    Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
+
+T is the size of that axis, as a number or however it is computed from a Shape; what is not provably so is no reversal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol
+from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.induction.ranges import surely_equal
+from rewrites.graph.values import rank_of
+from rewrites.ops.versions import axis_of, perm_of
+
+__all__ = ["Reversal", "Reversals"]
+
+_FAR = 2**31 - 1
+_ONE = Affine.of(1)
+_KEEP_THE_NUMBER = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """``source`` turned round along ``axis``, which is 0 or more."""
+
+    source: ir.Value
+    axis: int
+
+
+@dataclass(frozen=True)
+class _Progression:
+    """``first``, ``first + slope``, …: ``count`` numbers."""
+
+    first: Affine
+    slope: int
+    count: Affine
+
+
+class Reversals:
+    """Reads nodes of a model whose main graph is ``main``.
+
+    Inside other graphs only sizes that are numbers, or those of tensors from further out, are taken for the same.
+    """
+
+    def __init__(self, opset: int, main: ir.Graph) -> None:
+        self._opset, self._main = opset, main
+
+    def read(self, node: ir.Node | None) -> Reversal | None:
+        """Give what ``node`` turns round, or None."""
+        reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
+        if node is None or reader is None or not node.inputs or node.inputs[0] is None or rank_of(node.inputs[0]) is None:
+            return None
+        source = node.inputs[0]
+        integers = Integers(self._opset, None if node.graph is self._main else node.graph)
+        axis = reader(_Reader(integers, source, rank_of(source) or 0), node)
+        return None if axis is None else Reversal(source, axis)
+
+
+class _Reader:
+    """Compares integers with the sizes of one tensor."""
+
+    def __init__(self, integers: Integers, source: ir.Value, rank: int) -> None:
+        self.integers, self.source, self.rank = integers, source, rank
+
+    def is_size(self, found: Affine | None, axis: int, less: int = 0) -> bool:
+        """Whether ``found`` is the size of ``axis``, less a number."""
+        size = self._size(self.source, axis)
+        if found is None or size is None or found.const.size != 1:
+            return False
+        return surely_equal(self._from_the_source(found.reshaped(())), size - Affine.of(less))
+
+    def _size(self, value: ir.Value, axis: int) -> Affine | None:
+        while (node := value.producer()) is not None and node.domain == "" and node.op_type in ("Identity", "Transpose"):
+            source = node.inputs[0]
+            if source is None or source.shape is None:
+                break
+            axis = perm_of(node, len(source.shape))[axis] if node.op_type == "Transpose" else axis
+            value = source
+        return self.integers.size_of(value, axis)
+
+    def _from_the_source(self, found: Affine) -> Affine:
+        """Give sizes of transposed tensors as those of the tensors themselves."""
+        sizes: Mapping[Symbol, Affine | None] = {
+            symbol: self._size(symbol.value, symbol.axis) for symbol in found.terms if isinstance(symbol, Dim)
+        }
+        return found.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
+
+    def every_element(self, value: ir.Value | None) -> Affine | None:
+        """Give the number that all elements of a tensor are, or None."""
+        if value is None:
+            return None
+        found = self.integers.of(value)
+        if found is not None and found.const.size:
+            flat = found.reshaped((found.const.size,))
+            first = flat.moved(lambda array: array[:1])
+            return first.reshaped(()) if surely_equal(flat, first) else None
+        node = value.producer()
+        if node is None or node.domain != "" or node.graph is self.integers.body:
+            return None
+        if node.op_type in _KEEP_THE_NUMBER or (node.op_type == "Cast" and value.dtype in (ir.DataType.INT32, ir.DataType.INT64)):
+            return self.every_element(node.inputs[0])
+        if node.op_type == "ConstantOfShape" and "value" in node.attributes:
+            filled = node.attributes["value"].as_tensor().numpy()
+            return Affine.of(filled).reshaped(()) if filled.dtype.kind == "i" else None
+        return None
+
+    def progression(self, value: ir.Value | None) -> _Progression | None:
+        """Read a Range, and what is made of one by adding to it and changing its sign."""
+        node = value.producer() if value is not None else None
+        if node is None or node.domain != "":
+            return None
+        if node.op_type == "Range":
+            start, limit, step = (self.integers.scalar(each) for each in node.inputs)
+            if start is None or limit is None or step is None or step.number not in (1, -1):
+                return None
+            return _Progression(start, step.number, limit - start if step.number == 1 else start - limit)
+        if node.op_type in ("Identity", "Cast"):
+            return self.progression(node.inputs[0])
+        if node.op_type == "Neg":
+            inner = self.progression(node.inputs[0])
+            return None if inner is None else _Progression(-inner.first, -inner.slope, inner.count)
+        if node.op_type not in ("Add", "Sub"):
+            return None
+        one, other = (self.progression(each) for each in node.inputs)
+        added = self.integers.scalar(node.inputs[0] if one is None else node.inputs[1])
+        if (one is None) == (other is None) or added is None:
+            return None
+        if one is not None:
+            return _Progression(one.first + added if node.op_type == "Add" else one.first - added, one.slope, one.count)
+        assert other is not None
+        if node.op_type == "Add":
+            return _Progression(other.first + added, other.slope, other.count)
+        return _Progression(added - other.first, -other.slope, other.count)
+
+
+def _slice(reader: _Reader, node: ir.Node) -> int | None:
+    if len(node.inputs) < 5:
+        return None
+    starts, ends, steps = (reader.integers.operand(node, index) for index in (1, 2, 4))
+    axes = Affine.of(0) if node.inputs[3] is None and reader.rank == 1 else reader.integers.operand(node, 3)
+    if starts is None or ends is None or steps is None or axes is None:
+        return None
+    end, axis = ends.number, axes.number
+    if starts.const.size != 1 or steps.number != -1 or end is None or axis is None:
+        return None
+    axis %= reader.rank
+    dim = reader.integers.size_of(reader.source, axis)
+    size = None if dim is None else dim.number
+    whole = end <= -_FAR if size is None else end < -size
+    start = starts.number
+    from_last = start is not None and (start == -1 or start >= (_FAR if size is None else size - 1))
+    return axis if whole and (from_last or reader.is_size(starts, axis, less=1)) else None
+
+
+def _gather(reader: _Reader, node: ir.Node) -> int | None:
+    axis, places = axis_of(node, 0, reader.rank), node.inputs[1]
+    if places is None or rank_of(places) != 1:
+        return None
+    if reader.source.dtype == ir.DataType.STRING and axis != reader.rank - 1:  # onnxruntime copies one string of each row only
+        return None
+    found, dim = reader.integers.of(places), reader.integers.size_of(reader.source, axis)
+    numbers, size = None if found is None else found.numbers, None if dim is None else dim.number
+    if numbers is not None:
+        if size is None or not size or len(numbers) != size or ((numbers < -size) | (numbers >= size)).any():
+            return None
+        return axis if np.array_equal(numbers % size, np.arange(size)[::-1]) else None
+    row = reader.progression(places)
+    if row is None or row.slope != -1 or not reader.is_size(row.first, axis, less=1) or not reader.is_size(row.count, axis):
+        return None
+    return axis
+
+
+def _reverse_sequence(reader: _Reader, node: ir.Node) -> int | None:
+    axis = node.attributes.get_int("time_axis", 0) % reader.rank
+    return axis if reader.is_size(reader.every_element(node.inputs[1]), axis) else None
+
+
+_READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _slice}

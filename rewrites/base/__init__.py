@@ -1,0 +1,3 @@
+"""What every floor may use: errors, refusals as values, names fit for messages, what a target can do, what is reported."""
+
+__all__: list[str] = []

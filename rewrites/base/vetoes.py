@@ -1,0 +1,64 @@
+"""Patches that must not be made again, since what came of them was found wrong, and whom to blame where a rule fails."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rewrites.base.errors import InvariantBroken, OrtscanError
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.raised_by import is_from_elsewhere
+
+__all__ = ["RuleFailed", "Veto", "Vetoes"]
+
+
+@dataclass(frozen=True)
+class Veto:
+    """Once ``after`` patches have been made, the rule ``rule`` leaves the loop or node ``where`` alone; ``why`` is what was found.
+
+    An empty ``where`` stands for all. Rewriting takes the same way each time, so this is the same run up to that patch, which is
+    then not made.
+    """
+
+    rule: str
+    where: str
+    after: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} on {self.where}" if self.where else self.rule
+
+
+class RuleFailed(InvariantBroken):
+    """A rule raised what no rule may raise; ``veto`` keeps it from the loop or node."""
+
+    def __init__(self, message: str, veto: Veto) -> None:
+        super().__init__(message)
+        self.veto = veto
+
+
+@dataclass
+class Vetoes:
+    """All that hold in one run, and the patches it has ``made`` so far: rule, and loop or node, of each."""
+
+    all: Sequence[Veto] = ()
+    made: list[tuple[str, str]] = field(default_factory=list)
+
+    def on(self, rule: str, where: str) -> NotApplicable | None:
+        """Return why ``rule`` must leave ``where`` alone now, or None."""
+        for one in self.all:
+            if one.rule == rule and one.where in (where, "") and one.after <= len(self.made):
+                return NotApplicable("SELF-CHECK", f"what it made of {one.where or 'loops'} was found wrong: {one.why}")
+        return None
+
+    @contextmanager
+    def blaming(self, rule: str, where: str) -> Iterator[None]:
+        """Turn an exception that is a defect of the rule's into RuleFailed; refusals, and what comes from elsewhere, pass."""
+        try:
+            yield
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            if is_from_elsewhere(error) or (isinstance(error, OrtscanError) and not isinstance(error, InvariantBroken)):
+                raise
+            why = str(error) if isinstance(error, OrtscanError) else f"{type(error).__name__}: {error}"
+            raise RuleFailed(f"{rule} fails on {where}: {why}", Veto(rule, where, len(self.made), why)) from error

@@ -1,0 +1,101 @@
+"""Applies the rules on recurrent nodes to every RNN, GRU and LSTM of a model, in bodies and branches too."""
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from types import ModuleType
+
+import onnx_ir as ir
+
+from rewrites.base.errors import InvariantBroken
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.report import NodeReport, Reason
+from rewrites.edits.rnn.marks import LOWERED
+from rewrites.edits.rule import NOTHING_HERE, Patch
+from rewrites.graph.context import Context
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops.checks import label
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.rules.registry import DEFAULT_NODE_RULES, NODE_RULES
+from rewrites.rules.rnn_nodes import guard_recurrence, plain_attributes
+
+__all__ = ["Fire", "lower_nodes", "may_be_refused", "needs_rule"]
+
+Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
+"""Makes the change of a rule and gives the nodes that stand in the node's place; None where no more changes are to be made."""
+
+_PATCHES_PER_NODE = 40
+
+
+def may_be_refused(ctx: Context, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES) -> bool:
+    """Whether some recurrent node may need one of ``rules``. Before inference it may say so needlessly, but never the contrary."""
+    return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
+
+
+def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES) -> bool:
+    """Whether a recurrent node may need one of ``rules``: by default those that are used unasked."""
+    view = read(node)
+    if isinstance(view, NotApplicable) or view.dtype is None:
+        return True
+    lengths = view.input("sequence_lens")
+    if lengths is not None and (lengths.dtype is None or lengths.shape is None):
+        return True
+    return any(rule.check(view, ctx) is not NOTHING_HERE for rule in NODE_RULES if rule in rules)
+
+
+def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire, *, only: Set[ir.Node] | None = None) -> list[NodeReport]:
+    """Apply ``rules`` to all recurrent nodes, or ``only`` some, and report those that something was done to, or refused."""
+    reports = []
+    for node, where in list(_with_paths(ctx.model.graph, "main")):
+        if only is not None and node not in only:
+            continue
+        entry = NodeReport(where, node.op_type)
+        _settle(node, ctx, [rule for rule in NODE_RULES if rule in rules], fire, entry)
+        if entry.fired or entry.reasons:
+            reports.append(entry)
+    return reports
+
+
+def _settle(node: ir.Node, ctx: Context, rules: Sequence[ModuleType], fire: Fire, entry: NodeReport) -> None:
+    pending: list[ir.Node] = [node]
+    for _ in range(_PATCHES_PER_NODE):
+        if not pending:
+            return
+        current = pending.pop()
+        view = read(current)
+        if isinstance(view, NotApplicable):
+            entry.reasons = [Reason(plain_attributes.NAME, view.code, view.detail)]
+            return
+        found = _first_patch(view, ctx, rules, entry)
+        if found is None:
+            continue
+        rule, patch = found
+        replaced = fire(rule, entry, patch)
+        if replaced is None:
+            return
+        for new in replaced:
+            if rule is not guard_recurrence:
+                new.meta[LOWERED] = True
+        pending.extend(replaced)
+    raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_NODE} patches on the node {entry.where}")
+
+
+def _first_patch(
+    view: RecurrentNode, ctx: Context, rules: Sequence[ModuleType], entry: NodeReport
+) -> tuple[ModuleType, Patch] | None:
+    entry.reasons = []
+    for rule in rules:
+        with ctx.vetoes.blaming(rule.NAME, entry.where):
+            outcome = ctx.vetoes.on(rule.NAME, entry.where) or rule.check(view, ctx)
+        if isinstance(outcome, Patch):
+            return rule, outcome
+        if not outcome.silent:
+            entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
+    return None
+
+
+def _with_paths(graph: ir.Graph, path: str) -> Iterator[tuple[ir.Node, str]]:
+    for node in graph:
+        here = f"{path}/{node.op_type} {label(node)}"
+        for inner in node_graphs(node):
+            yield from _with_paths(inner, here)
+        if is_recurrent(node):
+            yield node, here

@@ -1,0 +1,271 @@
+"""What is done to a model before the first rule, and after the last."""
+
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.cut_names import name_cut_sizes
+from rewrites.analysis.shapes.dims import FREE, is_made_up, is_unknown, without_names
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
+from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
+from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.abilities import Abilities
+from rewrites.edits.cleanup.constant_branches import decide_branches, is_if
+from rewrites.edits.cleanup.known_trips import fold_trip_counts
+from rewrites.edits.direction.pairs import may_have_pairs
+from rewrites.edits.unroll.recurrent_nodes import lacks
+from rewrites.graph.context import Context
+from rewrites.graph.moving import lift_initializers, remove_nodes
+from rewrites.graph.node_inference import learn_shapes
+from rewrites.graph.node_order import has_order
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
+from rewrites.loops import graphs_within, is_loop
+from rewrites.ops.rnn.recurrent_node import is_recurrent
+from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
+from rewrites.rules.tidy.early_casts import cast_early
+from rewrites.rules.tidy.half_products import level_half_products
+from rewrites.rules.tidy.outer_products import part_outer_products, rejoin_outer_products
+from rewrites.rules.tidy.quantized_moves import move_before_dequantizing
+from rewrites.rules.tidy.quantized_outputs import note_quantized_outputs, quantize_before_transposing
+from rewrites.rules.tidy.returning_casts import read_past_returning_casts
+from rewrites.rules.tidy.stateless_loops import give_states
+
+__all__ = ["drop_unread", "has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare", "tidy"]
+
+_INFERRED_BYTES = 1 << 12
+
+
+def has_loops(model: ir.Model) -> bool:
+    """Whether any graph of ``model`` (functions aside) holds a Scan or Loop."""
+    return any(is_loop(node) for node in all_nodes(model.graph))
+
+
+def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
+    """Whether any graph of ``model`` holds an If or a recurrent node that ``target`` lacks, and no loops run there either."""
+    if target.loops:
+        return False
+    nodes = [node for node in all_nodes(model.graph) if node.domain == ""]
+    return any(
+        (node.op_type == "If" and "If" not in target.control_flow) or (is_recurrent(node) and lacks(node, target)) for node in nodes
+    )
+
+
+def name_free_dims(model: ir.Model) -> None:
+    """Give each dimension of an input that has no name one, so that shapes made from it can be told apart.
+
+    ``tidy`` takes such names away again.
+    """
+    for value in model.graph.inputs:
+        if value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims):
+            dims = [
+                f"{FREE}{value.name}.{i}" if not isinstance(d, int) and d.value is None else d
+                for i, d in enumerate(value.shape.dims)
+            ]
+            value.shape = ir.Shape(dims)
+
+
+def prepare(ctx: Context) -> None:
+    """Bring nodes into topological order, infer types and shapes, make the weights of loop bodies initializers of the main graph.
+
+    What tells how often a Loop runs becomes a constant where it is one. Some converters leave nodes out of order, which onnxruntime
+    accepts and the checker does not.
+    """
+    graph = ctx.model.graph
+    if not has_order(graph):
+        graph.sort()
+    _name_apart(graph, set(), ctx)
+    for one in [graph, *inner_graphs(graph)]:
+        for value in one.initializers.values():
+            if value.const_value is not None and not value.is_graph_input():
+                value.shape = ir.Shape(value.const_value.shape.numpy())
+    _lift_weights(ctx, _INFERRED_BYTES)
+    _forget_names_in_bodies(graph)
+    _declare_steps_and_conditions(graph)
+    write_out_onesided(graph)
+    drop_absent_at_the_end(graph, ctx.opset)
+    infer_model(ctx.model)
+    note_quantized_outputs(graph)
+    take_bounds_out_of_bodies(ctx)
+    rejoin_outer_products(ctx)
+    keep_sizes_of_reversals(graph, ctx.opset)
+    _lift_weights(ctx, 0)
+    _learn_from_captures(ctx)
+    make_range_inputs_scalars(graph, ctx.builder)
+    _decide(ctx)
+
+
+def learn_again(ctx: Context) -> bool:
+    """Drop what nobody reads any more, infer again what is open, as if the model were read anew, and decide what that tells.
+
+    Nodes are inferred one by one as rules make them, without the sizes that vectors hold elsewhere in the model. Return whether
+    anything is known now that was not. Nothing is looked at where neither a loop nor an If, nor two directions to join, are left.
+    """
+    graph = ctx.model.graph
+    if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
+        return False
+    read = [value for node in all_nodes(graph) if is_loop(node) for value in node.outputs if value.uses()]
+    drop_unread(graph)
+    freed = any(not value.uses() for value in read)
+    before = {value: value.shape for value in _inner_values(graph)}
+    if not all(map(_is_known, before.values())):
+        _forget_names_in_bodies(graph)
+        put_bounds_into_bodies(ctx)
+        part_outer_products(ctx)
+        infer_model(ctx.model)
+        take_bounds_out_of_bodies(ctx)
+        rejoin_outer_products(ctx)
+        _learn_from_captures(ctx)
+    decided = _decide(ctx)
+    return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())
+
+
+def _inner_values(graph: ir.Graph) -> list[ir.Value]:
+    values = [value for inner in inner_graphs(graph) for value in inner.inputs]
+    return values + [value for node in all_nodes(graph) for value in node.outputs]
+
+
+def _is_known(shape: ir.Shape | None) -> bool:
+    return shape is not None and not any(map(is_unknown, shape.dims))
+
+
+def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
+    if now is None or before is None:
+        return before is not now
+    pairs = zip(now.dims, before.dims, strict=False)
+    return any(
+        (isinstance(new, int) and not isinstance(old, int)) or (is_unknown(old) and not is_unknown(new)) for new, old in pairs
+    )
+
+
+def _decide(ctx: Context) -> bool:
+    """Make constants of what tells how often Loops run and which branches Ifs take; return whether there were any."""
+    graph, found = ctx.model.graph, False
+    while fold_trip_counts(graph, ctx) | (decide_branches(graph, ctx) > 0):
+        found = True
+    return found
+
+
+def _lift_weights(ctx: Context, least: int) -> None:
+    """Lift the initializers of loop bodies that have ``least`` bytes or more."""
+    graph = ctx.model.graph
+    for node in all_nodes(graph):
+        if is_loop(node):
+            for body in node_graphs(node):
+                lift_initializers(body, graph, ctx.names, least)
+
+
+def _learn_from_captures(ctx: Context) -> None:
+    """Infer what onnx left open in loop bodies: it sees no constants from around them, such as captured axes.
+
+    Nor does it look for the sizes of what is declared with a rank alone, which are those of a loop's result without a step.
+    """
+    for node in all_nodes(ctx.model.graph):
+        for body in node_graphs(node) if is_loop(node) else ():
+            reading = {one for one in body if any(value is not None and _is_captured_number(value, body) for value in one.inputs)}
+            declared = {one for one in body if any(map(_has_size_unsaid, one.outputs))}
+            learn_shapes(body, reading | declared, ctx.model.opset_imports, ctx.model.ir_version)
+
+
+def _has_size_unsaid(value: ir.Value) -> bool:
+    return value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims)
+
+
+def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
+    whole = value.dtype is not None and value.dtype.is_integer()
+    return whole and value.graph is not body and value.is_initializer()
+
+
+def _forget_names_in_bodies(graph: ir.Graph) -> None:
+    """Leave out the names of dimensions that loop bodies declare: outside, the same name may stand for another size.
+
+    Inference finds the names of what a body is given.
+    """
+    loops = (node for node in all_nodes(graph) if is_loop(node))
+    graphs = [inner for node in loops for body in node_graphs(node) for inner in graphs_within(body)]
+    for value in (value for inner in graphs for value in [*inner.inputs, *(one for node in inner for one in node.outputs)]):
+        if value.shape is not None and not all(isinstance(dim, int) for dim in value.shape.dims):
+            value.shape = without_names(value.shape)
+
+
+def _declare_steps_and_conditions(graph: ir.Graph) -> None:
+    """Say of the first two inputs of Loop bodies what they are, where nothing is said: onnxruntime asks for their ranks."""
+    for node in all_nodes(graph):
+        if node.op_type != "Loop" or node.domain != "":
+            continue
+        given = node.inputs[1] if len(node.inputs) > 1 else None
+        shape = ir.Shape([]) if given is None else given.shape
+        for body in node_graphs(node):
+            for value, kind, rank in zip(
+                body.inputs[:2], (ir.DataType.INT64, ir.DataType.BOOL), (ir.Shape([]), shape), strict=False
+            ):
+                value.type = value.type or ir.TensorType(kind)
+                value.shape = rank if value.shape is None else value.shape
+
+
+def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
+    """Rename values in bodies and branches that have the name of something else, in graphs around them or beside them.
+
+    onnxruntime refuses some names that a graph around has too, and onnx's inference takes what a vector of one body holds for what
+    a vector of that name holds in another. What a body calls its values is its own affair; the main graph's names never change.
+    """
+    own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
+    own += [value for node in graph for value in node.outputs if value.name]
+    for value in own:
+        if value.name in taken:
+            name = ctx.names.fresh(value.name or "value")
+            if value.is_initializer():
+                graph.initializers.pop(value.name or "")
+                value.name = name
+                graph.register_initializer(value)
+            value.name = name
+    taken.update(value.name or "" for value in own)
+    for node in graph:
+        for inner in node_graphs(node):
+            _name_apart(inner, taken, ctx)
+
+
+def tidy(ctx: Context) -> None:
+    """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs.
+
+    Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
+    """
+    graph = ctx.model.graph
+    level_half_products(ctx)
+    cast_early(ctx)
+    put_bounds_into_bodies(ctx)
+    part_outer_products(ctx)
+    move_before_dequantizing(ctx)
+    quantize_before_transposing(ctx)
+    read_past_returning_casts(ctx)
+    drop_unread(graph)
+    give_states(ctx)
+    declare_sizes_without_steps(graph, ctx.names)
+    for name, value in list(graph.initializers.items()):
+        if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
+            del graph.initializers[name]
+    ctx.constants.drop_unused()
+    values = [*graph.inputs, *(value for node in all_nodes(graph) for value in node.outputs)]
+    values += [value for inner in inner_graphs(graph) for value in inner.inputs]
+    for one in values:
+        _forget_free_dims(one)
+    name_cut_sizes(ctx.model)
+
+
+def drop_unread(graph: ir.Graph) -> None:
+    """Remove the nodes of ``graph`` and the branches in it that nobody reads."""
+    for node in graph:
+        if not is_loop(node):
+            for branch in node_graphs(node):
+                drop_unread(branch)
+    remove_nodes(unread_nodes(graph))
+
+
+def _forget_free_dims(value: ir.Value) -> None:
+    """Leave out the names of dimensions that we or onnx's inference made up."""
+    if value.shape is None or not any(_made_up(dim) for dim in value.shape.dims):
+        return
+    value.shape = ir.Shape([None if _made_up(dim) else dim for dim in value.shape.dims])
+
+
+def _made_up(dim: int | ir.SymbolicDimProtocol) -> bool:
+    return not isinstance(dim, int) and dim.value is not None and is_made_up(dim.value)

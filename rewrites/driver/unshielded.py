@@ -1,0 +1,105 @@
+"""Puts a model's own recurrent nodes under an If where a node is gone that may have failed before they ran.
+
+    Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
+
+onnxruntime refuses a Scan without steps, the first row of none, the largest of none; then it runs nothing else, where a GRU or LSTM
+without rows, or a GRU without steps, would have ended the process. Which of the two it runs first nothing tells. The same of nodes
+of a body that run before their loop now, or once for all its steps.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.report import NodeReport
+from rewrites.batching.recurrent import ROWS_OF_STEPS
+from rewrites.driver.lower import Fire, lower_nodes
+from rewrites.edits.rnn.under_if import UNSHIELDED
+from rewrites.edits.rule import Patch
+from rewrites.graph.context import Context
+from rewrites.graph.values import static_dims
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import is_loop
+from rewrites.loops.checks import label
+from rewrites.ops.rnn.recurrent_node import is_recurrent
+from rewrites.rules.repair import guard_einsum
+from rewrites.rules.repair.guard_einsum import is_fragile_einsum
+from rewrites.rules.rnn_nodes import guard_recurrence
+
+__all__ = ["Shielded", "holds_recurrent_nodes"]
+
+_REFUSE_NOTHING = frozenset(
+    [
+        *("Gather", "GatherElements", "GatherND", "Slice", "Squeeze", "Reshape", "Split", "TopK", "ArgMax", "ArgMin"),
+        *("ReduceMax", "ReduceMin", "ReduceMean", "MaxPool", "AveragePool", "Conv", "SequenceAt"),
+    ]
+)
+"""Operators that may refuse a tensor for being empty, in some onnxruntime."""
+
+
+@dataclass(frozen=True)
+class Shielded:
+    """The recurrent ``nodes`` that a model holds, in bodies and branches too, its ``einsums``, and what may ``shield`` them.
+
+    ``depths``: the number of loops around each of them.
+    """
+
+    shield: frozenset[ir.Node]
+    nodes: frozenset[ir.Node]
+    einsums: frozenset[ir.Node]
+    depths: dict[ir.Node, int]
+
+    @classmethod
+    def of(cls, graph: ir.Graph) -> "Shielded":
+        """Look for them."""
+        depths = {node: depth for node, depth in _with_depths(graph, 0) if node.domain == ""}
+        recurrent = frozenset(filter(is_recurrent, depths))
+        einsums = frozenset(filter(is_fragile_einsum, depths))
+        shield = filter(_may_refuse, depths) if recurrent or einsums else ()
+        return cls(frozenset(shield), recurrent, einsums, {node: depths[node] for node in recurrent | einsums})
+
+    def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
+        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more, or they left a loop."""
+        graph = ctx.model.graph
+        now = dict(_with_depths(graph, 0)) if self.depths else {}
+        bare = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
+        if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
+            bare |= self.depths.keys()
+        einsums = [node for node, depth in now.items() if not depth and node in self.einsums & bare]
+        reports = [report for node in einsums for report in _guarded(node, ctx, fire)]
+        nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS in node.meta}
+        for node in nodes:
+            node.meta[UNSHIELDED] = True
+        return reports + (lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else [])
+
+
+def holds_recurrent_nodes(function: ir.Function) -> bool:
+    """Whether there is a recurrent node in the function, where none is guarded."""
+    return any(is_recurrent(node) for node in all_nodes(function))
+
+
+def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
+    """Yield all nodes, each with the number of loops around it."""
+    for node in graph:
+        yield node, depth
+        for inner in node_graphs(node):
+            yield from _with_depths(inner, depth + is_loop(node))
+
+
+def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
+    entry = NodeReport(f"main/{node.op_type} {label(node)}", node.op_type)
+    with ctx.vetoes.blaming(guard_recurrence.NAME, entry.where):
+        patch = ctx.vetoes.on(guard_recurrence.NAME, entry.where) or guard_einsum.check(node, ctx)
+    return [entry] if isinstance(patch, Patch) and fire(guard_recurrence, entry, patch) is not None else []
+
+
+def _may_refuse(node: ir.Node) -> bool:
+    """Whether ``node`` may fail because what it reads is empty."""
+    if node.op_type == "Scan":
+        return True
+    if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
+        return False
+    dims, maker = static_dims(node.inputs[0]), node.inputs[0].producer()
+    return (dims is None or 0 in dims) and (maker is None or maker.op_type != "Shape")

@@ -1,0 +1,80 @@
+"""What is done to nodes once steps are written out: constants folded, branches decided, copies and repeated work shared, steps read
+out of stacks read where they are made, and what nobody reads removed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.edits.cleanup.constant_branches import inline_decided, is_if
+from rewrites.edits.cleanup.copies import copies_among, drop_copies
+from rewrites.edits.cleanup.folding import fold, put_constants
+from rewrites.edits.cleanup.merging import merge_twins, twins_among
+from rewrites.edits.unroll.stacked_reads import read_steps
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.node_inference import infer_node
+from rewrites.graph.values import shape_dims, static_dims
+from rewrites.graph.walk import node_graphs
+
+__all__ = ["clean_up"]
+
+
+def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
+    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes, branches included; gives those that are left, in order."""
+    allowance = ctx.options.unroll.bytes
+    nodes, changed = list(nodes), True
+    while changed:
+        folded = _fold(nodes, allowance, ctx)
+        allowance -= folded
+        drop_copies(copies_among(_in(graph, nodes)), ctx.names)
+        nodes, decided = inline_decided(_in(graph, nodes), ctx)
+        learned = _infer(nodes, ctx)
+        changed = bool(decided or (folded and learned))
+    for node in nodes:
+        for branch in node_graphs(node) if is_if(node) else ():
+            clean_up(branch, list(branch), ctx)
+    read_steps(nodes, ctx)
+    merge_twins(twins_among(nodes), ctx.names)
+    remove_nodes(unread_nodes(graph))
+    return _in(graph, nodes)
+
+
+def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    return [node for node in nodes if node.graph is graph]
+
+
+def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
+    """Let constant work among ``nodes`` be constants, of ``allowance`` bytes at most in all; gives their bytes, 0 for none."""
+    inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
+    done, known = fold(inner, ctx)
+    taken = sum(known[value].nbytes for node in done for value in node.outputs if value in known)
+    if not done or taken > allowance:
+        return 0
+    put_constants(done, known, ctx)
+    return max(1, taken)
+
+
+def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
+    """Find the shapes of results that are not known, or not in full; gives whether one is known better now."""
+    learned = False
+    for node in nodes:
+        vague = {value: value.shape for value in node.outputs if static_dims(value) is None}
+        if not vague or node_graphs(node):
+            continue
+        for value in vague:
+            value.shape = None
+        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+        for value, shape in vague.items():
+            value.shape = _better_known(value.shape, shape)
+            learned = learned or static_dims(value) is not None
+    return learned
+
+
+def _better_known(found: ir.Shape | None, before: ir.Shape | None) -> ir.Shape | None:
+    """Give the numbers found, and for the rest the names there were."""
+    if found is None or before is None or len(found) != len(before):
+        return before if found is None else found
+    pairs = zip(shape_dims(found), shape_dims(before), strict=True)
+    return ir.Shape([new if isinstance(new, int) or old is None else old for new, old in pairs])

@@ -1,0 +1,82 @@
+"""An If whose condition is a constant is the branch that it takes.
+
+y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
+"""
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.moving import lift_initializers, move_before, remove_nodes
+from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.values import const_scalar
+from rewrites.graph.walk import node_graphs
+
+__all__ = ["decide_branches", "inline_decided", "is_if", "taken_branch"]
+
+
+def is_if(node: ir.Node) -> bool:
+    """Whether ``node`` is an If of the standard operator set."""
+    return node.op_type == "If" and node.domain == ""
+
+
+def decide_branches(graph: ir.Graph, ctx: Context) -> int:
+    """Do so all over ``graph`` and the graphs nested in it; gives how many branches were taken."""
+    count = 0
+    nodes: Iterable[ir.Node] = list(graph)
+    while nodes:
+        taken: list[ir.Node] = []
+        for node in nodes:
+            inside = _inline(node, ctx) if is_if(node) else None
+            if inside is not None:
+                count += 1
+                taken += inside
+                continue
+            count += sum(decide_branches(nested, ctx) for nested in node_graphs(node))
+        nodes = taken
+    return count
+
+
+def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
+    """Do so for ``nodes`` of one graph, not for what is nested in them; gives what is there now, and how many were decided."""
+    now: list[ir.Node] = []
+    count = 0
+    for node in nodes:
+        inside = _inline(node, ctx) if is_if(node) else None
+        if inside is None:
+            now.append(node)
+        else:
+            count += 1
+            now += inside
+    return now, count
+
+
+def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
+    """Give the branch that ``node``, an If, takes; None where that is not known, or the branch cannot take its place."""
+    condition = const_scalar(node.inputs[0])
+    if condition is None or node.graph is None:
+        return None
+    attribute = node.attributes.get("then_branch" if condition else "else_branch")
+    if attribute is None or attribute.is_ref() or len(attribute.as_graph().outputs) != len(node.outputs):
+        return None
+    branch = attribute.as_graph()
+    copied = any(value.is_graph_output() for value in node.outputs)
+    return branch if not copied or all(can_copy(value, ctx.opset) for value in branch.outputs) else None
+
+
+def _inline(node: ir.Node, ctx: Context) -> list[ir.Node] | None:
+    branch = taken_branch(node, ctx)
+    if branch is None:
+        return None
+    results = list(branch.outputs)
+    branch.outputs[:] = []
+    lift_initializers(branch, ctx.model.graph, ctx.names)
+    inside = list(branch)
+    move_before(node, inside, ctx.names)
+    for old, new in zip(node.outputs, results, strict=True):
+        if new.shape is None and new.producer() is not None:
+            new.shape = old.shape
+        replace_value(old, new, ctx.names)
+    remove_nodes([node])
+    return inside

@@ -1,0 +1,113 @@
+"""Finds what can leave a loop at its start: all work that depends on scan inputs only, for all steps at once.
+
+States whose next value is such work leave with it: their values at the start of each step are the same stack, one step later.
+"""
+
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from rewrites.analysis.cut.ready import Ready
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.dependence import not_repeatable
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.edits.fission.liveness import Alive
+from rewrites.edits.fission.profitability import not_worth_moving
+from rewrites.edits.fission.stacks import Stacks
+from rewrites.graph.context import Context
+from rewrites.loops import ScanView, State
+
+__all__ = ["Before", "find_before"]
+
+
+@dataclass
+class Before:
+    """What leaves at the start: ``nodes``, and ``states`` that are no recurrences; ``refused`` says why a node had to stay.
+
+    ``alive``: the memory that the stacks take.
+    """
+
+    stacks: Stacks
+    nodes: list[ir.Node] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
+    alive: Alive = field(kw_only=True)
+
+
+def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
+    """Build the stacks of everything that can leave at the start; the caller inserts or discards them.
+
+    Where everything can leave, blocks of steps bound the memory; else no stack may break the budget.
+    """
+    if not loop.states:
+        whole = _attempt(loop, ctx, sizes, {}, bounded=False)
+        if not whole.refused:
+            return whole
+        whole.stacks.build.discard()
+    blocked: dict[ir.Node, NotApplicable] = {}
+    while True:
+        found = _attempt(loop, ctx, sizes, blocked)
+        bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
+        too_wide = not_worth_moving(found.nodes, bound, found.stacks, sizes)
+        if not too_wide:
+            return found
+        found.stacks.build.discard()
+        blocked.update(found.refused)
+        blocked.update(too_wide)
+
+
+def _attempt(
+    loop: ScanView,
+    ctx: Context,
+    sizes: StepSizes,
+    blocked: dict[ir.Node, NotApplicable],
+    *,
+    bounded: bool = True,
+) -> Before:
+    found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Alive(loop, sizes))
+    nodes = [node for node in loop.body if node not in blocked]
+    ready = Ready(nodes, loop.states, found.stacks.has)
+    while True:
+        while (node := ready.next_node()) is not None:
+            refusal = _refusal(node, sizes if bounded else None) or _add(node, found, bounded)
+            if refusal is None:
+                found.nodes.append(node)
+                found.alive.read(node)
+                ready.know(node.outputs)
+            else:
+                found.refused[node] = refusal
+        delays = ready.next_states()
+        for state in delays:
+            found.states.append(state)
+            if state.inner.uses():
+                built = len(found.stacks.build.nodes)
+                found.stacks.place(state.inner, found.stacks.delayed(state))
+                found.alive.hold({state.inner: found.stacks.get(state.inner)}, found.stacks.build.nodes[built:])
+                ready.know([state.inner])
+        if not delays:
+            return found
+
+
+def _add(node: ir.Node, found: Before, bounded: bool) -> NotApplicable | None:
+    """Emit ``node`` for all steps, unless it cannot be, or, where ``bounded``, breaks the memory budget with what is held."""
+    stacks, build = found.stacks, found.stacks.build
+    built, known = len(build.nodes), len(stacks.known)
+    refusal = stacks.add(node)
+    if refusal is not None:
+        return refusal
+    made = {value: stacks.get(value) for value in node.outputs}
+    refusal = found.alive.refusal(made, build.nodes[built:]) if bounded else None
+    if refusal is None:
+        found.alive.hold(made, build.nodes[built:])
+        return None
+    for value in list(stacks.known)[known:]:
+        del stacks.known[value]
+    build.discard(built)
+    return refusal
+
+
+def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
+    unsafe = not_repeatable(node)
+    if unsafe is not None or sizes is None:
+        return unsafe
+    return next((refusal for value in node.outputs if (refusal := sizes.refusal(value)) is not None), None)

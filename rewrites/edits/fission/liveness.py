@@ -1,0 +1,100 @@
+"""Which stacks exist at the same time, and how many bytes they take: an upper bound, from the order in which they are made.
+
+A stack is there from the node that makes it up to the last body node that reads it; while a node works, what it makes on the way is
+there too, and what the body of a nested loop makes for all outer steps at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.dependence import reads
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.batching import Operand
+from rewrites.graph.walk import node_graphs
+from rewrites.loops import ScanView, State
+
+__all__ = ["Alive"]
+
+_HELD = "ortscan.stacks"
+_VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+
+
+class Alive:
+    """The bytes of stacks held ``now``, and the most held so far; what the loop stacks itself is nothing new and takes none.
+
+    What earlier splits of the same loop have made counts as held.
+    """
+
+    def __init__(self, loop: ScanView, sizes: StepSizes) -> None:
+        self.now = self.most = loop.node.meta.get(_HELD, 0)
+        self.sizes = sizes
+        self._costs: dict[ir.Value, int] = {}
+        self._readers = Counter(value for node in loop.body for value in set(reads(node)))
+        self._readers.update({state.next for state in loop.states})
+
+    def copy(self) -> "Alive":
+        """Give one that goes on from here on its own."""
+        other = copy(self)
+        other._costs, other._readers = dict(self._costs), Counter(self._readers)
+        return other
+
+    def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
+        """Say so where ``stacks`` of body values, made by ``built``, break the memory budget together with what is held now."""
+        needed, limit = self._needed(stacks, built), self.sizes.options.memory_budget
+        if not needed or self.now + needed <= limit:
+            return None
+        name = next((value.name for value in stacks), "")
+        held = f" beside the {self.now} that other stacks take" if self.now else ""
+        return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit {limit})")
+
+    def hold(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> None:
+        """Count ``stacks`` from now on, and once what ``built`` makes beside them."""
+        self.most = max(self.most, self.now + self._needed(stacks, built))
+        for value, operand in stacks.items():
+            if self._readers[value]:
+                self._costs[value] = self._cost(value, operand)
+                self.now += self._costs[value]
+
+    def read(self, node: ir.Node) -> None:
+        """Say that ``node`` of the body is done with its inputs."""
+        for value in set(reads(node)):
+            self._readers[value] -= 1
+            if not self._readers[value]:
+                self.now -= self._costs.pop(value, 0)
+
+    def forget(self, states: Iterable[State]) -> None:
+        """Say that the loop keeps ``states``, so that no stack is held for their final values."""
+        self._readers.subtract({state.next for state in states})
+
+    def note_on(self, node: ir.Node) -> None:
+        """Let later splits of ``node``, what is left of the loop, know what is held."""
+        node.meta[_HELD] = self.most
+
+    def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:
+        results = {operand.value for operand in stacks.values()}
+        return sum(self._cost(value, operand) for value, operand in stacks.items()) + self._working(built, results)
+
+    def _cost(self, value: ir.Value, operand: Operand) -> int:
+        if value in self.sizes.stacked:
+            return 0
+        return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
+
+    def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
+        """Give the most bytes that results of ``nodes``, some ``apart``, and of the graphs nested in them take at a time."""
+        readers = Counter(value for node in nodes for value in set(reads(node)))
+        costs = dict.fromkeys(apart, 0)
+        now = most = 0
+        for node in nodes:
+            for value in node.outputs:
+                now += costs.setdefault(value, 0 if node.op_type in _VIEWS else self.sizes.outside(value))
+            inner = (sum(map(self.sizes.outside, graph.inputs)) + self._working(list(graph)) for graph in node_graphs(node))
+            most = max(most, now + max(inner, default=0))
+            for value in set(reads(node)):
+                readers[value] -= 1
+                if not readers[value]:
+                    now -= costs.pop(value, 0)
+        return most

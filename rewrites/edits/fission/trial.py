@@ -1,0 +1,59 @@
+"""Tries rules on a loop that does not exist yet, a copy of part of a body, which is taken apart again.
+
+Rules only look, and what they build on the way is detached; here it is forgotten even where they accept.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rewrites.analysis.dependence import reads
+from rewrites.edits.fission.separate import needed_for, separate
+from rewrites.edits.fission.state_cut import StateCut, stack_of
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import ScanInput, ScanOutput, ScanView, State
+
+__all__ = ["rehearsal"]
+
+
+@dataclass
+class _Recorded(Context):
+    """A context that remembers its builders."""
+
+    builders: list[Builder] = field(default_factory=list)
+
+    def builder(self) -> Builder:
+        self.builders.append(super().builder())
+        return self.builders[-1]
+
+
+@contextmanager
+def rehearsal(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Give a loop of ``states`` alone, out of the second part of ``cut``, and the context to try rules on it with.
+
+    What the rest of the body reads of it is a scan output.
+    """
+    nodes = needed_for([state.next for state in states], cut.nodes)
+    inside = {one for node in nodes for one in (node, *(inner for graph in node_graphs(node) for inner in all_nodes(graph)))}
+    returned = {output.inner for output in loop.scan_outputs}
+    after = {state.inner: state.next for state in states}
+    outputs = [
+        ScanOutput(after.get(value, value), None)
+        for value in [*after, *(value for node in nodes for value in node.outputs)]
+        if value in returned or any(user not in inside for user, _ in value.uses())
+    ]
+    read = {value for node in nodes for value in reads(node)} | {state.next for state in states}
+    carried = {value: ScanInput(stack_of(value, loop, f"{value.name}_stack"), value) for value in cut.carried if value in read}
+    node = separate(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or "")
+    recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
+    alone = ScanView.of(node, ctx.opset)
+    try:
+        yield alone, recorded
+    finally:
+        for builder in recorded.builders:
+            builder.discard()
+        remove_nodes(alone.body)
+        node.resize_inputs(0)

@@ -1,0 +1,125 @@
+"""Turns a state that only collects results into a stacked result of the loop, and the stack into what the state held in the end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import varying_values
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import rank_of
+from rewrites.loops import LoopView, ScanOutput, State, rebuild
+from rewrites.ops.versions import concat, reshape, shape_of, transpose
+
+__all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows"]
+
+_ALLOWZERO_SINCE = 14
+
+
+Final = Callable[[Builder, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A state that collects.
+
+    ``result`` (built in the body, of shape ``shape``) is what is stacked; each value of ``finals``, outside, is made of the stack.
+    """
+
+    state: State
+    shape: ir.Shape
+    result: Callable[[Builder], ir.Value]
+    finals: Sequence[tuple[ir.Value, Final]]
+
+
+def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir.Node]:
+    """Rebuild ``loop`` without the states of ``found``; nothing in the body may need them but their own updates."""
+    gone = {one.state.inner for one in found}
+    kept = [state for state in loop.states if state.inner not in gone]
+    outputs = list(loop.scan_outputs)
+    for one in found:
+        inside, after = ctx.builder(), ctx.builder()
+        result = one.result(inside)
+        maker = result.producer()
+        if maker is None or (maker.graph is not loop.body and maker not in inside.nodes):
+            result = inside.op("Identity", result)
+        result.type = result.type or _element_type(one.state)
+        result.shape = _known_sizes(result.shape, one.shape)
+        loop.body.extend(inside.nodes)
+        inside.nodes = []
+        outputs.append(ScanOutput(result, _stack(one, result, after, ctx)))
+        after.insert_after(loop.node)
+    loop.body.outputs[:] = [loop.condition_out, *(state.next for state in kept), *(output.inner for output in outputs)]
+    updates = varying_values(loop.body, gone)
+    remove_nodes(dead for dead in unread_nodes(loop.body) if any(value in updates for value in dead.outputs))
+    readers = {maker for one in found for old, _ in one.finals if (maker := old.producer()) is not None and maker is not loop.node}
+    for reader in readers:
+        reader.resize_inputs(0)
+    rebuilt = rebuild(loop, ctx.names, states=kept, scan_outputs=outputs)
+    remove_nodes(readers)
+    return [rebuilt]
+
+
+def _element_type(state: State) -> ir.TypeProtocol | None:
+    """Give the type of what a state collects: inference knows no results of operators of other domains."""
+    kind = state.initial.type or state.inner.type
+    return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
+
+
+def _known_sizes(shape: ir.Shape | None, other: ir.Shape) -> ir.Shape:
+    """Give the sizes of ``other`` where ``shape`` has no numbers: a loop without a step gives 0 for those not declared."""
+    if shape is None or len(shape) != len(other):
+        return other
+    return ir.Shape([mine if isinstance(mine, int) else theirs for mine, theirs in zip(shape.dims, other.dims, strict=True)])
+
+
+def _stack(one: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
+    """Make what stands for the stack until the loop is rebuilt: a new value, or one that the stack itself is to replace."""
+    shape = ir.Shape([None, *(dim if isinstance(dim, int) else None for dim in one.shape.dims)])
+    stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
+    same = None
+    for old, make in one.finals:
+        value = make(after, stack) if old.uses() or old.is_graph_output() else None
+        if value is stack and same is None:
+            same = old
+        elif value is not None:
+            replace_value(old, value, ctx.names)
+    if same is None:
+        return stack
+    for node, index in stack.uses():
+        node.replace_input_with(index, same)
+    return same
+
+
+def front_to(b: Builder, stack: ir.Value, axis: int) -> ir.Value:
+    """Move axis 0 to ``axis``."""
+    rank = rank_of(stack) or 0
+    return transpose(b, stack, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+
+
+def backwards(b: Builder, stack: ir.Value) -> ir.Value:
+    """Turn axis 0 round."""
+    return b.op("Slice", stack, b.const([-1]), b.const([-(2**63) + 1]), b.const([0]), b.const([-1]))
+
+
+def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
+    """Make a stack of results the tensor of ``rank`` that they give joined along ``axis``, of the ``size`` of each other axis.
+
+    ``width``: the size of each result along ``axis``; None where the results have no such axis. A stack of nothing has sizes 0
+    where its declared shape says nothing, which is why the other sizes come from elsewhere.
+    """
+    moved = front_to(b, stack, axis)
+    if width is None and stack.shape is not None and all(isinstance(dim, int) for dim in stack.shape.dims[1:]):
+        return moved
+    count = shape_of(b, stack, 0)
+    if width not in (None, 1):
+        count = b.op("Mul", count, b.const(np.array([width], np.int64)))
+    parts = [count if i == axis else size(i) for i in range(rank)]
+    if b.opset >= _ALLOWZERO_SINCE:
+        return b.op("Reshape", moved, concat(b, parts, 0), allowzero=1)
+    return b.op("Reshape", moved, concat(b, parts, 0)) if rank else reshape(b, moved, [])

@@ -1,0 +1,3 @@
+"""Changes of a Scan's form that more than a rule makes."""
+
+__all__: list[str] = []

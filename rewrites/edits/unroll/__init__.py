@@ -1,0 +1,3 @@
+"""Steps of a loop written one after the other."""
+
+__all__: list[str] = []

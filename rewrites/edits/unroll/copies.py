@@ -1,0 +1,85 @@
+"""Copies of nodes, bodies and branches included, that read other values in the place of some."""
+
+from collections.abc import Iterable, Mapping
+
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.dims import without_names
+from rewrites.graph.names import Names
+
+__all__ = ["copy_nodes"]
+
+
+def copy_nodes(
+    nodes: Iterable[ir.Node], instead: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
+) -> list[ir.Node]:
+    """Copy ``nodes`` (makers before readers) under fresh names; the copies are in no graph. An Identity is not copied.
+
+    ``instead``: what to read for a value; the results of the copies are added to it. ``named``: whether the names of dimensions
+    mean the same for the copies.
+    """
+    copies = []
+    for node in nodes:
+        copied = node.inputs[0] if node.op_type == "Identity" and node.domain == "" else None
+        if copied is None:
+            copies.append(_copy(node, instead, names, suffix, named))
+        else:
+            instead[node.outputs[0]] = instead.get(copied, copied)
+    return copies
+
+
+def _copy(node: ir.Node, instead: dict[ir.Value, ir.Value], names: Names, suffix: str, named: bool) -> ir.Node:
+    attributes: list[ir.Attr] = []
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            attributes.append(attribute)
+        elif attribute.type == ir.AttributeType.GRAPH:
+            attributes.append(ir.AttrGraph(attribute.name, _copy_graph(attribute.as_graph(), instead, names, suffix, named)))
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            graphs = [_copy_graph(graph, instead, names, suffix, named) for graph in attribute.as_graphs()]
+            attributes.append(ir.AttrGraphs(attribute.name, graphs))
+        else:
+            attributes.append(attribute)
+    outputs = [_like(value, names, suffix, named) for value in node.outputs]
+    copy = ir.Node(
+        node.domain,
+        node.op_type,
+        [None if value is None else instead.get(value, value) for value in node.inputs],
+        attributes,
+        overload=node.overload,
+        outputs=outputs,
+        version=node.version,
+        name=names.fresh(f"{node.name or node.op_type}_{suffix}"),
+        doc_string=node.doc_string,
+        metadata_props=dict(node.metadata_props),
+    )
+    copy.meta.update(node.meta)
+    instead.update(zip(node.outputs, outputs, strict=True))
+    return copy
+
+
+def _copy_graph(graph: ir.Graph, around: Mapping[ir.Value, ir.Value], names: Names, suffix: str, named: bool) -> ir.Graph:
+    instead = dict(around)
+    inputs = [_like(value, names, suffix, named) for value in graph.inputs]
+    instead.update(zip(graph.inputs, inputs, strict=True))
+    weights = []
+    for weight in graph.initializers.values():
+        if weight not in instead:
+            copy = _like(weight, names, suffix, named)
+            copy.const_value = weight.const_value
+            instead[weight] = copy
+        else:
+            instead[weight].const_value = weight.const_value
+        weights.append(instead[weight])
+    nodes = [_copy(node, instead, names, suffix, named) for node in graph]
+    outputs = [instead.get(value, value) for value in graph.outputs]
+    made = ir.Graph(inputs, outputs, nodes=nodes, initializers=weights, name=names.fresh(f"{graph.name or 'body'}_{suffix}"))
+    made.metadata_props.update(graph.metadata_props)
+    made.meta.update(graph.meta)
+    return made
+
+
+def _like(value: ir.Value, names: Names, suffix: str, named: bool) -> ir.Value:
+    shape = value.shape if value.shape is None or named else without_names(value.shape)
+    shape = None if shape is None else ir.Shape(shape.dims)
+    return ir.Value(name=names.fresh(f"{value.name}_{suffix}") if value.name else "", type=value.type, shape=shape)

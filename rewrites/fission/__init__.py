@@ -1,3 +1,0 @@
-"""Splits a loop into what can leave it and what cannot: before · recurrence · after."""
-
-__all__: list[str] = []

@@ -1,0 +1,89 @@
+"""Writes an If whose branches are built from detached nodes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+
+__all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
+
+_HAS_STEPS = "ortscan.has_steps"
+SOME_STEPS = "some_steps"
+"""What the name of a branch starts with that runs only where there are steps."""
+_SIZES_APART_SINCE = 11
+
+
+def write_if(
+    b: Builder,
+    condition: ir.Value,
+    then: tuple[Builder, Sequence[ir.Value]],
+    otherwise: tuple[Builder, Sequence[ir.Value]],
+    hint: str | None,
+    *,
+    unlike: bool = False,
+) -> tuple[ir.Value, ...]:
+    """Write an If on ``condition``, a tensor of one flag; each branch has the nodes collected in a builder, and its results.
+
+    What it gives has the types and shapes of the first branch's results, which tell sizes of both unless they are ``unlike``.
+    """
+    if unlike:
+        then, otherwise = (
+            (one, [of_a_size_not_inferred(one, value, condition) for value in given]) for one, given in (then, otherwise)
+        )
+    elif b.opset < _SIZES_APART_SINCE:
+        pairs = list(zip(then[1], otherwise[1], strict=False))
+        then = (then[0], [_sized_apart(then[0], one, other, condition, both=True) for one, other in pairs])
+        otherwise = (otherwise[0], [_sized_apart(otherwise[0], other, one, condition, both=False) for one, other in pairs])
+    branches = [_branch(b, *then, "then_branch"), _branch(b, *otherwise, "else_branch")]
+    made = b.node("If", [condition], len(then[1]), branches, hint=hint)
+    for value, inside in zip(made, then[1], strict=True):
+        value.type, value.shape = inside.type, inside.shape
+    return made
+
+
+def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
+    """Give ``value`` where the If on ``flag`` stands in an opset before 11: there, a number that one branch tells counts for both.
+
+    onnxruntime folds what is made from such a number, the Shape of what the If gives above all.
+    """
+    if b.opset >= _SIZES_APART_SINCE:
+        return value
+    nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))
+    given = b.op("Reshape", value, b.op("Mul", b.op("Shape", value), nothing))
+    given.type, given.shape = value.type, None if value.shape is None else ir.Shape([None] * len(value.shape))
+    return given
+
+
+def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
+    """Hide the sizes of ``value`` that are not those of ``other``: all that are unlike, or (``both``) where both are numbers.
+
+    Where one has no shape here onnxruntime may find one.
+    """
+    if not isinstance(value.type, ir.TensorType | None):
+        return value
+    if value.shape is None or other.shape is None:
+        return value if both else of_a_size_not_inferred(b, value, flag)
+    pairs = zip(value.shape.dims, other.shape.dims, strict=False)
+    unlike = any(isinstance(one, int) and one != two and (isinstance(two, int) or not both) for one, two in pairs)
+    return of_a_size_not_inferred(b, value, flag) if unlike or len(value.shape) != len(other.shape) else value
+
+
+def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
+    nodes, part.nodes = part.nodes, []
+    return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
+
+
+def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
+    """Note that ``branch`` runs only where there are steps, so that the loop in it need not be guarded again.
+
+    Its name tells that to who reads the model anew.
+    """
+    assert branch is not None
+    branch.meta[_HAS_STEPS] = True
+
+
+def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
+    """Whether that was noted."""
+    return branch is not None and (bool(branch.meta.get(_HAS_STEPS)) or (branch.name or "").startswith(SOME_STEPS))

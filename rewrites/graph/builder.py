@@ -1,0 +1,114 @@
+"""Makes new nodes for a patch: fresh names, types and shapes inferred, constants shared, nothing in the graph until inserted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
+from rewrites.graph.node_inference import infer_node
+from rewrites.graph.walk import all_nodes, node_graphs
+
+__all__ = ["Builder"]
+
+
+class Builder:
+    """Collects detached nodes in order; ``insert_before`` puts them into a graph, ``discard`` forgets them.
+
+    A detached node is already a user of its inputs, so a rule that refuses after building must call ``discard``.
+    """
+
+    def __init__(self, names: Names, constants: ConstantPool, opsets: dict[str, int], ir_version: int) -> None:
+        self.names = names
+        self.opsets = opsets
+        self.opset = opsets.get("", 1)
+        self.nodes: list[ir.Node] = []
+        self._constants = constants
+        self._ir_version = ir_version
+
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        domain: str = "",
+        hint: str | None = None,
+        version: int | None = None,
+        **attributes: Any,
+    ) -> ir.Value:
+        """Make a node with one output and give that output. Attributes that are None are left out."""
+        return self.ops(op_type, inputs, 1, domain=domain, hint=hint, version=version, **attributes)[0]
+
+    def ops(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        outputs: int,
+        *,
+        domain: str = "",
+        hint: str | None = None,
+        version: int | None = None,
+        **attributes: Any,
+    ) -> tuple[ir.Value, ...]:
+        """Make a node with ``outputs`` outputs and give them; trailing absent inputs are dropped (ORT crashes on some)."""
+        given = {key: value for key, value in attributes.items() if value is not None}
+        return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(given), domain, hint, version)
+
+    def like(self, node: ir.Node, inputs: Sequence[ir.Value | None], **changed: Any) -> tuple[ir.Value, ...]:
+        """Make a node like ``node`` on other inputs, with some attributes changed (None removes one)."""
+        keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
+        given = {key: value for key, value in changed.items() if value is not None}
+        attributes = [*keep, *ir.convenience.convert_attributes(given)]
+        hint = node.outputs[0].name if node.outputs else None
+        return self.node(node.op_type, inputs, len(node.outputs), attributes, node.domain, hint, node.version)
+
+    def node(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        outputs: int,
+        attributes: Sequence[ir.Attr],
+        domain: str = "",
+        hint: str | None = None,
+        version: int | None = None,
+    ) -> tuple[ir.Value, ...]:
+        """Make a node from ready attributes; the general form behind ``op``, ``ops`` and ``like``."""
+        operands = list(inputs)
+        while operands and operands[-1] is None:
+            operands.pop()
+        values = [ir.Value(name=self.names.fresh(hint or op_type.lower())) for _ in range(outputs)]
+        name = self.names.fresh(f"{hint or ''}/{op_type}" if hint else f"node_{op_type}")
+        node = ir.Node(domain, op_type, operands, attributes, outputs=values, name=name, version=version)
+        infer_node(node, self.opsets, self._ir_version)
+        self.nodes.append(node)
+        return tuple(node.outputs)
+
+    def const(self, array: np.ndarray | Sequence[int] | int, dtype: Any = np.int64) -> ir.Value:
+        """Give a constant (an initializer of the main graph, shared between equal constants; ints become int64)."""
+        return self._constants.value(array if isinstance(array, np.ndarray) else np.asarray(array, dtype=dtype))
+
+    def insert_before(self, anchor: ir.Node) -> None:
+        """Put the collected nodes before ``anchor``, in order."""
+        assert anchor.graph is not None
+        anchor.graph.insert_before(anchor, self.nodes)
+        self.nodes = []
+
+    def insert_after(self, anchor: ir.Node) -> None:
+        """Put the collected nodes after ``anchor``, in order."""
+        assert anchor.graph is not None
+        anchor.graph.insert_after(anchor, self.nodes)
+        self.nodes = []
+
+    def discard(self, since: int = 0) -> None:
+        """Detach the collected nodes, from number ``since`` on, from their inputs and forget them."""
+        for node in reversed(self.nodes[since:]):
+            for graph in node_graphs(node):
+                for inner in all_nodes(graph):
+                    inner.resize_inputs(0)
+            node.resize_inputs(0)
+        del self.nodes[since:]
+
+    def another(self) -> "Builder":
+        """Give a new, empty Builder for the same model, such as one for the nodes of a body."""
+        return Builder(self.names, self._constants, self.opsets, self._ir_version)

@@ -1,0 +1,97 @@
+"""What a rule is given beside the loop: options, cost knowledge, names, and whatever it needs from a runtime."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from rewrites.base.abilities import Abilities, UnrollLimits
+from rewrites.base.vetoes import Vetoes
+from rewrites.graph.builder import Builder
+from rewrites.graph.constants import ConstantPool
+from rewrites.graph.names import Names
+from rewrites.graph.walk import all_nodes, node_graphs
+
+__all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
+
+Bidirectional = Literal["always", "equal", "narrow", "never"]
+
+Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
+"""Runs a model without inputs and gives its outputs, or None where the runtime cannot run it."""
+
+KernelCheck = Callable[[onnx.ModelProto], bool | None]
+"""Tells whether the runtime has a kernel for the one node of a model, or None where it refuses the node for another reason."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller asked for, as far as rules care.
+
+    ``memory_budget``: bytes that the temporaries of one vectorised part may take at a time.
+    ``sizes``: typical value of each symbolic dimension, for cost decisions only.
+    ``assumed_dim``: what an unknown dimension is taken as where no hint is given.
+    ``native_always``: whether recurrent nodes are taken wherever there is one, since the target runs no loops or any.
+    ``bidirectional``: where recurrent nodes of two directions become one: always, where their activations are equal, only where
+    they are narrow and run on one row, or never.
+    ``domains``: operator domains the target runs beside the standard one. ``target``: what else it runs.
+    ``unroll``: how far loops are unrolled.
+    """
+
+    memory_budget: int = 256 << 20
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    assumed_dim: int = 64
+    fast_math: bool = False
+    custom_ops: bool = False
+    native_always: bool = False
+    bidirectional: Bidirectional = "always"
+    domains: frozenset[str] = frozenset({"com.microsoft"})
+    target: Abilities = field(default_factory=Abilities)
+    unroll: UnrollLimits = field(default_factory=UnrollLimits)
+
+
+@dataclass
+class Context:
+    """The state shared by all rules while one model is rewritten.
+
+    ``rules``: the rules in use, for one that asks what others would do. ``owners``: the nodes last found around graphs.
+    ``vetoes``: what must not be done.
+    """
+
+    model: ir.Model
+    options: Options
+    evaluate: Evaluator
+    names: Names
+    constants: ConstantPool
+    rules: Sequence[ModuleType] = ()
+    has_kernel: KernelCheck | None = None
+    owners: dict[ir.Graph, ir.Node] = field(default_factory=dict)
+    vetoes: Vetoes = field(default_factory=Vetoes)
+
+    @classmethod
+    def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":
+        """Make the context of ``model``."""
+        names = Names(model)
+        return cls(model, options, evaluate, names, ConstantPool(model.graph, names), has_kernel=has_kernel)
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operator set the model imports."""
+        return self.model.opset_imports.get("", 1)
+
+    def if_around(self, branch: ir.Graph) -> ir.Node | None:
+        """Give the If that has ``branch``, or None."""
+        owner = self.owners.get(branch)
+        if owner is None or owner.graph is None or branch not in node_graphs(owner):
+            self.owners.clear()
+            for node in all_nodes(self.model.graph):
+                self.owners.update(dict.fromkeys(node_graphs(node), node))
+            owner = self.owners.get(branch)
+        return owner if owner is not None and owner.op_type == "If" and owner.domain == "" else None
+
+    def builder(self) -> Builder:
+        """Give a new, empty Builder."""
+        return Builder(self.names, self.constants, self.model.opset_imports, self.model.ir_version)

@@ -1,0 +1,114 @@
+"""Types and shapes of what single nodes give, by their operators' schemas: nodes that rules build are inferred as they are made."""
+
+import functools
+from collections.abc import Set
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.graph.contrib_shapes import infer_contrib, is_like_first
+from rewrites.graph.values import const_array
+from rewrites.graph.walk import node_graphs
+
+__all__ = ["contradicts", "infer_node", "learn_shapes"]
+
+_DATA_BYTES = 4096
+
+
+def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
+    """Set type and shape of ``node``'s outputs where the operator's schema tells them.
+
+    Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
+    """
+    if is_like_first(node):
+        infer_contrib(node)
+        return
+    try:
+        found = _found(node, opsets, ir_version)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
+        return
+    for value in node.outputs:
+        proto = found.get(value.name or "")
+        if proto is not None and value.type is None:
+            value.type = ir.serde.deserialize_type_proto_for_type(proto)
+        if proto is not None and value.shape is None:
+            value.shape = ir.serde.deserialize_type_proto_for_shape(proto)
+
+
+def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
+    """Whether ``node``, which holds no graphs, takes no operands of the sizes it is given."""
+    if node_graphs(node):
+        return False
+    try:
+        _found(node, opsets, ir_version)
+    except onnx.shape_inference.InferenceError as error:
+        return "ShapeInferenceError" in str(error)
+    except onnx.checker.ValidationError:
+        return False
+    return False
+
+
+def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
+    schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
+    if schema is None:
+        return {}
+    types, data = {}, {}
+    for value in node.inputs:
+        if value is None or value.name is None:
+            continue
+        if value.type is None:
+            return {}
+        types[value.name] = _type_proto(value)
+        array = const_array(value, limit=_DATA_BYTES)
+        if array is not None and array.dtype.kind in "iu":
+            data[value.name] = onnx.numpy_helper.from_array(array, value.name)
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return onnx.shape_inference.infer_node_outputs(
+        schema, ir.serde.serialize_node(node), types, data, opset_imports=imports, ir_version=ir_version
+    )
+
+
+def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
+    """Infer again what the nodes of ``body`` in ``changed``, and what depends on them, left open; sizes that are numbers count."""
+    waiting = set(changed)
+    for node in body if waiting else ():
+        if node not in waiting or not any(_is_open(value) for value in node.outputs):
+            continue
+        before = [value.shape for value in node.outputs]
+        for value in node.outputs:
+            value.shape = None
+        infer_node(node, opsets, ir_version)
+        for value, shape in zip(node.outputs, before, strict=True):
+            value.shape = _with_numbers(shape, value.shape)
+            if value.shape != shape:
+                waiting.update(user for user, _ in value.uses())
+
+
+def _is_open(value: ir.Value) -> bool:
+    return value.shape is None or any(not isinstance(dim, int) for dim in value.shape.dims)
+
+
+def _with_numbers(shape: ir.Shape | None, found: ir.Shape | None) -> ir.Shape | None:
+    """Give ``shape`` with the numbers of ``found`` where it has none."""
+    if found is None or (shape is not None and len(shape) != len(found)):
+        return shape
+    dims = [None] * len(found) if shape is None else list(shape.dims)
+    numbers = [new if isinstance(new, int) and not isinstance(old, int) else old for old, new in zip(dims, found.dims, strict=True)]
+    return shape if shape is not None and numbers == list(shape.dims) else ir.Shape(numbers)
+
+
+@functools.cache
+def _schema(op_type: str, domain: str, version: int) -> onnx.defs.OpSchema | None:
+    try:
+        return onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _type_proto(value: ir.Value) -> onnx.TypeProto:
+    proto = onnx.TypeProto()
+    assert value.type is not None
+    ir.serde.serialize_type_into(proto, value.type)
+    if value.shape is not None:
+        ir.serde.serialize_shape_into(proto, value.shape)
+    return proto

@@ -1,0 +1,164 @@
+"""One view of RNN, GRU and LSTM nodes, by the operators' text (opset 7 to 26), with all that may be left out filled in.
+
+onnxruntime demands more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. What the text gives no
+meaning to is refused here, with the reason, before any rule looks at the node.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.values import dim_of
+from rewrites.ops.rnn.functions import DEFAULTS, Function, functions_of, spelling_of
+
+__all__ = ["GATES", "RecurrentNode", "is_recurrent", "read"]
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_REVERSE = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+_INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
+
+
+@dataclass(frozen=True)
+class RecurrentNode:
+    """A node by its parts.
+
+    ``reverse``: for each direction whether it runs backwards. ``functions``: for each direction its activations with parameters.
+    ``clip``: the bound on what activations are applied to, None where there is none. ``batch_first``: whether ``layout`` is 1.
+    """
+
+    node: ir.Node
+    kind: str
+    reverse: tuple[bool, ...]
+    hidden: int
+    functions: tuple[tuple[Function, ...], ...]
+    clip: float | None
+    batch_first: bool
+    input_forget: bool
+    linear_before_reset: bool
+    dtype: ir.DataType | None
+
+    def input(self, name: str) -> ir.Value | None:
+        """Give an input by the name it has in the operator's text."""
+        return _input(self.node, name)
+
+    @property
+    def x(self) -> ir.Value:
+        """The sequences."""
+        value = self.node.inputs[0]
+        assert value is not None
+        return value
+
+    @property
+    def directions(self) -> int:
+        """1, or 2 where it is bidirectional."""
+        return len(self.reverse)
+
+    @property
+    def axes(self) -> tuple[int, int]:
+        """The axes of ``x`` that count steps and rows."""
+        return (1, 0) if self.batch_first else (0, 1)
+
+    @property
+    def states(self) -> list[ir.Value | None]:
+        """The initial states: one, or two for an LSTM."""
+        return [self.input("initial_h"), *([self.input("initial_c")] if self.kind == "LSTM" else [])]
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"{self.kind} '{self.node.name or self.node.outputs[0].name}'"
+
+
+def is_recurrent(node: ir.Node) -> bool:
+    """Whether ``node`` is an RNN, GRU or LSTM of the standard operator set."""
+    return node.op_type in GATES and node.domain == ""
+
+
+def read(node: ir.Node) -> RecurrentNode | NotApplicable:
+    """Read a recurrent node, or say why the text gives it no meaning, or why too little is known of it."""
+    try:
+        return _read(node)
+    except TypeError as error:
+        return NotApplicable("RNN-ATTRIBUTE", f"an attribute is of another kind than the operator's: {error}")
+
+
+def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
+    kind, attributes = node.op_type, node.attributes
+    referring = next((name for name, attribute in attributes.items() if attribute.is_ref()), None)
+    if referring is not None:
+        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{referring}' is that of the function it stands in")
+    if len(node.inputs) < 3 or any(value is None for value in node.inputs[:3]):
+        return NotApplicable("RNN-INPUT", "X, W or R is missing")
+    said = attributes.get_string("direction", "forward") or ""
+    if said not in _REVERSE:
+        return NotApplicable("RNN-ATTRIBUTE", f"direction is '{said}', but must be forward, reverse or bidirectional")
+    layout = attributes.get_int("layout", 0)
+    if layout not in (0, 1):
+        return NotApplicable("RNN-ATTRIBUTE", f"layout is {layout}, but must be 0 or 1")
+    clip = attributes.get_float("clip", 0.0) or 0.0
+    reverse = _REVERSE[said]
+    functions = _functions(node, len(reverse))
+    if isinstance(functions, NotApplicable):
+        return functions
+    hidden = _hidden_size(node)
+    if hidden is None:
+        return NotApplicable("RNN-HIDDEN-SIZE", "hidden_size is not given, and no shape of a weight or state tells it")
+    if hidden < 1:
+        return NotApplicable("RNN-HIDDEN-SIZE", f"its hidden size is {hidden}, but must be 1 or more")
+    return RecurrentNode(
+        node,
+        kind,
+        reverse,
+        hidden,
+        functions,
+        clip if clip > 0 else None,
+        layout == 1,
+        bool(attributes.get_int("input_forget", 0)),
+        bool(attributes.get_int("linear_before_reset", 0)),
+        _dtype(node),
+    )
+
+
+def _input(node: ir.Node, name: str) -> ir.Value | None:
+    place = _INPUTS.index(name)
+    return node.inputs[place] if place < len(node.inputs) else None
+
+
+def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ...] | NotApplicable:
+    default = DEFAULTS[node.op_type]
+    count = len(default)
+    names = list(node.attributes.get_strings("activations", ()) or default * directions)
+    if node.op_type == "RNN" and directions == 1:
+        names = names[:1]
+    spelt = [spelling_of(name) for name in names]
+    if None in spelt:
+        unknown = names[spelt.index(None)]
+        return NotApplicable("RNN-ACTIVATION", f"'{unknown}' is none of the operator's activations")
+    if len(names) != count * directions:
+        detail = f"{len(names)} activations are named, where {count * directions} are needed"
+        return NotApplicable("RNN-ACTIVATION", detail)
+    lists = (list(node.attributes.get_floats(f"activation_{which}", ())) for which in ("alpha", "beta"))
+    functions = functions_of([name for name in spelt if name is not None], *lists)
+    return tuple(tuple(functions[i : i + count]) for i in range(0, len(functions), count))
+
+
+def _hidden_size(node: ir.Node) -> int | None:
+    given = node.attributes.get_int("hidden_size", None)
+    if given:
+        return given
+    gates = GATES[node.op_type]
+    candidates = [("R", 2, 1), ("R", 1, gates), ("W", 1, gates), ("B", 1, 2 * gates), ("P", 1, 3)]
+    candidates += [("initial_h", 2, 1), ("initial_c", 2, 1)]
+    for name, axis, factor in candidates:
+        value = _input(node, name)
+        dim = None if value is None else dim_of(value, axis)
+        if isinstance(dim, int):
+            return dim // factor
+    dims = (dim_of(value, -1) for value in node.outputs)
+    return next((dim for dim in dims if isinstance(dim, int)), None)
+
+
+def _dtype(node: ir.Node) -> ir.DataType | None:
+    values = [_input(node, name) for name in _INPUTS if name != "sequence_lens"]
+    return next((value.dtype for value in [*values, *node.outputs] if value is not None and value.dtype is not None), None)

@@ -1,0 +1,87 @@
+"""One step of a cell as plain operators, by the operator's equations.
+
+What does not depend on the state comes in already: ``xw`` is the input times W plus all biases that may be added to it, with the
+gates side by side in the operator's order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.ops.rnn.activations import activate, clipped, number
+from rewrites.ops.rnn.functions import Function
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.ops.versions import split
+
+__all__ = ["Weights", "write_step"]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a step reads from outside.
+
+    ``r``: [hidden, gates * hidden]; for a GRU that resets before the product, two parts of it. ``bias``: that of the reset product
+    of a GRU, [hidden]. ``peepholes``: those of i, o and f, each [hidden].
+    """
+
+    r: tuple[ir.Value, ...]
+    bias: ir.Value | None = None
+    peepholes: tuple[ir.Value, ...] = ()
+
+
+def write_step(
+    b: Builder, view: RecurrentNode, functions: Sequence[Function], xw: ir.Value, states: Sequence[ir.Value], weights: Weights
+) -> list[ir.Value]:
+    """Give the next states."""
+    return _EQUATIONS[view.kind](_Cell(b, view, functions, weights), xw, states)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    build: Builder
+    view: RecurrentNode
+    functions: Sequence[Function]
+    weights: Weights
+
+    def gate(self, which: int, argument: ir.Value) -> ir.Value:
+        return activate(self.build, self.functions[which], clipped(self.build, argument, self.view.clip))
+
+    def peeping(self, which: int, argument: ir.Value, cell: ir.Value) -> ir.Value:
+        if not self.weights.peepholes:
+            return argument
+        return self.build.op("Add", argument, self.build.op("Mul", self.weights.peepholes[which], cell))
+
+
+def _rnn(cell: _Cell, xw: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
+    return [cell.gate(0, cell.build.op("Add", xw, cell.build.op("MatMul", states[0], cell.weights.r[0])))]
+
+
+def _gru(cell: _Cell, xw: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
+    b, weights, size, h = cell.build, cell.weights, cell.view.hidden, states[0]
+    both, new = split(b, xw, -1, [2 * size, size], 2)
+    if cell.view.linear_before_reset:
+        rh, reset = split(b, b.op("MatMul", h, weights.r[0]), -1, [2 * size, size], 2)
+    else:
+        rh = b.op("MatMul", h, weights.r[0])
+    z, r = split(b, b.op("Add", both, rh), -1, [size, size], 2)
+    z, r = cell.gate(0, z), cell.gate(0, r)
+    if cell.view.linear_before_reset:
+        reset = b.op("Mul", r, reset if weights.bias is None else b.op("Add", reset, weights.bias))
+    else:
+        reset = b.op("MatMul", b.op("Mul", r, h), weights.r[1])
+    n = cell.gate(1, b.op("Add", new, reset))
+    return [b.op("Add", n, b.op("Mul", z, b.op("Sub", h, n)))]
+
+
+def _lstm(cell: _Cell, xw: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
+    b, size, (h, c) = cell.build, cell.view.hidden, states
+    i, o, f, g = split(b, b.op("Add", xw, b.op("MatMul", h, cell.weights.r[0])), -1, [size] * 4, 4)
+    i, g = cell.gate(0, cell.peeping(0, i, c)), cell.gate(1, g)
+    forget = b.op("Sub", number(b, 1, i), i) if cell.view.input_forget else cell.gate(0, cell.peeping(2, f, c))
+    after = b.op("Add", b.op("Mul", forget, c), b.op("Mul", i, g))
+    return [b.op("Mul", cell.gate(0, cell.peeping(1, o, after)), activate(b, cell.functions[2], after)), after]
+
+
+_EQUATIONS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}

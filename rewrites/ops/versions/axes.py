@@ -1,0 +1,83 @@
+"""Reads the axes of Squeeze, Unsqueeze and the reductions, wherever an opset keeps them."""
+
+import enum
+from typing import Final
+
+import onnx_ir as ir
+
+from rewrites.graph.values import const_array
+
+__all__ = ["DYNAMIC", "Dynamic", "axes_are_input", "axes_of", "axis_of", "int_operand", "ints_operand", "keepdims"]
+
+
+class Dynamic(enum.Enum):
+    """The type of ``DYNAMIC``."""
+
+    DYNAMIC = "dynamic"
+
+
+DYNAMIC: Final = Dynamic.DYNAMIC
+"""Marks what is only known when the model runs."""
+
+_INPUT_SINCE = {"Squeeze": 13, "Unsqueeze": 13, "ReduceSum": 13}
+_REDUCE_INPUT_SINCE = 18
+
+
+def axes_are_input(op_type: str, opset: int) -> bool:
+    """Whether ``op_type`` (Squeeze, Unsqueeze or Reduce*) takes its axes as second input in ``opset``."""
+    return opset >= _INPUT_SINCE.get(op_type, _REDUCE_INPUT_SINCE)
+
+
+def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
+    """Give the axes of a Squeeze, Unsqueeze or Reduce* node.
+
+    ``rank`` is that of the node's data (its first input). Axes are non-negative where ``rank`` is known, else as written.
+    None stands for what the operator takes where no axes are given: all axes (reductions of unknown rank), or all axes of size 1
+    (Squeeze). A reduction with ``noop_with_empty_axes`` and no axes gives ``()``, one without gives all axes.
+    """
+    axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
+    if isinstance(axes, Dynamic):
+        return axes
+    if not axes and node.op_type.startswith("Reduce"):
+        if axes_are_input(node.op_type, opset) and node.attributes.get_int("noop_with_empty_axes", 0) != 0:
+            return ()
+        return None if rank is None else tuple(range(rank))
+    if axes is None or rank is None:
+        return axes
+    full = rank + len(axes) if node.op_type == "Unsqueeze" else rank
+    return tuple(axis + full if axis < 0 else axis for axis in axes)
+
+
+def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
+    """Give the constant integers of input ``index`` (flattened), None where it is absent, DYNAMIC where it is not constant."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    if value is None:
+        return None
+    array = const_array(value)
+    if array is None or array.dtype.kind not in "iu":
+        return DYNAMIC
+    return tuple(int(item) for item in array.reshape(-1))
+
+
+def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
+    """Give the single constant integer of input ``index``, None where it is absent, DYNAMIC where it is not one constant."""
+    found = ints_operand(node, index)
+    if found is None or isinstance(found, Dynamic):
+        return found
+    return found[0] if len(found) == 1 else DYNAMIC
+
+
+def axis_of(node: ir.Node, default: int, rank: int | None = None) -> int:
+    """Give the ``axis`` attribute, non-negative where ``rank`` is known."""
+    axis = node.attributes.get_int("axis", default)
+    return axis + rank if axis < 0 and rank is not None else axis
+
+
+def keepdims(node: ir.Node) -> bool:
+    """Whether a reduction (or ArgMax, ArgMin) keeps its axes with size 1."""
+    return bool(node.attributes.get_int("keepdims", 1))
+
+
+def _attribute(node: ir.Node) -> tuple[int, ...] | None:
+    axes = node.attributes.get_ints("axes")
+    return None if axes is None else tuple(axes)

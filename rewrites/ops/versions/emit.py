@@ -1,0 +1,100 @@
+"""Writes movement operators and reductions in the spelling of the builder's opset (8 to 28)."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import dim_of
+from rewrites.ops.versions.axes import axes_are_input
+
+__all__ = ["concat", "gather", "reduce", "reshape", "shape_of", "slice_axis", "split", "squeeze", "transpose", "unsqueeze"]
+
+_END = 2**63 - 1
+_SHAPE_RANGE_SINCE = 15
+
+
+def unsqueeze(b: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """Insert axes of size 1 at ``axes`` (positions in the result; negative only where the rank is not needed)."""
+    return _with_axes(b, "Unsqueeze", x, axes) if axes else x
+
+
+def squeeze(b: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """Remove ``axes``, each of size 1."""
+    return _with_axes(b, "Squeeze", x, axes) if axes else x
+
+
+def reduce(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims: bool) -> ir.Value:
+    """Reduce ``x`` over ``axes`` (at least one) with ``op_type``, a Reduce* operator."""
+    if not axes:
+        raise ValueError(f"{op_type} over no axes has no spelling that all opsets share")
+    return _with_axes(b, op_type, x, axes, keepdims=int(keepdims))
+
+
+def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: int = 1) -> ir.Value:
+    """Take ``x[start:end:step]`` along ``axis``; bounds are clamped as Slice does (a large negative ``end`` with a negative step
+    reaches element 0). Before opset 10 only step 1 exists.
+    """
+    if b.opset < 10:
+        if step != 1:
+            raise ValueError(f"Slice has no steps in opset {b.opset}")
+        return b.op("Slice", x, axes=[axis], starts=[start], ends=[end])
+    steps = None if step == 1 else b.const([step])
+    return b.op("Slice", x, b.const([start]), _end(b, x, axis, end, step), b.const([axis]), steps)
+
+
+def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
+    """Give the end of a slice, in opset 10 one that only run time knows where the size of the axis is not known.
+
+    There, shape inference takes a slice between constants to be as long as such an axis, and onnxruntime shares buffers by that.
+    """
+    if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
+        return b.const([end])
+    length = b.op("Slice", b.op("Shape", x), b.const([axis]), b.const([axis + 1]), b.const([0]))
+    return b.op("Add", b.op("Sub", length, length), b.const([end]))
+
+
+def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outputs: int) -> tuple[ir.Value, ...]:
+    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``, or of equal size."""
+    if b.opset >= 18:
+        given = [x] if sizes is None else [x, b.const(list(sizes))]
+        return b.ops("Split", given, outputs, axis=axis, num_outputs=outputs if sizes is None else None)
+    if b.opset >= 13:
+        return b.ops("Split", [x] if sizes is None else [x, b.const(list(sizes))], outputs, axis=axis)
+    return b.ops("Split", [x], outputs, axis=axis, split=None if sizes is None else list(sizes))
+
+
+def transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
+    """Permute the axes of ``x``; gives ``x`` itself where nothing moves."""
+    return x if list(perm) == list(range(len(perm))) else b.op("Transpose", x, perm=list(perm))
+
+
+def reshape(b: Builder, x: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Reshape ``x``: 0 copies the dimension at the same place, one -1 takes what is left."""
+    return b.op("Reshape", x, b.const(list(shape)))
+
+
+def concat(b: Builder, values: Sequence[ir.Value], axis: int) -> ir.Value:
+    """Join ``values`` along ``axis``; gives a single value itself."""
+    return values[0] if len(values) == 1 else b.op("Concat", *values, axis=axis)
+
+
+def gather(b: Builder, x: ir.Value, indices: ir.Value, axis: int) -> ir.Value:
+    """Take the elements of ``x`` at ``indices`` along ``axis``."""
+    return b.op("Gather", x, indices, axis=axis)
+
+
+def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
+    """Give the dimension of ``x`` at ``axis`` (may be negative) as a one-element int64 tensor; a constant where it is known."""
+    dim = dim_of(x, axis)
+    if isinstance(dim, int):
+        return b.const([dim])
+    if b.opset >= _SHAPE_RANGE_SINCE:
+        return b.op("Shape", x, start=axis, end=None if axis == -1 else axis + 1)
+    return slice_axis(b, b.op("Shape", x), 0, axis, _END if axis == -1 else axis + 1)
+
+
+def _with_axes(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims: int | None = None) -> ir.Value:
+    if axes_are_input(op_type, b.opset):
+        return b.op(op_type, x, b.const(list(axes)), keepdims=keepdims)
+    return b.op(op_type, x, axes=list(axes), keepdims=keepdims)

@@ -1,0 +1,101 @@
+"""Reads Slice, Split, Pad and Transpose."""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.ops.versions.axes import DYNAMIC, Dynamic, axis_of, ints_operand
+
+__all__ = ["PadSpec", "SliceSpec", "SplitSpec", "pad_spec", "perm_of", "slice_spec", "split_spec"]
+
+
+@dataclass(frozen=True)
+class SliceSpec:
+    """What a Slice takes: one start, end and step for each of ``axes`` (non-negative where the rank was given)."""
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    axes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SplitSpec:
+    """How a Split divides ``axis`` into ``outputs`` parts.
+
+    ``sizes`` is None for equal parts (the last may be smaller, from opset 18).
+    """
+
+    axis: int
+    sizes: tuple[int, ...] | Dynamic | None
+    outputs: int
+
+    def sizes_of(self, length: int) -> tuple[int, ...] | None:
+        """Give the sizes of the parts of an axis of ``length``; None where they are computed."""
+        if isinstance(self.sizes, Dynamic):
+            return None
+        each = -(-length // self.outputs)
+        return self.sizes if self.sizes is not None else tuple(min(each, length - i * each) for i in range(self.outputs))
+
+
+@dataclass(frozen=True)
+class PadSpec:
+    """What a Pad adds: ``begins`` and ``ends`` for each of ``axes`` (None: all axes in order).
+
+    ``value`` is the fill: an attribute's number, an input, or None for zero.
+    """
+
+    mode: str
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    axes: tuple[int, ...] | None
+    value: ir.Value | float | None
+
+
+def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec | Dynamic:
+    """Read a Slice; DYNAMIC where one of its operands is not constant."""
+    if opset < 10:
+        operands = [_ints(node, name) for name in ("starts", "ends", "axes", "steps")]
+    else:
+        operands = [ints_operand(node, index) for index in range(1, 5)]
+    known = [None if isinstance(item, Dynamic) else item for item in operands]
+    starts, ends, axes, steps = known
+    if starts is None or ends is None or DYNAMIC in operands:
+        return DYNAMIC
+    places = tuple(range(len(starts))) if axes is None else axes
+    if rank is not None:
+        places = tuple(axis + rank if axis < 0 else axis for axis in places)
+    return SliceSpec(starts, ends, places, (1,) * len(starts) if steps is None else steps)
+
+
+def split_spec(node: ir.Node, opset: int, rank: int | None = None) -> SplitSpec:
+    """Read a Split; ``axis`` is non-negative where ``rank`` is given."""
+    sizes = _ints(node, "split") if opset < 13 else ints_operand(node, 1)
+    return SplitSpec(axis_of(node, 0, rank), sizes, len(node.outputs))
+
+
+def pad_spec(node: ir.Node, opset: int) -> PadSpec | Dynamic:
+    """Read a Pad; DYNAMIC where its pads or axes are not constant."""
+    mode = node.attributes.get_string("mode", "constant")
+    if opset < 11:
+        pads, axes = _ints(node, "pads"), _ints(node, "axes")
+        value: ir.Value | float | None = node.attributes.get_float("value", 0.0)
+    else:
+        pads = ints_operand(node, 1)
+        value = node.inputs[2] if len(node.inputs) > 2 else None
+        axes = ints_operand(node, 3) if opset >= 18 else None
+    if pads is None or isinstance(pads, Dynamic) or isinstance(axes, Dynamic):
+        return DYNAMIC
+    half = len(pads) // 2
+    return PadSpec(mode, pads[:half], pads[half:], axes, value)
+
+
+def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:
+    """Give the permutation of a Transpose of a value of ``rank`` axes; absent, it reverses them."""
+    perm = node.attributes.get_ints("perm")
+    return tuple(reversed(range(rank))) if perm is None else tuple(perm)
+
+
+def _ints(node: ir.Node, name: str) -> tuple[int, ...] | Dynamic | None:
+    ints = node.attributes.get_ints(name)
+    return None if ints is None else tuple(ints)

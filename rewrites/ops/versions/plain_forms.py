@@ -1,0 +1,56 @@
+"""Writes out what ONNX lets a model leave unsaid, where onnx or onnxruntime then infers something wrong.
+
+STFT(x, step)                -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum where it is left out
+LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime ends the process over the empty name
+Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         a vector of one element passes only as long as it is not constant
+"""
+
+import functools
+from collections.abc import Callable
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import static_dims
+from rewrites.graph.walk import all_nodes
+from rewrites.ops.versions.emit import squeeze
+
+__all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "write_out_onesided"]
+
+
+def write_out_onesided(graph: ir.Graph) -> None:
+    """Give every STFT of ``graph`` and the graphs nested in it its ``onesided``; to be done before shapes are inferred."""
+    for node in all_nodes(graph):
+        if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
+            node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
+
+
+def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
+    """Let no node of ``graph`` and the graphs nested in it end in an absent input that its operator lets it leave out."""
+    for node in all_nodes(graph):
+        if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
+            least = _fewest_inputs(node.op_type, opset)
+            given = max((place for place, value in enumerate(node.inputs, 1) if value is not None), default=0)
+            if least is not None and given < len(node.inputs):
+                node.resize_inputs(max(given, least))
+
+
+@functools.cache
+def _fewest_inputs(op_type: str, opset: int) -> int | None:
+    return int(onnx.defs.get_schema(op_type, opset, "").min_input) if onnx.defs.has(op_type, opset, "") else None
+
+
+def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:
+    """Make the inputs of every Range of ``graph`` and the graphs nested in it scalars, where they are known to have one element.
+
+    ``builder`` gives a new, empty Builder.
+    """
+    for node in list(all_nodes(graph)):
+        if node.op_type != "Range" or node.domain not in ("", "ai.onnx"):
+            continue
+        for index, value in enumerate(node.inputs):
+            if value is not None and static_dims(value) == (1,):
+                build = builder()
+                node.replace_input_with(index, squeeze(build, value, [0]))
+                build.insert_before(node)

@@ -1,0 +1,31 @@
+"""Equal work in a body is done once.
+
+    a = Tanh(x); b = Tanh(x); y = Add(a, b)    ->    a = Tanh(x); y = Add(a, a)
+
+Two nodes are equal by operator, inputs, attributes and the optional outputs asked for. Never nodes with graphs in them, never
+random ones, and never a node that gives a body output: each output keeps a node of its own.
+"""
+
+import onnx_ir as ir
+
+from rewrites.edits.cleanup.merging import merge_twins, twins_among
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.context import Context
+from rewrites.loops import Loop
+
+__all__ = ["NAME", "check"]
+
+NAME = "common-subexpressions"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find nodes that repeat an earlier one."""
+    twins = twins_among(loop.body)
+    if not twins:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        merge_twins(twins, ctx.names)
+        return [loop.node]
+
+    return Patch(f"merged {len(twins)} nodes that repeat another", edit)

@@ -1,0 +1,31 @@
+"""Copies inside a body go: Identity, and Cast to the type a value already has.
+
+    a = Identity(x); y = Tanh(a)    ->    y = Tanh(x)
+
+Kept where the copy is a body output and its source may not stand there itself (an input, an outer value, another output); what
+else reads such a copy reads its source then.
+"""
+
+import onnx_ir as ir
+
+from rewrites.edits.cleanup.copies import copies_among, drop_copies
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.context import Context
+from rewrites.loops import Loop
+
+__all__ = ["NAME", "check"]
+
+NAME = "identities"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find copies that can go."""
+    copies = copies_among(loop.body)
+    if not copies:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        drop_copies(copies, ctx.names)
+        return [loop.node]
+
+    return Patch(f"let the body read {len(copies)} values instead of their copies", edit)

@@ -1,0 +1,3 @@
+"""Directions of recurrent nodes: between reversals, and two as one."""
+
+__all__: list[str] = []

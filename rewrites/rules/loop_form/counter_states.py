@@ -1,0 +1,114 @@
+"""A state that only counts becomes a number made from that of the step.
+
+    Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
+
+Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the number of the step plus a constant
+that fits its initial value. Where its final value is read, the trip count must be known before the loop. Counters on the way
+through floating-point numbers need a constant trip count for which those are exact.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import Affine
+from rewrites.analysis.induction.counters import Counter, counters, trip_count, within
+from rewrites.analysis.induction.emission import emit, scalar_of
+from rewrites.analysis.induction.extremes import larger
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, static_dims
+from rewrites.loops import Loop, LoopView, rebuild
+from rewrites.ops.versions import reshape
+
+__all__ = ["NAME", "check"]
+
+NAME = "counter-states"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find states that only count."""
+    if not isinstance(loop, LoopView):
+        return NOTHING_HERE
+    steps = trip_count(loop, ctx.opset)
+    found = [counter for counter in counters(loop, ctx.opset) if counter.step and _may_go(counter, steps)]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        gone = {counter.state.inner for counter in found}
+        kept = [state for state in loop.states if state.inner not in gone]
+        loop.body.outputs[:] = [
+            loop.body.outputs[0],
+            *(state.next for state in kept),
+            *(output.inner for output in loop.scan_outputs),
+        ]
+        inside, after = ctx.builder(), ctx.builder()
+        for counter in found:
+            state = counter.state
+            if state.inner.uses():
+                replace_value(state.inner, _now(inside, counter, loop.iteration), ctx.names)
+            if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+                assert loop.limit is not None
+                zero = after.const(np.array(0, np.int64))
+                replace_value(state.final, _like(after, counter, _after(after, counter, steps, loop.limit, zero)), ctx.names)
+        after.insert_before(loop.node)
+        for node in reversed(inside.nodes):
+            loop.body.insert_before(loop.body[0], node)
+        inside.nodes = []
+        return [rebuild(loop, ctx.names, states=kept)]
+
+    names = ", ".join(f"'{counter.state.inner.name}'" for counter in found)
+    return Patch(f"made the counting states {names} from the number of the step", edit)
+
+
+def _may_go(counter: Counter, steps: Affine | None) -> bool:
+    final = counter.state.final
+    if counter.exact_to is not None and (
+        steps is None or steps.number is None or counter.start.number is None or not within(max(0, steps.number), counter.exact_to)
+    ):
+        return False
+    return steps is not None or final is None or not (final.uses() or final.is_graph_output())
+
+
+def _now(b: Builder, counter: Counter, iteration: ir.Value) -> ir.Value:
+    """Give the counter in a step, in its own type and shape."""
+    number = _cast(b, iteration, counter.state.initial.dtype)
+    if counter.step != 1:
+        number = b.op("Mul", number, _constant(b, counter, counter.step))
+    if counter.start.number != 0:
+        number = b.op("Add", number, counter.state.initial)
+    dims = static_dims(counter.state.initial) or ()
+    shapes = [static_dims(value) or () for value in (iteration, counter.state.initial)]
+    fits = shapes[0] == dims or (counter.start.number != 0 and len(dims) >= len(shapes[0]))
+    return number if fits else reshape(b, number, list(dims))
+
+
+def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
+    """Give the counter after all steps as an int64 without axes."""
+    if steps is not None and steps.number is not None:
+        return emit(b, counter.start + Affine.of(counter.step * max(0, steps.number)))
+    count = larger(b, scalar_of(b, limit), zero)
+    if counter.step != 1:
+        count = b.op("Mul", count, b.const(np.array(counter.step, np.int64)))
+    return count if counter.start.number == 0 else b.op("Add", count, scalar_of(b, counter.state.initial))
+
+
+def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
+    """Give ``number`` in the type and shape of the state."""
+    initial = counter.state.initial
+    dims = list(static_dims(initial) or ())
+    known = const_array(number)
+    if known is not None:
+        return b.const(known.astype(np.int32 if initial.dtype == ir.DataType.INT32 else np.int64).reshape(dims))
+    typed = _cast(b, number, initial.dtype)
+    return reshape(b, typed, dims) if dims else typed
+
+
+def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+    return value if dtype == ir.DataType.INT64 or dtype is None else b.op("Cast", value, to=int(dtype))
+
+
+def _constant(b: Builder, counter: Counter, number: int) -> ir.Value:
+    return b.const(np.array(number, np.int32 if counter.state.initial.dtype == ir.DataType.INT32 else np.int64))

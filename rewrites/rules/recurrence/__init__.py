@@ -1,0 +1,3 @@
+"""Recurrences recognised by what they compute."""
+
+__all__: list[str] = []

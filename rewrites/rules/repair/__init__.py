@@ -1,0 +1,3 @@
+"""Loops that onnxruntime computes wrongly, refuses, or dies of, as ones that it runs."""
+
+__all__: list[str] = []

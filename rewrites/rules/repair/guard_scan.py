@@ -1,0 +1,121 @@
+"""On request, a Scan is kept from sequences without steps, which onnxruntime refuses.
+
+    Scan (h0, xs)    ->    If (xs has steps) then Scan (h0, xs) else the initial states and empty results
+
+The operator's text has no such exception: no step leaves the states as they were. Off unless named: the If costs a little in every
+run. Comes before the rules that take a Scan apart, since what they write is not made for no step: a native LSTM gives zeros then,
+or worse. Conditions: all sizes of the empty results are known where the Scan stands, or a step may be run to find out.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.edits.rnn.empty_results import can_run_on_zeros, empty_like, step_on_zeros, zeros_of
+from rewrites.edits.rnn.guarded import is_guarded
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.branches import has_steps, say_has_steps, write_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array, dim_of, shape_dims, through_identity
+from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
+from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.ops.versions import concat, reduce, shape_of, squeeze
+
+__all__ = ["NAME", "check"]
+
+NAME = "guard-scan"
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the Scan may be given no step."""
+    if isinstance(loop, LoopView) or loop.batched or (isinstance(loop.steps, int) and loop.steps > 0):
+        return NOTHING_HERE
+    first, graph = loop.scan_inputs[0], loop.node.graph
+    if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer, [first.axis]):
+        return NOTHING_HERE
+    narrow = unsliced_among((output.inner for output in loop.scan_outputs), ctx.opset)
+    if narrow is not None:
+        return narrow
+    sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
+    unknown = [output for output, places in zip(loop.scan_outputs, sizes, strict=True) if places is None]
+    for output, places in zip(loop.scan_outputs, sizes, strict=True):
+        if output.inner.dtype is None or (places is None and not can_run_on_zeros(loop, ctx.opset)):
+            return NotApplicable("EMPTY-SHAPE", f"not all sizes of '{output.inner.name}' are known before the loop")
+        if places is not None and output.inner.dtype == ir.DataType.STRING and not all(isinstance(place, int) for place in places):
+            return NotApplicable("EMPTY-SHAPE", f"'{output.inner.name}' holds strings, of a size known only at run time")
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        condition = squeeze(b, b.op("Less", b.const([0]), _most_steps(b, loop)), [0])
+        some, none = b.another(), b.another()
+        old = loop.node
+        steps = dict(zip(map(id, unknown), step_on_zeros(none, loop, unknown, ctx), strict=True)) if unknown else {}
+        del old.attributes["body"]
+        outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
+        scan = make_scan(ctx.names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
+        for mine, theirs in zip(scan.outputs, old.outputs, strict=True):
+            mine.type, mine.shape = theirs.type or mine.type, theirs.shape
+        some.nodes.append(scan)
+        nothing = [none.op("Identity", state.initial) for state in loop.states]
+        for output, places in zip(loop.scan_outputs, sizes, strict=True):
+            kind = output.inner.dtype
+            assert kind is not None
+            like = steps.get(id(output))
+            nothing.append(_empty(none, places or [], kind) if like is None else empty_like(none, like, output.axis, kind))
+        made = write_if(b, condition, (some, scan.outputs), (none, nothing), old.name)
+        say_has_steps(scan.graph)
+        guard = b.nodes.pop()
+        b.insert_before(old)
+        stand_in_for(old, guard, list(zip(old.outputs, made, strict=True)), ctx.names)
+        return [scan]
+
+    return Patch("put it under an If for sequences of no step", edit)
+
+
+def _most_steps(b: Builder, loop: ScanView) -> ir.Value:
+    """Give the length of the longest scanned input: where another has no step, onnxruntime is to refuse them."""
+    unlike: dict[object, ir.Value] = {}
+    for scan in loop.scan_inputs:
+        size = dim_of(scan.outer, scan.axis)
+        if size is None or size not in unlike:
+            unlike[(id(scan),) if size is None else size] = shape_of(b, scan.outer, scan.axis)
+    sizes = list(unlike.values())
+    return reduce(b, "ReduceMax", concat(b, sizes, 0), [0], keepdims=True) if len(sizes) > 1 else sizes[0]
+
+
+def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
+    """Give the sizes of an empty result: numbers, or where they are to be read before the loop."""
+    found: list[int | tuple[ir.Value, int]]
+    source = through_identity(output.inner)
+    state = next((state for state in loop.states if through_identity(state.next) is source), None)
+    if state is not None and state.initial.shape is not None:  # no step changes the shape of a state
+        found = [dim if isinstance(dim, int) else (state.initial, axis) for axis, dim in enumerate(state.initial.shape.dims)]
+        return [*found[: output.axis], 0, *found[output.axis :]]
+    if output.inner.shape is None:
+        return None
+    values = [*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs), *captured_values(loop.body)]
+    named = {
+        dim: (value, axis)
+        for value in values
+        if value.shape is not None
+        for axis, dim in enumerate(shape_dims(value.shape))
+        if isinstance(dim, str)
+    }
+    found = []
+    for dim in shape_dims(output.inner.shape):
+        place = dim if isinstance(dim, int) else named.get(dim or "")
+        if place is None:
+            return None
+        found.append(place)
+    found.insert(output.axis, 0)
+    return found
+
+
+def _empty(b: Builder, places: list[int | tuple[ir.Value, int]], kind: ir.DataType) -> ir.Value:
+    sizes = [b.const([place]) if isinstance(place, int) else shape_of(b, *place) for place in places]
+    known = [const_array(size) for size in sizes]
+    if all(size is not None for size in known):
+        shape = [int(size.item()) for size in known if size is not None]
+        return b.op("Identity", b.const(np.zeros(shape, object if kind == ir.DataType.STRING else kind.numpy())))
+    return zeros_of(b, concat(b, sizes, 0), kind)

@@ -1,0 +1,25 @@
+"""A node on bfloat16 computes in float32, between casts.
+
+    LSTM (x, W, R) of bfloat16    ->    Cast(LSTM (Cast(x), Cast(W), Cast(R)))
+
+It is what onnxruntime does by itself for float16. Each result is rounded once.
+"""
+
+import onnx_ir as ir
+
+from rewrites.edits.rnn.in_float32 import in_float32
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.context import Context
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+
+__all__ = ["NAME", "check"]
+
+NAME = "bfloat16-recurrence"
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the node is of bfloat16."""
+    if view.dtype != ir.DataType.BFLOAT16:
+        return NOTHING_HERE
+
+    return Patch("computes in float32, since onnxruntime has no kernel for bfloat16", lambda: [in_float32(view, ctx)])

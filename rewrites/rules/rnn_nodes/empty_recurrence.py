@@ -1,0 +1,24 @@
+"""Keeps a node from sequences without steps or rows, on which onnxruntime aborts the process or gives what the text does not.
+
+    GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence and the initial states
+
+onnxruntime 1.31 aborts where a GRU or LSTM has no row, or a GRU without lengths no step; an LSTM without lengths and steps returns
+uninitialised memory as its cell. Of nodes it would not have run otherwise an RNN keeps its initial state too, where onnxruntime
+gives zeros, and so does every GRU and LSTM that is put under an If; but what is ``UNSHIELDED`` is kept from those sizes alone on
+which onnxruntime aborts, and has its numbers everywhere else. Where sizes are known nothing is needed.
+"""
+
+from rewrites.edits.rnn.marks import LOWERED
+from rewrites.edits.rnn.under_if import under_if
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.context import Context
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+
+__all__ = ["NAME", "check"]
+
+NAME = "empty-recurrence"
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the node has become one that onnxruntime runs on a CPU, except for sizes of 0."""
+    return under_if(view, ctx) if LOWERED in view.node.meta else NOTHING_HERE

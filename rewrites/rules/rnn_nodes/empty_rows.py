@@ -1,0 +1,53 @@
+"""A row without steps ends in its initial state, as the operator's equations have it.
+
+    Y, Y_h = LSTM (x, W, R, , lengths, h0)    ->    Y_h' = Where (lengths == 0, h0, Y_h)
+
+onnxruntime gives zeros for such a row. Only for nodes that it did not run as they were: what ran keeps its numbers.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.edits.rnn.marks import LOWERED
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.ops.rnn.written_again import write_again
+from rewrites.ops.versions import unsqueeze, where
+
+__all__ = ["NAME", "check"]
+
+NAME = "rows-without-steps"
+
+
+_DONE = "rows without steps"
+_WHERE_SINCE = 9
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether a row may have no step and an initial state that is not 0."""
+    lengths = view.input("sequence_lens")
+    if LOWERED not in view.node.meta or _DONE in view.node.meta or lengths is None or view.batch_first:
+        return NOTHING_HERE
+    known = const_array(lengths)
+    finals = zip(view.states, view.node.outputs[1:], strict=False)
+    pairs = [(first, last) for first, last in finals if first is not None and last.name]
+    if not pairs or (known is not None and (known > 0).all()):
+        return NOTHING_HERE
+    if ctx.opset < _WHERE_SINCE:
+        return NotApplicable("RNN-OPSET", f"rows of length 0 take a Where of opset {_WHERE_SINCE}, the model is of {ctx.opset}")
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        none = unsqueeze(b, b.op("Equal", lengths, b.const(np.array(0, np.int32))), [0, 2])
+
+        def kept(i: int, value: ir.Value) -> ir.Value:
+            first = view.states[i - 1] if i else None
+            return value if first is None else where(b, none, first, value)
+
+        node = write_again(ctx, b, view.node, view.node.inputs, kept)
+        node.meta[_DONE] = True
+        return [node]
+
+    return Patch("let rows of length 0 end in their initial state, where onnxruntime gives zeros", edit)

@@ -1,0 +1,20 @@
+"""On request, a node that runs is kept from the sizes of 0 on which onnxruntime aborts the process.
+
+    LSTM (x, W, R)    ->    If (x has rows) then LSTM (x, W, R) else an empty sequence and the initial states
+
+Off unless named: the If costs a little in every run, and most models are never given such a batch.
+"""
+
+from rewrites.edits.rnn.under_if import under_if
+from rewrites.edits.rule import NotApplicable, Patch
+from rewrites.graph.context import Context
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+
+__all__ = ["NAME", "check"]
+
+NAME = "guard-recurrence"
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether onnxruntime would abort where a free size is 0."""
+    return under_if(view, ctx)

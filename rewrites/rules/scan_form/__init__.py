@@ -1,0 +1,3 @@
+"""Scans made plain: axes, directions, induction variables, packed states."""
+
+__all__: list[str] = []

@@ -1,0 +1,96 @@
+"""An Identity keeps onnx's inference from taking the numbers of vectors for sizes where it fails over those.
+
+    Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a of 3 numbers, b of 2
+
+From opset 14 on the data propagation of onnx 1.23 follows what vectors of known length hold, whatever their type, through
+Unsqueeze and the like, and refuses a sum or product of 3 of them by 2. Nothing goes through an Identity, which onnxruntime drops.
+Rules would drop it, too: in the body of a loop it is taken out before the first and put back after the last.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import is_loop
+
+__all__ = ["part_outer_products", "rejoin_outer_products"]
+
+_NAMES = "ortscan.parting_identity"
+"""Where a product notes what the Identity was called that was taken out before it, and the place of what it reads."""
+
+_SINCE = 14
+_MEET = frozenset({"Add", "Mul", "Sub"})
+_HAND_ON = frozenset({"Cast", "Squeeze", "Unsqueeze"})
+_GO_THROUGH = _HAND_ON | _MEET | {"Concat", "Gather", "Slice"}
+
+
+def part_outer_products(ctx: Context) -> None:
+    """Do so all over the model."""
+    if ctx.opset < _SINCE:
+        return
+    lengths: dict[ir.Value, int | None] = {}
+    for node in list(all_nodes(ctx.model.graph)):
+        if node.op_type not in _MEET or node.domain != "" or len(node.inputs) != 2:
+            continue
+        left, right = node.inputs
+        found = _length(left, lengths), _length(right, lengths)
+        if None in found or 1 in found or found[0] == found[1]:
+            continue
+        place, value = next(((i, one) for i, one in enumerate((left, right)) if one is not None and _goes_through(one)), (0, left))
+        assert value is not None
+        b = ctx.builder()
+        copy = b.op("Identity", value)
+        copy.type, copy.shape = value.type, value.shape
+        named = node.meta.pop(_NAMES, None)
+        if named is not None and named[0] == place:
+            _, copy.name, b.nodes[0].name = named
+        b.insert_before(node)
+        node.replace_input_with(place, copy)
+        lengths[node.outputs[0]] = None
+
+
+def rejoin_outer_products(ctx: Context) -> None:
+    """Take out of the bodies of loops what was put there to part an outer product, and remember what it was called."""
+    for owner in list(all_nodes(ctx.model.graph)):
+        for body in node_graphs(owner) if is_loop(owner) else ():
+            for node in [one for one in body if one.op_type == "Identity" and one.domain == ""]:
+                copy, source = node.outputs[0], node.inputs[0]
+                users = list(copy.uses())
+                if source is None or len(users) != 1 or copy.is_graph_output() or not (node.name or "").startswith("node_Identity"):
+                    continue
+                user, place = users[0]
+                if user.op_type in _MEET and user.domain == "" and user.graph is body and _goes_through(source):
+                    user.meta[_NAMES] = (place, copy.name, node.name)
+                    replace_value(copy, source, ctx.names)
+                    body.remove(node, safe=True)
+
+
+def _goes_through(value: ir.Value) -> bool:
+    producer = value.producer()
+    return producer is not None and producer.domain == "" and producer.op_type in _GO_THROUGH
+
+
+def _length(value: ir.Value | None, lengths: dict[ir.Value, int | None]) -> int | None:
+    """Give how many numbers onnx would follow."""
+    if value is None:
+        return None
+    if value not in lengths:
+        lengths[value] = None
+        lengths[value] = _found(value, lengths)
+    return lengths[value]
+
+
+def _found(value: ir.Value, lengths: dict[ir.Value, int | None]) -> int | None:
+    dims = None if value.shape is None else value.shape.dims
+    if dims is not None and len(dims) < 2:
+        size = dims[0] if dims else 1
+        return size if isinstance(size, int) else None
+    node = value.producer()
+    if node is None or not _goes_through(value):
+        return None
+    parts = [_length(one, lengths) for one in node.inputs[: 1 if node.op_type not in (*_MEET, "Concat") else None]]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or node.op_type in ("Gather", "Slice"):
+        return None
+    return sum(known) if node.op_type == "Concat" else max(known)

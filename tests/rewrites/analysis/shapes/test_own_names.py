@@ -1,0 +1,78 @@
+"""What one graph inside a model holds under a name is not taken for what another holds under it."""
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from ortscan.shape_agreement import disagreement
+from rewrites.analysis.shapes.own_names import give_own_names
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
+
+TEXT = """<ir_version: 8, opset_import: ["": OPSET]> g (float[4,1,1,3] x, float[4,1,1,3] u, int64[k] n, bool c) => (float[?,?,?,?] y) {
+    y = If (c) <then_branch = a () => (float[?,?,?,?] p) { t = Shape (x) p = ConstantOfShape (t) },
+        else_branch = b () => (float[?,?,?,?] q) { t = Identity (n) w = ConstantOfShape (t) q = Add (w, u) }> }"""
+
+
+def _sizes(proto: onnx.ModelProto) -> list[int] | None:
+    """What onnx infers of the second branch's first tensor."""
+    inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    branch = inferred.graph.node[0].attribute[1].g
+    kind = next(info.type.tensor_type for info in branch.value_info if info.name == "w")
+    return [dim.dim_value for dim in kind.shape.dim] if kind.HasField("shape") else None
+
+
+@pytest.mark.parametrize("opset", [11, 16, 18])
+def test_the_sizes_of_one_branch_are_not_those_of_the_other(opset: int) -> None:
+    proto = onnx.parser.parse_model(TEXT.replace("OPSET", str(opset)))
+    assert _sizes(proto) == [4, 1, 1, 3]  # as long as it is so the renaming is needed
+    give_own_names(proto)
+    assert _sizes(proto) is None
+
+
+def test_a_sound_result_is_not_refused_for_what_onnx_mixes_up() -> None:
+    proto = onnx.parser.parse_model(TEXT.replace("OPSET", "18").replace("q = Add (w, u)", "q = Relu (w)"))
+    other = onnx.parser.parse_model(
+        TEXT.replace("OPSET", "18")
+        .replace("q = Add (w, u)", "q = Relu (w)")
+        .replace("t = Shape (x) p = ConstantOfShape (t)", "s = Shape (x) p = ConstantOfShape (s)")
+    )
+    for each in (proto, other):
+        each.graph.node.append(onnx.helper.make_node("Relu", ["y"], ["z"]))
+    assert disagreement(proto, other) is None
+
+
+def test_names_of_inner_graphs_that_are_used_twice_are_told_apart() -> None:
+    proto = onnx.parser.parse_model(TEXT.replace("OPSET", "18"))
+    give_own_names(proto)
+    branches = [attribute.g for attribute in proto.graph.node[0].attribute]
+    names = [name for branch in branches for node in branch.node for name in node.output]
+    assert len(set(names)) == len(names)
+    onnx.checker.check_model(proto)
+    feeds = {"x": np.ones((4, 1, 1, 3), np.float32), "u": np.ones((4, 1, 1, 3), np.float32), "n": np.array([1, 1, 1, 3])}
+    for flag in (True, False):
+        given = feeds | {"c": np.array(flag)}
+        assert_same_numbers(ort_run(proto, given), ort_run(onnx.parser.parse_model(TEXT.replace("OPSET", "18")), given))
+
+
+def test_a_model_whose_names_are_its_own_stays_as_it_is() -> None:
+    proto = onnx.parser.parse_model(
+        TEXT.replace("OPSET", "18").replace("t = Shape (x) p = ConstantOfShape (t)", "s = Shape (x) p = ConstantOfShape (s)")
+    )
+    before = proto.SerializeToString()
+    give_own_names(proto)
+    assert proto.SerializeToString() == before
+
+
+def test_a_loop_of_sizes_that_another_branch_names_is_rewritten_right() -> None:
+    text = TEXT.replace("OPSET", "18").replace(
+        "w = ConstantOfShape (t)",
+        "k = Constant <value_int = 2> () w0 = ConstantOfShape (t) w = Loop (k, , w0) <body = l (int64 i, bool d, float[?,?,?,?] s) => (bool e, float[?,?,?,?] o) { e = Identity (d) t0 = Shape (s) z = ConstantOfShape (t0) o = Add (s, z) }>",
+    )
+    model = onnx.parser.parse_model(text)
+    after = ortscan.optimize(model, verify=False)
+    feeds = {"x": np.ones((4, 1, 1, 3), np.float32), "u": np.ones((4, 1, 1, 3), np.float32), "n": np.array([1, 1, 1, 3])}
+    for flag in (True, False):
+        given = feeds | {"c": np.array(flag)}
+        assert_same_numbers(ort_run(after, given), ort_run(model, given))
