@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ortscan.api import explain, optimize, verify
+    from ortscan.api import explain, migrate, optimize, verify
     from ortscan.custom_ops.registration import register
     from ortscan.errors import OrtscanWarning
-    from ortscan.migration import migrate
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
     from rewrites.base.errors import OrtscanError
@@ -20,7 +19,7 @@ _HOMES = {
     "OrtscanError": "rewrites.base.errors",
     "OrtscanWarning": "ortscan.errors",
     "explain": "ortscan.api",
-    "migrate": "ortscan.migration",
+    "migrate": "ortscan.api",
     "optimize": "ortscan.api",
     "patched": "ortscan.session.patching",
     "register": "ortscan.custom_ops.registration",

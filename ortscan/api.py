@@ -1,4 +1,4 @@
-"""What ``import ortscan`` offers: optimize, explain, verify."""
+"""What ``import ortscan`` offers: optimize, migrate, explain, verify."""
 
 import inspect
 import os
@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx_ir as ir
 
-from ortscan.border import one_sentence
-from ortscan.checked import checked, is_left_broken
-from ortscan.comparing import compare, level_of
-from ortscan.limited import limited
+from ortscan.base.quiet import quietly
+from ortscan.edge.border import one_sentence
+from ortscan.edge.limited import limited
+from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, sealed
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_path
-from ortscan.quiet import quietly
-from ortscan.rewriting import Rewriting, Shapes
-from ortscan.verifying import on_difference_of, verified
+from ortscan.pipeline.checked import checked, is_left_broken
+from ortscan.pipeline.comparing import compare, level_of, require_equal
+from ortscan.pipeline.rewriting import Rewriting, Shapes
+from ortscan.pipeline.verifying import on_difference_of, verified
+from ortscan.soundness.new_fault import new_fault
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.base.report import Report
 
 if TYPE_CHECKING:
+    from ortscan.running.budget import Level
     from ortscan.verification import Verification
-    from ortscan.verification.budget import Level
 
-__all__ = ["explain", "optimize", "rewritten", "verify"]
+__all__ = ["explain", "migrate", "optimize", "rewritten", "verify"]
 
 
 @limited
@@ -114,6 +116,47 @@ def optimize(
         if level is not None:
             outcome = verified(rewriting, outcome, compared, keep)
         return hand_back(outcome.loaded, output, rewriting.model if is_left_broken(rewriting, outcome) else None)
+
+
+@limited
+@one_sentence
+@quietly
+def migrate(
+    model: ModelLike,
+    opset: int | str,
+    *,
+    verify: bool | str = "quick",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+) -> onnx.ModelProto | ir.Model:
+    """Give ``model`` in another opset, computing the same.
+
+    An opset-8 Scan becomes a Scan of today that works on all rows at once, or where an operator in it forbids that, row by row.
+
+    ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
+    as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
+    ``opset``: a number; ``latest``, the newest that is known here and the installed onnxruntime runs; or ``auto``, the newest to
+    which all operators of the model can be taken.
+    ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.
+    Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
+    ``time_limit``, ``memory_limit``: as for ``optimize``.
+    ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
+    for a path then refers to the external data beside the output instead of holding it.
+
+    Raises MigrationError where a node cannot be written in that opset, naming it, and OrtscanError where the model cannot be read,
+    holds a malformed loop, or the result cannot be written. Raises VerificationFailed where the two compute different numbers.
+    Nothing is written then.
+    """
+    level, model = level_of(verify), read_from_pipe(model)
+    started = time.monotonic()
+    loaded, report = migrated(model, opset)
+    is_touched = report.source != report.target
+    with sealed(loaded) if is_touched else nullcontext():
+        if level is not None and is_touched:
+            require_equal(model, loaded, level, time.monotonic() - started)
+        is_sound = is_touched or new_fault(model, loaded) is None
+    return hand_back(loaded, output, None if is_sound else model)
 
 
 @limited

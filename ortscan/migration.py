@@ -1,21 +1,14 @@
-"""``migrate``: the same model in another opset."""
+"""Takes a model to another opset: ``migrated`` and what it is made of."""
 
-import os
-import time
-from contextlib import nullcontext
-
-import onnx
 import onnx_ir as ir
 
-from ortscan.border import one_sentence
-from ortscan.comparing import level_of, require_equal
-from ortscan.evaluate import evaluate
-from ortscan.limited import limited
-from ortscan.modelio import Inlining, LoadedModel, ModelLike, hand_back, inline_functions, load, restore_interface, sealed
+from ortscan.base.quiet import quietly
+from ortscan.edge.border import one_sentence
+from ortscan.modelio import Inlining, LoadedModel, ModelLike, inline_functions, load, restore_interface
 from ortscan.modelio.reading import read_from_pipe
-from ortscan.opsets import check_opset, newest_opset, opset_number
-from ortscan.quiet import quietly
-from ortscan.soundness import new_fault
+from ortscan.ort.evaluate import evaluate
+from ortscan.ort.opsets import check_opset, newest_opset, opset_number
+from ortscan.soundness.new_fault import new_fault
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
@@ -26,50 +19,10 @@ from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 
-__all__ = ["migrate", "migrate_loaded", "migrated"]
+__all__ = ["migrate_loaded", "migrated"]
+
 
 _ANYWHERE = Abilities()
-
-
-@limited
-@one_sentence
-@quietly
-def migrate(
-    model: ModelLike,
-    opset: int | str,
-    *,
-    verify: bool | str = "quick",
-    time_limit: float | None = None,
-    memory_limit: int | None = None,
-    output: str | os.PathLike[str] | None = None,
-) -> onnx.ModelProto | ir.Model:
-    """Give ``model`` in another opset, computing the same.
-
-    An opset-8 Scan becomes a Scan of today that works on all rows at once, or where an operator in it forbids that, row by row.
-
-    ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
-    as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
-    ``opset``: a number; ``latest``, the newest that is known here and the installed onnxruntime runs; or ``auto``, the newest to
-    which all operators of the model can be taken.
-    ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.
-    Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
-    ``time_limit``, ``memory_limit``: as for ``optimize``.
-    ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
-    for a path then refers to the external data beside the output instead of holding it.
-
-    Raises MigrationError where a node cannot be written in that opset, naming it, and OrtscanError where the model cannot be read,
-    holds a malformed loop, or the result cannot be written. Raises VerificationFailed where the two compute different numbers.
-    Nothing is written then.
-    """
-    level, model = level_of(verify), read_from_pipe(model)
-    started = time.monotonic()
-    loaded, report = migrated(model, opset)
-    is_touched = report.source != report.target
-    with sealed(loaded) if is_touched else nullcontext():
-        if level is not None and is_touched:
-            require_equal(model, loaded, level, time.monotonic() - started)
-        is_sound = is_touched or new_fault(model, loaded) is None
-    return hand_back(loaded, output, None if is_sound else model)
 
 
 @one_sentence

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ortscan.paths import is_path_like
+from ortscan.base.paths import is_path_like
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.rules.registry import ALWAYS, ON_REQUEST, RULES

@@ -3,9 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from ortscan.base.quiet import quietly
 from ortscan.cli.options import checking, rewriting
 from ortscan.cli.progress import working
-from ortscan.quiet import quietly
 
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
@@ -18,8 +18,8 @@ __all__ = ["culprit", "without_differences"]
 @quietly
 def culprit(args: argparse.Namespace) -> str:
     """Say which change makes the difference."""
-    from ortscan.rewriting import Rewriting
-    from ortscan.verifying import named
+    from ortscan.pipeline.rewriting import Rewriting
+    from ortscan.pipeline.verifying import named
 
     with working("looking for the change that makes the difference", args.quiet):
         return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result))
@@ -28,8 +28,8 @@ def culprit(args: argparse.Namespace) -> str:
 @quietly
 def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]":
     """Rewrite with all changes but those that make a difference."""
-    from ortscan.rewriting import Rewriting
-    from ortscan.verifying import kept
+    from ortscan.pipeline.rewriting import Rewriting
+    from ortscan.pipeline.verifying import kept
 
     with working("looking for the changes that make a difference", args.quiet):
         outcome = kept(Rewriting(args.given, **rewriting(args)), lambda result: _compared(args, result))

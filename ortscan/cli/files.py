@@ -7,7 +7,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ortscan.paths import is_path
+from ortscan.base.paths import is_path
 from rewrites.base.errors import ModelFileError, OptionError, OrtscanError
 from rewrites.base.plain_text import shown
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from ortscan import child_process
+from ortscan.base import child_process
 from ortscan.cli.errors import guarded
 from ortscan.cli.parser import build_parser
 

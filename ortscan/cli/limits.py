@@ -6,9 +6,9 @@ import signal
 import subprocess
 from collections.abc import Sequence
 
-from ortscan import child_process
+from ortscan.base import child_process
+from ortscan.base.option_values import byte_size, seconds
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.values import byte_size, seconds
 from rewrites.base.errors import LimitExceeded
 
 __all__ = ["add_limits", "has_limits", "run_within_limits"]
@@ -31,7 +31,7 @@ def has_limits(args: argparse.Namespace) -> bool:
 
 def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run the command ``argv`` within the limits of ``args``, and return its exit code. Raises LimitExceeded."""
-    from ortscan.limited import checked_limits
+    from ortscan.edge.limited import checked_limits
 
     time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)
     pipes = {"close_fds": False}  # what the shell opened, such as <(…), is for whoever does the work

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from ortscan.cli.values import byte_size, name_list, seed, shape, shapes_by_name, steps, tolerance
-from ortscan.verification.budget import quick_seconds
+from ortscan.base.option_values import byte_size, name_list, seed, shape, shapes_by_name, steps, tolerance
+from ortscan.running.budget import quick_seconds
 
 __all__ = ["add_checking", "add_level", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ortscan.base.quiet import quietly
 from ortscan.custom_ops.elementwise import compiled
 from ortscan.errors import UnsupportedModel
-from ortscan.quiet import quietly
 from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.reference import reference_evaluator
 

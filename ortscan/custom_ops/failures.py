@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
-from ortscan.fork_safe import ForkSafeLock
+from ortscan.base.fork_safe import ForkSafeLock
 from rewrites.python_ops.names import GUARD
 
 __all__ = ["LOST", "cause_of", "going_on", "keep", "surfacing"]

@@ -4,12 +4,12 @@ import functools
 import importlib
 from typing import Any
 
+from ortscan.base.fork_safe import ForkSafeLock
 from ortscan.custom_ops.calls import run_call
 from ortscan.custom_ops.ending import watch
 from ortscan.custom_ops.shield import shielded
 from ortscan.custom_ops.transport import Carried, takes_carried
 from ortscan.errors import OptionError
-from ortscan.fork_safe import ForkSafeLock
 from rewrites.python_ops.names import DOMAIN, OPERATOR
 from rewrites.python_ops.wire import SLOTS
 

@@ -10,12 +10,12 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from ortscan.border import one_sentence
+from ortscan.base.fork_safe import ForkSafeLock
 from ortscan.custom_ops.need import needed_version
 from ortscan.custom_ops.operator import declare, library_path
+from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
-from ortscan.fork_safe import ForkSafeLock
-from ortscan.session.settings import entry_of
+from ortscan.ort.session_entries import entry_of
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.names import DOMAIN, OPERATOR, VERSION

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from ortscan.base.fork_gate import not_while_forking
 from ortscan.custom_ops.ending import begun, counted, not_at_the_end
 from ortscan.custom_ops.failures import cause_of, going_on, surfacing
 from ortscan.custom_ops.memory import room_for_inputs
 from ortscan.custom_ops.signals import deferred
 from ortscan.custom_ops.terminating import heeding
-from ortscan.fork_gate import not_while_forking
 
 __all__ = ["explaining", "run_of_python_ops"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from ortscan.base.paths import is_path, is_path_like
 from ortscan.modelio import reading
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.protos import locations_in
-from ortscan.paths import is_path, is_path_like
 from rewrites.base.errors import ModelFileError, OptionError, OrtscanError
 from rewrites.base.plain_text import shown
 

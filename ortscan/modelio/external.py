@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import onnx
 import onnx_ir as ir
 
-from ortscan.external_location import OutOfReach, real_path
+from ortscan.base.external_location import OutOfReach, real_path
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.tensors import FileTensor, bytes_needed

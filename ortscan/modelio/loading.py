@@ -8,7 +8,8 @@ from typing import Literal
 import onnx
 import onnx_ir as ir
 
-from ortscan.external_location import OutOfReach, folders_of, leads_out
+from ortscan.base.external_location import OutOfReach, folders_of, leads_out
+from ortscan.base.paths import is_path
 from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.declared_twice import declare_as_first_said
@@ -26,8 +27,7 @@ from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_what_would_be_lost
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
-from ortscan.opsets import newest_opset
-from ortscan.paths import is_path
+from ortscan.ort.opsets import newest_opset
 from rewrites.base.errors import ModelFileError, OptionError, UnsupportedModel
 from rewrites.base.plain_text import shown
 from rewrites.graph.walk import all_nodes

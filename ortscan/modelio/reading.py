@@ -12,8 +12,8 @@ from google.protobuf.json_format import ParseError as JsonError  # type: ignore[
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.text_format import ParseError as TextError  # type: ignore[import-untyped]
 
+from ortscan.base.paths import is_pipe
 from ortscan.modelio.text_depth import DEEPEST_BRACKETS, nests_too_deep
-from ortscan.paths import is_pipe
 from rewrites.base.errors import ModelFileError, UnsupportedModel
 
 __all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "read_from_pipe", "require_model"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from ortscan.temporary import insisting
+from ortscan.base.temporary import insisting
 
 __all__ = ["Replacement"]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
+from ortscan.base.temporary import insisting
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.data_layout import write_data
 from ortscan.modelio.destination import DataPath, data_path
@@ -25,7 +26,6 @@ from ortscan.modelio.replacing import Replacement
 from ortscan.modelio.serialising import external_slots, serialised
 from ortscan.modelio.slots import AttributeSlot, Slot
 from ortscan.modelio.tensors import FileTensor, bytes_needed
-from ortscan.temporary import insisting
 from rewrites.base.errors import ModelFileError
 
 __all__ = ["SMALL", "write_with_data"]

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ortscan.paths import is_pipe
-from ortscan.temporary import TemporaryFolder
+from ortscan.base.paths import is_pipe
+from ortscan.base.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     import onnx

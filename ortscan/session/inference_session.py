@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import onnxruntime as ort
 
+from ortscan.base.fork_gate import not_while_forking
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
-from ortscan.fork_gate import not_while_forking
+from ortscan.ort.session_entries import entry_of
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
 from ortscan.session.held_in_memory import hold_weights
@@ -19,7 +20,7 @@ from ortscan.session.opening import FOLDER_ENTRY, opened
 from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.replaced_weights import check_weights
-from ortscan.session.settings import Settings, entry_of, read_settings
+from ortscan.session.settings import Settings, read_settings
 from ortscan.session.source import Source
 from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 

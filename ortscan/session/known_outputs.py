@@ -10,7 +10,7 @@ from dataclasses import replace
 import onnx
 
 from ortscan.modelio import Interface
-from ortscan.verification.crash_risks import crash_risks
+from ortscan.running.crash_risks import crash_risks
 from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["Known", "hollow_of", "known_outputs", "with_known_outputs"]

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ortscan.external_location import is_below
+from ortscan.base.external_location import is_below
+from ortscan.base.temporary import TemporaryFolder, insisting
+from ortscan.ort.session_entries import entry_of
 from ortscan.session.preparing import Prepared
-from ortscan.session.settings import entry_of
 from ortscan.session.source import Source
-from ortscan.temporary import TemporaryFolder, insisting
 from rewrites.base.errors import ModelFileError
 
 if TYPE_CHECKING:

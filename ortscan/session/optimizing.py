@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from ortscan.border import one_sentence
+from ortscan.base.quiet import quietly
 from ortscan.cache.notes import Notes
-from ortscan.checked import checked
-from ortscan.comparing import Level, compare, first_line, level_of
+from ortscan.edge.border import one_sentence
 from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor
-from ortscan.quiet import quietly
-from ortscan.rewriting import Rewriting
+from ortscan.pipeline.checked import checked
+from ortscan.pipeline.comparing import Level, compare, first_line, level_of
+from ortscan.pipeline.rewriting import Rewriting
+from ortscan.pipeline.verifying import OnDifference, on_difference_of, verified
 from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
 from ortscan.session.source import Source
-from ortscan.verifying import OnDifference, on_difference_of, verified
 from rewrites.base.errors import OptionError, VerificationFailed
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.temporary import TemporaryFolder
 from ortscan.cache.cold_start import one_at_a_time
 from ortscan.cache.location import cache_folder
 from ortscan.cache.renewal import Renewal
 from ortscan.cache.store import PARTS, Entry, Store
 from ortscan.cache.trust import why_not_trusted
-from ortscan.fork_safe import ForkSafeLock
 from ortscan.session.applied import Applied
 from ortscan.session.place import Found, Place, found_by_bytes, found_by_digest, keep
 from ortscan.session.settings import Settings
 from ortscan.session.source import Source
 from ortscan.session.verdict import Verdict
-from ortscan.temporary import TemporaryFolder
 from rewrites.base.errors import VerificationFailed
 from rewrites.python_ops.names import DOMAIN
 

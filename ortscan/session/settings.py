@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ortscan.ort.session_entries import entry_of
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["OPTIONS", "PREFIX", "Settings", "entry_of", "read_settings", "spelled"]
+__all__ = ["OPTIONS", "PREFIX", "Settings", "read_settings", "spelled"]
 
 PREFIX = "ortscan."
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
@@ -28,7 +29,7 @@ def _flag(text: str) -> bool:
 
 
 def _bytes(text: str) -> int:
-    from ortscan.cli.values import byte_size
+    from ortscan.base.option_values import byte_size
 
     return byte_size(text)
 
@@ -40,13 +41,13 @@ def _folder(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    from ortscan.cli.values import name_list
+    from ortscan.base.option_values import name_list
 
     return name_list(text)
 
 
 def _shapes(text: str) -> dict[str, tuple[int, ...]]:
-    from ortscan.cli.values import shape
+    from ortscan.base.option_values import shape
 
     return dict(shape(part) for part in text.split(";") if part.strip())
 
@@ -99,16 +100,6 @@ class Settings:
     cache_dir: str | None = None
     cache_size: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
-    """Give the entry ``key`` of SessionOptions, or None where there is none."""
-    if options is None:
-        return None
-    try:
-        return str(options.get_session_config_entry(key))
-    except RuntimeError:
-        return None
 
 
 def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from ortscan.base.external_location import OutOfReach, folders_of, real_path
 from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_file
 from ortscan.cache.given import sample_of
 from ortscan.cache.notes import Notes
-from ortscan.external_location import OutOfReach, folders_of, real_path
 from rewrites.base.errors import ModelFileError
 from rewrites.base.lazy import lazy
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ortscan.verification.budget import Level
+from ortscan.running.budget import Level
 from ortscan.verification.naming_operators import Known
 from ortscan.verification.sizes import Sizes
 

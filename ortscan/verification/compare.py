@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ortscan.verification.element_types import largest_number, rounding
+from ortscan.ort.element_types import largest_number, rounding
 from ortscan.verification.scales import History, own_scales
 from ortscan.verification.tables import as_table, is_table
 

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from ortscan.verification.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
+from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
+from ortscan.running.crash_risks import crash_risks
+from ortscan.running.own_process import GuardedRunner
+from ortscan.running.runner import Runner, Runs, on_one_thread
+from ortscan.running.specs import Spec, output_specs
+from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.compare import Tolerances
-from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.guards import Guards
 from ortscan.verification.interface import interface_differences, quoted
 from ortscan.verification.judge import Judge, Judged
-from ortscan.verification.own_process import GuardedRunner
 from ortscan.verification.precision import coarsest_floats
 from ortscan.verification.preparing import Prepared, prepare
 from ortscan.verification.recurrent_outputs import recurrent_outputs, swallowing_outputs
@@ -22,12 +26,8 @@ from ortscan.verification.reference_oracle import reference_oracle
 from ortscan.verification.result import Verification
 from ortscan.verification.rounding_noise import with_rounding_noise
 from ortscan.verification.runnable_oracle import runnable_oracle
-from ortscan.verification.runner import Runner, Runs, on_one_thread
 from ortscan.verification.series import run_series, untried_integers, untried_named, untried_sizes
 from ortscan.verification.sound_oracle import sound_oracle, unsound_loops
-from ortscan.verification.source import Source, changed_source, weight
-from ortscan.verification.specs import Spec, output_specs
-from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.told_sizes import with_told_sizes
 from ortscan.verification.verdict import conclude, refuse
 

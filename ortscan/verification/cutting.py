@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from ortscan.verification.graph_index import GraphIndex
+from ortscan.running.graph_index import GraphIndex
 
 __all__ = ["Cut", "cut_loop"]
 

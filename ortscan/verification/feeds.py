@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.verification.element_types import numpy_type
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.specs import Spec
 from ortscan.verification.integer_values import any_integers, in_turn
 from ortscan.verification.naming_operators import Known
 from ortscan.verification.plan import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.row_lengths import row_lengths, takes_row_kind
-from ortscan.verification.specs import Spec
 from rewrites.base.errors import OptionError
 
 __all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]

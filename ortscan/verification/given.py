@@ -13,9 +13,9 @@ from zipfile import BadZipFile
 import numpy as np
 import onnx
 
-from ortscan.paths import is_path
-from ortscan.verification.element_types import numpy_type
-from ortscan.verification.specs import Spec
+from ortscan.base.paths import is_path
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.specs import Spec
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import shown
 

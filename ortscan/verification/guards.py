@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.verification.graph_index import GraphIndex
-from ortscan.verification.guarded_nodes import guarded_nodes
-from ortscan.verification.runner import Runner, on_one_thread
-from ortscan.verification.source import Source, changed_source
-from ortscan.verification.sturdy_operators import STURDY
+from ortscan.modelio.source import Source, changed_source
+from ortscan.running.graph_index import GraphIndex
+from ortscan.running.guarded_nodes import guarded_nodes
+from ortscan.running.runner import Runner, on_one_thread
+from ortscan.running.sturdy_operators import STURDY
 
 __all__ = ["LETS_IN", "Guards"]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from ortscan.verification.specs import Spec, input_specs, output_specs, overridable_names
+from ortscan.running.specs import Spec, input_specs, output_specs, overridable_names
 
 __all__ = ["interface_differences", "quoted"]
 

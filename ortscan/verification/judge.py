@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ortscan.verification.budget import RUN_SECONDS, Budget
+from ortscan.ort.element_types import dtype_of
+from ortscan.running.budget import RUN_SECONDS, Budget
+from ortscan.running.runner import Runs
 from ortscan.verification.compare import Gap, Tolerances, compare_values
-from ortscan.verification.element_types import dtype_of
 from ortscan.verification.guards import LETS_IN, Guards
 from ortscan.verification.result import Case, CaseStatus, OutputError
 from ortscan.verification.rounding_noise import noise_feeds
-from ortscan.verification.runner import Runs
 from ortscan.verification.scales import History
 from ortscan.verification.sensitivity import Sensitivity
 from ortscan.verification.trials import Inputs, Trial

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from ortscan.verification.analysis import Analysis
+from ortscan.running.analysis import Analysis
 
 __all__ = ["may_be_divided", "may_be_large"]
 

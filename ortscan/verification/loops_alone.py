@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import onnx
 
-from ortscan.verification.budget import RUN_SECONDS, Budget
+from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.running.budget import RUN_SECONDS, Budget
+from ortscan.running.graph_index import GraphIndex
+from ortscan.running.specs import input_specs
+from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.comparison import Settings, compare_models
 from ortscan.verification.cutting import Cut, cut_loop
-from ortscan.verification.graph_index import GraphIndex
 from ortscan.verification.result import Verification
-from ortscan.verification.source import Source, changed_source, weight
-from ortscan.verification.specs import input_specs
-from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.value_types import value_types
 
 __all__ = ["compare_loops", "has_loops_of_its_own", "is_large"]

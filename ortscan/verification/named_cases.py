@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 import numpy as np
 import onnx
 
-from ortscan.verification.budget import Level
-from ortscan.verification.element_types import numpy_type
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.budget import Level
+from ortscan.running.specs import Spec
 from ortscan.verification.feeds import WORDS, is_integer
 from ortscan.verification.named_values import MOST_VALUES, Named
 from ortscan.verification.naming_operators import Known
 from ortscan.verification.roles import Role
-from ortscan.verification.specs import Spec
 
 __all__ = ["cases_of_named", "fitting", "unfed"]
 

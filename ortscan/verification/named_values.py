@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from ortscan.running.specs import Spec
 from ortscan.verification.naming_operators import COMPARISONS, Known, named_at, patterns_of
-from ortscan.verification.specs import Spec
 from ortscan.verification.traces import Trace, traces_of
 
 __all__ = ["MOST_VALUES", "Named", "named_values"]

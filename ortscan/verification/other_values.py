@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 import numpy as np
 import onnx
 
-from ortscan.verification.budget import Level
+from ortscan.running.budget import Level
+from ortscan.running.specs import Spec
 from ortscan.verification.roles import Role
-from ortscan.verification.specs import Spec
 
 __all__ = ["MOST_ALONE", "can_be_zero", "other_defaults", "other_integers", "steady_kinds", "value_kinds"]
 

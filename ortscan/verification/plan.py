@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ortscan.running.budget import Level
 from ortscan.verification.axis import Axis
-from ortscan.verification.budget import Level
 from ortscan.verification.row_lengths import ROW_KINDS
 from ortscan.verification.size_rows import nothing_rows, plain_rows, size_rows
 

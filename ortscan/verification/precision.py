@@ -13,12 +13,12 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortscan.proto_graphs import bodies_of
-from ortscan.verification.analysis import analyse
+from ortscan.base.proto_graphs import bodies_of
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.analysis import analyse
+from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.dependence import Dependence
-from ortscan.verification.element_types import numpy_type
 from ortscan.verification.readable import if_readable
-from ortscan.verification.subgraphs import all_nodes
 
 __all__ = ["coarsest_floats"]
 

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.verification.analysis import Analysis, analyse
-from ortscan.verification.budget import Budget, Level
-from ortscan.verification.crash_risks import dies_of_nothing, may_die, rank_conflicts
+from ortscan.running.analysis import Analysis, analyse
+from ortscan.running.budget import Budget, Level
+from ortscan.running.crash_risks import dies_of_nothing, may_die, rank_conflicts
+from ortscan.running.known_sizes import KnownSizes, known_sizes
+from ortscan.running.specs import Spec, input_specs, overridable_names
+from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.feeds import is_integer, unmakeable
 from ortscan.verification.given import with_arrays
 from ortscan.verification.interface import quoted
-from ortscan.verification.known_sizes import KnownSizes, known_sizes
 from ortscan.verification.large_integers import may_be_divided, may_be_large
 from ortscan.verification.named_cases import unfed
 from ortscan.verification.named_values import Named, named_values
@@ -21,8 +23,6 @@ from ortscan.verification.other_values import MOST_ALONE, can_be_zero
 from ortscan.verification.roles import Role, find_roles
 from ortscan.verification.size_rules import learn_sizes
 from ortscan.verification.sizes import Sizes
-from ortscan.verification.specs import Spec, input_specs, overridable_names
-from ortscan.verification.subgraphs import all_nodes
 from ortscan.verification.trials import Inputs
 from ortscan.verification.untried_rows import untried_rows
 from rewrites.base.raised_by import is_from_elsewhere

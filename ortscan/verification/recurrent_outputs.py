@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 
 import onnx
 
-from ortscan.proto_graphs import bodies_of
-from ortscan.verification.graph_index import GraphIndex
+from ortscan.base.proto_graphs import bodies_of
+from ortscan.running.graph_index import GraphIndex
 
 __all__ = ["recurrent_outputs", "swallowing_outputs"]
 

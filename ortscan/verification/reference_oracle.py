@@ -7,9 +7,9 @@ Only for the comparison, and only where onnxruntime loads the model for want of 
 
 from contextlib import ExitStack
 
-from ortscan.kernels import has_kernel
 from ortscan.modelio import load, restore_interface
-from ortscan.verification.source import Source, model_of, open_source
+from ortscan.modelio.source import Source, model_of, open_source
+from ortscan.ort.kernels import has_kernel
 from rewrites.driver.prepare import name_free_dims, prepare, tidy
 from rewrites.graph.context import Context, Options
 from rewrites.python_ops.place import place_python_ops

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortscan.verification.analysis import Analysis
+from ortscan.running.analysis import Analysis
 
 __all__ = ["Role", "find_roles"]
 

@@ -13,14 +13,14 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from ortscan.base.proto_graphs import default_opset
 from ortscan.modelio import inline_functions
 from ortscan.modelio.called_nodes import called_nodes
 from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.own_ir import own_ir
-from ortscan.proto_graphs import default_opset
-from ortscan.verification.element_types import numpy_type
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.readable import if_readable
-from ortscan.verification.subgraphs import all_nodes
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
 from rewrites.graph.walk import inner_graphs, node_graphs

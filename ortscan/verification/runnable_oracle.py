@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, inline_functions, restore_interface
-from ortscan.verification.source import Source, model_of, open_source
-from ortscan.verification.subgraphs import all_nodes
+from ortscan.modelio.source import Source, model_of, open_source
+from ortscan.running.subgraphs import all_nodes
 from rewrites.driver.lower import may_be_refused, needs_rule
 from rewrites.driver.prepare import name_free_dims, prepare, tidy
 from rewrites.edits.rnn.expand import expand

@@ -7,8 +7,8 @@ value. Then one axis at a time is largest, or 1, or 0, for the first eight that 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
+from ortscan.running.budget import Level
 from ortscan.verification.axis import Axis
-from ortscan.verification.budget import Level
 
 __all__ = ["MOST_ALONE", "MOST_PAIRED", "Row", "free_axes", "nothing_rows", "plain_rows", "size_rows", "varying_axes"]
 

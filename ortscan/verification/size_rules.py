@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import onnx_ir as ir
 
-from ortscan.verification.analysis import Analysis
+from ortscan.running.analysis import Analysis
 from ortscan.verification.sizes import Sizes
 
 __all__ = ["learn_sizes"]

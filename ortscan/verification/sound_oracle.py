@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import onnx
 
-from ortscan.proto_graphs import all_graphs
-from ortscan.verification.subgraphs import all_nodes
+from ortscan.base.proto_graphs import all_graphs
+from ortscan.running.subgraphs import all_nodes
 
 __all__ = ["sound_oracle", "unsound_loops"]
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.budget import Budget, Level
+from ortscan.running.known_sizes import KnownSizes
+from ortscan.running.specs import Spec
 from ortscan.verification.axis import Axis, likely_values, trip_values
-from ortscan.verification.budget import Budget, Level
 from ortscan.verification.derived_dims import derived_dims, derived_size
-from ortscan.verification.element_types import numpy_type
 from ortscan.verification.feeds import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
-from ortscan.verification.known_sizes import KnownSizes
 from ortscan.verification.named_cases import cases_of_named, fitting
 from ortscan.verification.named_values import Named
 from ortscan.verification.naming_operators import Known
@@ -28,7 +29,6 @@ from ortscan.verification.plan import (
 from ortscan.verification.roles import Role
 from ortscan.verification.row_lengths import ROW_KINDS, takes_row_kind
 from ortscan.verification.sizes import Sizes
-from ortscan.verification.specs import Spec
 
 __all__ = ["Inputs", "Trial"]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ortscan.running.budget import Level
 from ortscan.verification.axis import Axis
-from ortscan.verification.budget import Level
 from ortscan.verification.interface import quoted
 from ortscan.verification.size_rows import MOST_ALONE, MOST_PAIRED, free_axes, varying_axes
 

@@ -4,7 +4,7 @@ import math
 
 import onnx
 
-from ortscan.verification.joined_vectors import has_long_vectors
+from ortscan.running.joined_vectors import has_long_vectors
 from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["element_types", "value_types"]

@@ -5,17 +5,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ortscan.modelio.source import AnyModel, open_source
+from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_SECONDS, Budget, Level
+from ortscan.running.crash_risks import crash_risks
+from ortscan.running.runner import check_providers
+from ortscan.running.specs import input_specs, output_specs, overridable_names
 from ortscan.verification.arguments import check_comparison, check_limits, given_shapes
-from ortscan.verification.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_SECONDS, Budget, Level
 from ortscan.verification.comparison import Settings, compare_models, problems_at_sight
-from ortscan.verification.crash_risks import crash_risks
 from ortscan.verification.given import Given, read_inputs, with_shapes
 from ortscan.verification.interface import interface_differences
 from ortscan.verification.loops_alone import compare_loops, has_loops_of_its_own, is_large
 from ortscan.verification.result import Verification
-from ortscan.verification.runner import check_providers
-from ortscan.verification.source import AnyModel, open_source
-from ortscan.verification.specs import input_specs, output_specs, overridable_names
 from ortscan.verification.verdict import refuse
 
 if TYPE_CHECKING:

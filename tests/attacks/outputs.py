@@ -18,8 +18,8 @@ from onnx import numpy_helper
 
 import ortscan
 from ortscan.__main__ import main
+from ortscan.base.temporary import TemporaryFolder
 from ortscan.modelio import LoadedModel, load, save
-from ortscan.temporary import TemporaryFolder
 from tests.attacks.frame import Box, attack, command, interrupted_at_each_line, killed_at_each_file_event, refused
 
 __all__: list[str] = []
@@ -337,7 +337,7 @@ def _(box: Box) -> None:
         options.add_session_config_entry("ortscan.cache", "0")
         ortscan.InferenceSession(source, options)
 
-    for number in interrupted_at_each_line(start, "session/opening.py", "ortscan/temporary.py", step=5):
+    for number in interrupted_at_each_line(start, "session/opening.py", "ortscan/base/temporary.py", step=5):
         assert files(box.work) == before, f"step {number}: {files(box.work).keys()}"
         assert not box.left(), f"step {number}: {box.left()}"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 
-from ortscan.child_process import end_with_parent
+from ortscan.base.child_process import end_with_parent
 from tests.fuzz.case import Case
 from tests.fuzz.judging import Judgement, judge
 from tests.fuzz.model_builder import draw_case

@@ -15,9 +15,9 @@ import pytest
 import ortscan
 from ortscan import api
 from ortscan.__main__ import main
+from ortscan.base.option_values import byte_size, name_list, seed, shape, tolerance
 from ortscan.cli import progress
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.values import byte_size, name_list, seed, shape, tolerance
 from ortscan.modelio import load
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS

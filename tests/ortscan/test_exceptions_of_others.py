@@ -11,8 +11,8 @@ from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
 
 import ortscan
 from ortscan.custom_ops.bodies import prepared_body
-from ortscan.evaluate import evaluate
-from ortscan.kernels import has_kernel
+from ortscan.ort.evaluate import evaluate
+from ortscan.ort.kernels import has_kernel
 from ortscan.session.known_outputs import known_outputs
 from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 from rewrites.python_ops import reference

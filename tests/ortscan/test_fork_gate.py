@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ortscan import fork_gate
-from ortscan.fork_gate import not_while_forking
+from ortscan.base import fork_gate
+from ortscan.base.fork_gate import not_while_forking
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 

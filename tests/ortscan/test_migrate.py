@@ -11,7 +11,7 @@ import pytest
 import ortscan
 from ortscan.__main__ import main
 from ortscan.migration import migrated
-from ortscan.opsets import newest_opset
+from ortscan.ort.opsets import newest_opset
 from rewrites.migration.versions import NEWEST
 from tests.support.runtime import ort_run
 from tests.support.text import assert_same_numbers, model_from_text
@@ -132,7 +132,7 @@ def test_in_the_same_opset_a_model_is_given_back_as_it_is_where_reading_it_anew_
         z = Loop <body = b (int64 i, bool c, float[2] h) => (c, h1) { h1 = Neg (h) }> (, , s) }"""
     model = model_from_text(text, check=False)
     assert ortscan.migrate(model, 18) != model
-    monkeypatch.setattr("ortscan.migration.new_fault", lambda before, after: "worse")
+    monkeypatch.setattr("ortscan.api.new_fault", lambda before, after: "worse")
     assert ortscan.migrate(model, 18) == model
 
 

@@ -9,7 +9,7 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from ortscan import quiet
+from ortscan.base import quiet
 from ortscan.errors import ModelFileError, OptionError
 from ortscan.options import rules_for
 from tests.support.text import model_from_text

@@ -6,9 +6,9 @@ import onnx.parser
 import pytest
 
 import ortscan
-from ortscan import soundness
 from ortscan.modelio import load, sealed, to_proto
-from ortscan.verification import pieces
+from ortscan.running import pieces
+from ortscan.soundness import new_fault as soundness
 from tests.benchmarks.large_models import many_scans
 
 HEADER = '<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]>'

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 import ortscan
-from ortscan import comparing, verification
-from ortscan.verification.budget import QUICK_SECONDS, quick_seconds
+from ortscan import verification
+from ortscan.pipeline import comparing
+from ortscan.running.budget import QUICK_SECONDS, quick_seconds
 from tests.support.small_models import parsed
 
 TEXT = """

@@ -10,8 +10,8 @@ import pytest
 
 import ortscan
 from ortscan.errors import InvariantBroken, OptionError, OrtscanWarning, VerificationFailed
+from ortscan.pipeline.self_check import MOST_PLACES
 from ortscan.report.codes import lookup
-from ortscan.self_check import MOST_PLACES
 from rewrites.edits.rule import Patch
 from rewrites.rules.cleanup import common_subexpressions, fold_constants, hoist_invariants
 from rewrites.rules.fission import split_loop
@@ -152,7 +152,7 @@ def test_a_rule_that_fails_everywhere_is_left_out_after_a_few_loops(monkeypatch:
 
 
 def test_a_change_beside_the_rules_that_is_unsound_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ortscan import rewriting
+    from ortscan.pipeline import rewriting
 
     real = rewriting.tidy
 

@@ -6,7 +6,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError
-from ortscan.opsets import newest_ir_version, newest_opset
+from ortscan.ort.opsets import newest_ir_version, newest_opset
 from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

@@ -7,8 +7,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from ortscan.modelio import load
-from ortscan.verification import source, verify
+from ortscan.modelio import load, source
+from ortscan.verification import verify
 from rewrites.base.errors import ModelFileError, OptionError
 from tests.support.text import model_from_text
 

@@ -6,10 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
-from ortscan.verification import crash_risks, own_process, verify
-from ortscan.verification.analysis import analyse
-from ortscan.verification.runner import Bare, Runner
-from ortscan.verification.specs import input_specs
+from ortscan.running import crash_risks, own_process
+from ortscan.running.analysis import analyse
+from ortscan.running.runner import Bare, Runner
+from ortscan.running.specs import input_specs
+from ortscan.verification import verify
 from tests.support.text import model_from_text
 
 SCAN = """

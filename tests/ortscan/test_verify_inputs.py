@@ -5,10 +5,10 @@ import numpy as np
 import onnx
 import pytest
 
+from ortscan.running.budget import Budget
+from ortscan.running.specs import input_specs
 from ortscan.verification import verify
-from ortscan.verification.budget import Budget
 from ortscan.verification.preparing import prepare
-from ortscan.verification.specs import input_specs
 from rewrites.base.errors import ModelFileError, OptionError
 from tests.support.text import model_from_text
 

@@ -11,14 +11,15 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning
-from ortscan.verification import comparison, own_process, verify
-from ortscan.verification.analysis import analyse
-from ortscan.verification.endless import may_take_all
-from ortscan.verification.heavy_nodes import works_long
-from ortscan.verification.own_process import GuardedRunner
-from ortscan.verification.runner import Runner
-from ortscan.verification.source import Source
-from ortscan.verification.specs import input_specs
+from ortscan.modelio.source import Source
+from ortscan.running import own_process
+from ortscan.running.analysis import analyse
+from ortscan.running.endless import may_take_all
+from ortscan.running.heavy_nodes import works_long
+from ortscan.running.own_process import GuardedRunner
+from ortscan.running.runner import Runner
+from ortscan.running.specs import input_specs
+from ortscan.verification import comparison, verify
 from tests.support.text import model_from_text
 
 LOOP = """

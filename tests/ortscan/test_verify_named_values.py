@@ -4,11 +4,11 @@ import numpy as np
 import onnx
 import pytest
 
+from ortscan.running.budget import Budget
+from ortscan.running.specs import input_specs
 from ortscan.verification import verify
-from ortscan.verification.budget import Budget
 from ortscan.verification.named_values import named_values
 from ortscan.verification.preparing import prepare
-from ortscan.verification.specs import input_specs
 from tests.support.text import model_from_text
 
 

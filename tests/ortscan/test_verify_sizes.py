@@ -5,12 +5,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from ortscan.running.budget import Budget
+from ortscan.running.specs import input_specs
 from ortscan.verification import verify
 from ortscan.verification.axis import Axis, dimension_values, trip_values
-from ortscan.verification.budget import Budget
 from ortscan.verification.plan import plan_cases, plan_nothing_cases
 from ortscan.verification.preparing import prepare
-from ortscan.verification.specs import input_specs
 from ortscan.verification.untried_rows import untried_rows
 from tests.support.text import model_from_text
 

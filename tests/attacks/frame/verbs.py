@@ -9,7 +9,8 @@ import onnx
 
 import ortscan
 from ortscan.errors import OrtscanError, OrtscanWarning
-from ortscan.verification import budget, verifier
+from ortscan.running import budget
+from ortscan.verification import verifier
 from tests.attacks.frame.box import Box
 from tests.attacks.frame.demands import survived
 from tests.attacks.frame.registry import attack

@@ -4,7 +4,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from ortscan.verification import joined_vectors
+from ortscan.running import joined_vectors
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 
 MANY = 1 << 40

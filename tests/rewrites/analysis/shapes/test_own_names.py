@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import ortscan
-from ortscan.shape_agreement import disagreement
+from ortscan.soundness.shape_agreement import disagreement
 from rewrites.analysis.shapes.own_names import give_own_names
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

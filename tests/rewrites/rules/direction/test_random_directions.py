@@ -8,7 +8,7 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
-from ortscan.verification.subgraphs import all_nodes
+from ortscan.running.subgraphs import all_nodes
 from tests.rewrites.rules.direction.test_both_directions import ops
 from tests.rewrites.rules.direction.two_directions import two_scans
 from tests.rewrites.rules.recurrence.cells import ENCODINGS, written

@@ -8,8 +8,8 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
-from ortscan.verification.own_process import GuardedRunner
-from ortscan.verification.source import Source
+from ortscan.modelio.source import Source
+from ortscan.running.own_process import GuardedRunner
 from rewrites.rules.fission import split_loop
 from rewrites.rules.repair import guard_scan
 from rewrites.rules.rnn_nodes import guard_recurrence

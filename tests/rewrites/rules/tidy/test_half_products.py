@@ -5,7 +5,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from ortscan.verification.crash_risks import may_die
+from ortscan.running.crash_risks import may_die
 from rewrites.rules.tidy.early_casts import cast_early
 from rewrites.rules.tidy.half_products import level_half_products
 from tests.rewrites.apply import prepared, read

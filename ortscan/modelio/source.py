@@ -1,0 +1,157 @@
+"""A model in whatever form it was given, as what onnxruntime opens and as what can be read without its weights.
+
+A path is opened by path and its external data is never read here. Everything else becomes bytes; what is too large for bytes,
+or has weights in several folders, goes through a temporary folder.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.base.paths import is_path
+from ortscan.base.proto_graphs import all_graphs
+from ortscan.base.temporary import TemporaryFolder
+from ortscan.modelio import LoadedModel, reading, save, to_proto
+from ortscan.modelio.called_nodes import refuse_endless_calls
+from ortscan.modelio.own_ir import own_ir
+from ortscan.modelio.slots import tensor_slots
+from ortscan.ort.element_types import numpy_type
+from rewrites.base.errors import ModelFileError, OptionError
+from rewrites.base.plain_text import quoted, shown
+
+__all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source", "weight"]
+
+AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model | LoadedModel
+
+_LARGEST_BYTES = 2**31 - 2**27
+
+
+@dataclass(frozen=True)
+class Source:
+    """``proto`` is to be read, never changed; ``target`` is what a session is made of, ``folder`` where its external data is."""
+
+    proto: onnx.ModelProto
+    target: str | bytes
+    folder: str | None = None
+
+
+def open_source(model: AnyModel, stack: ExitStack) -> Source:
+    """Make ``model`` ready to be read and run. Temporary files live as long as ``stack``.
+
+    Raises:
+        ModelFileError: the file is missing or is no ONNX model.
+        UnsupportedModel: its format is older or newer than can be read, or its functions call each other without end.
+        OptionError: ``model`` is of another type.
+    """
+    source = _opened(model, stack)
+    refuse_endless_calls(source.proto, quoted(model) if isinstance(model, str | os.PathLike) else "the given model")
+    return source
+
+
+def _opened(model: AnyModel, stack: ExitStack) -> Source:
+    if isinstance(model, str | os.PathLike):
+        if not is_path(model):
+            raise ModelFileError(f"{shown(model)} is not a path.")
+        path = Path(model)
+        proto = reading.read(path)
+        return Source(proto, str(path)) if reading.format_of(path) == "protobuf" else _from_proto(proto, stack, str(path.parent))
+    if isinstance(model, bytes | bytearray | memoryview):
+        data = bytes(model)
+        return Source(reading.parse(data, "the given bytes"), data)
+    if isinstance(model, onnx.ModelProto):
+        return _from_proto(model, stack, None)
+    if isinstance(model, ir.Model):
+        return _from_ir(model, stack)
+    if isinstance(model, LoadedModel):
+        return _from_loaded(model, stack)
+    raise OptionError(f"a model must be a path, bytes, onnx.ModelProto or onnx_ir.Model, not {type(model).__name__}")
+
+
+def model_of(source: Source) -> ir.Model:
+    """Give the model of ``source`` to be worked on, its external data where onnxruntime finds it."""
+    model = own_ir(source.proto)
+    folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
+    for tensor in _external_tensors(model):
+        tensor.base_dir = folder or ""
+    return model
+
+
+def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> Source:
+    """Run ``proto``, a changed copy of the source's model, with the same external data."""
+    if isinstance(source.target, str):
+        return _from_proto(proto, stack, os.path.dirname(os.path.abspath(source.target)))
+    return _from_proto(proto, stack, source.folder)
+
+
+def weight(proto: onnx.ModelProto) -> int:
+    """Return the bytes of all initializers, wherever they are."""
+    tensors = [tensor for graph in all_graphs(proto) for tensor in graph.initializer]
+    return sum(math.prod(tensor.dims) * max(1, numpy_type(tensor.data_type).itemsize) for tensor in tensors)
+
+
+def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:
+    if _data_bytes(proto) <= _LARGEST_BYTES:
+        return Source(proto, proto.SerializeToString(), folder)
+    model = own_ir(proto)
+    for tensor in _external_tensors(model):
+        tensor.base_dir = folder or ""
+    return _through_folder(model, stack)
+
+
+def _from_ir(model: ir.Model, stack: ExitStack) -> Source:
+    folders = _folders(model)
+    if len(folders) > 1:
+        return _through_folder(model.clone(), stack)
+    return _from_proto(ir.to_proto(model), stack, folders.pop() if folders else None)
+
+
+def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> Source:
+    folders = _folders(loaded.model)
+    proto = to_proto(loaded)
+    if len(folders) > 1 or _data_bytes(proto) > _LARGEST_BYTES or any(map(_is_linked_away, _external_tensors(loaded.model))):
+        path = _temporary_path(stack)
+        save(loaded, path)
+        return Source(reading.read(path), str(path))
+    return Source(proto, proto.SerializeToString(), folders.pop() if folders else None)
+
+
+def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
+    path = _temporary_path(stack)
+    save(model, path, as_external_data=True)
+    return Source(reading.read(path), str(path))
+
+
+def _temporary_path(stack: ExitStack) -> Path:
+    return stack.enter_context(TemporaryFolder()) / "model.onnx"
+
+
+def _folders(model: ir.Model) -> set[str]:
+    return {os.path.abspath(tensor.base_dir) for tensor in _external_tensors(model)}
+
+
+def _is_linked_away(tensor: ir.ExternalTensor) -> bool:
+    """Whether the data is a link to somewhere outside its folder, which onnxruntime follows only beside the model's own file."""
+    folder = os.path.realpath(tensor.base_dir)
+    return os.path.commonpath([folder, os.path.realpath(os.path.join(folder, tensor.location))]) != folder
+
+
+def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
+    for slot in tensor_slots(model):
+        tensor = slot.get()
+        if isinstance(tensor, ir.ExternalTensor):
+            yield tensor
+
+
+def _data_bytes(proto: onnx.ModelProto) -> int:
+    """The bytes of all initializers; what else is in a model is small."""
+    return sum(
+        len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)
+        for graph in all_graphs(proto)
+        for tensor in graph.initializer
+    )

@@ -1,0 +1,68 @@
+"""Divisions of constant integers that may end onnxruntime's process: the least number by -1, which is no number of the type.
+
+    Div (-9223372036854775808, -1)    ->    SIGFPE, when the model is loaded or run
+
+What is computed from constants alone is not known here, so it may be these two; onnxruntime computes it when it loads the model.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import onnx
+from onnx.external_data_helper import uses_external_data
+
+from ortscan.base.proto_graphs import bodies_of
+
+__all__ = ["may_trap"]
+
+_INT64 = onnx.TensorProto.INT64
+_LEAST: Mapping[int, int] = {onnx.TensorProto.INT32: -(2**31), _INT64: -(2**63)}
+_Constants = Mapping[str, onnx.TensorProto | None]
+"""By name; None for what is computed."""
+
+
+def may_trap(model: onnx.ModelProto) -> bool:
+    """Return whether some division of constants may end the process that loads or runs ``model``."""
+    return _may_trap(model.graph.node, _own(model.graph)) or any(_may_trap(function.node, {}) for function in model.functions)
+
+
+def _own(graph: onnx.GraphProto) -> _Constants:
+    return {tensor.name: tensor for tensor in graph.initializer}
+
+
+def _may_trap(nodes: Iterable[onnx.NodeProto], outer: _Constants) -> bool:
+    known = dict(outer)
+    for node in nodes:
+        bodies = list(bodies_of(node))
+        if any(_may_trap(body.node, {**known, **_own(body)}) for body in bodies):
+            return True
+        if node.op_type == "Constant":
+            known[node.output[0]] = _constant(node)
+        elif not bodies and all(name in known for name in node.input if name):
+            if node.op_type == "Div" and _is_trap(*(known[name] for name in node.input)):
+                return True
+            known.update(dict.fromkeys(node.output))
+    return False
+
+
+def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    for one in node.attribute:
+        if one.name == "value":
+            tensor: onnx.TensorProto = one.t
+            return tensor
+        if one.name in ("value_int", "value_ints"):
+            return onnx.helper.make_tensor("", _INT64, [len(one.ints) or 1], one.ints or [one.i])
+        if one.name.startswith("value_float"):
+            return onnx.TensorProto(data_type=onnx.TensorProto.FLOAT)
+    return None
+
+
+def _is_trap(dividend: onnx.TensorProto | None, divisor: onnx.TensorProto | None) -> bool:
+    kinds = {tensor.data_type for tensor in (dividend, divisor) if tensor is not None}
+    if not kinds <= _LEAST.keys():
+        return False
+    return _may_hold(divisor, -1) and all(_may_hold(dividend, _LEAST[kind]) for kind in kinds)
+
+
+def _may_hold(tensor: onnx.TensorProto | None, number: int) -> bool:
+    return tensor is None or uses_external_data(tensor) or bool(np.any(onnx.numpy_helper.to_array(tensor) == number))

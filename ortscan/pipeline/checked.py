@@ -1,0 +1,118 @@
+"""Rewrites a model so that what comes back is sound, whatever a rule does: see ``self_check``."""
+
+import functools
+
+import onnx
+
+from ortscan.base.proto_graphs import default_opset
+from ortscan.base.warned import warn
+from ortscan.modelio import load
+from ortscan.ort.onnx_says import checker_fault
+from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.self_check import Judge, Sound, soundest
+from ortscan.soundness.new_fault import Original, new_fault
+from rewrites.base.errors import InvariantBroken, OptionError
+from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.report import Reason, Report
+from rewrites.driver.engine import count_operators
+
+__all__ = ["as_it_was", "checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
+
+_REPORT_IT = "this is a defect of ortscan's, please report it with the model"
+
+
+def checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome:
+    """Rewrite, and hand back what is sound: without the patches that are not, at worst the model as it was.
+
+    Raises OptionError where ``fix_shapes`` contradicts the model, and InvariantBroken where ``debug`` asks for that.
+    """
+    judge = fault_of(rewriting)
+    if rewriting.debug:
+        outcome = rewriting.once(stop_after)
+        fault = judge(outcome)
+        if fault is not None:
+            raise InvariantBroken(f"the result is not sound: {fault}")
+        return outcome
+    return tell(rewriting, soundest_of(rewriting, judge, stop_after), "the self-check")
+
+
+def fault_of(rewriting: Rewriting) -> Judge:
+    """Return what says whether a result of ``rewriting`` is sound."""
+    original = Original(rewriting.model)
+    return lambda outcome: new_fault(original, outcome.loaded) if outcome.is_touched else None
+
+
+def soundest_of(rewriting: Rewriting, judge: Judge, stop_after: int | None = None) -> Sound:
+    """Rewrite with what ``judge`` has nothing against; where even no patch will do, in the opset of the model."""
+    original = Original(rewriting.model)
+
+    def is_valid() -> bool:
+        return checker_fault(original.proto) is None
+
+    sound = soundest(rewriting.once, judge, stop_after, is_valid)
+    if sound.result is not None or rewriting.opset != "auto":
+        return sound
+    kept = soundest(functools.partial(rewriting.once, opset="keep"), judge, stop_after, is_valid)
+    return kept if kept.result is not None else sound
+
+
+def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
+    """Whether nothing was done to a model in memory that onnx refuses: it comes back exactly as it was given.
+
+    One that imports no version of onnx's own operators gets the one that onnxruntime takes.
+    """
+    if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
+        return False
+    proto = Original(rewriting.model).proto
+    return default_opset(proto.opset_import) is not None and checker_fault(proto) is not None
+
+
+def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
+    """Return the result, or where there is none the model as it was, and warn of what ``finder`` took back."""
+    if sound.result is None:
+        return as_it_was(rewriting, f"{finder} found it unsound: {sound.fault}")
+    outcome = sound.result
+    for veto in sound.vetoes:
+        _say(outcome.report, f"{finder} took {veto} back: {veto.why}")
+    if sound.fault is not None:
+        _say(outcome.report, f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}")
+        _give_reason(outcome.report, sound.fault)
+    return outcome._replace(vetoes=sound.vetoes)
+
+
+def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
+    """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
+    if rewriting.fixed:
+        raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")
+    own = default_opset(Original(rewriting.model).proto.opset_import)
+    if str(rewriting.opset) not in ("auto", "keep", str(own)):
+        raise InvariantBroken(f"The model cannot be rewritten in opset {rewriting.opset}: {why}.")
+    loaded = load(rewriting.model)
+    counted = count_operators(loaded.model.graph)
+    report = _untouched(rewriting)
+    report.operators_before = report.operators_after = counted
+    report.tied, report.messages = bool(loaded.tied), list(loaded.tied)
+    _say(report, f"the model is left as it was, since {why}")
+    _give_reason(report, why)
+    return Outcome(loaded, report, is_touched=False)
+
+
+def _untouched(rewriting: Rewriting) -> Report:
+    try:
+        report = rewriting.once(0, opset="keep").report
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return Report()
+    report.flattened, report.fixed, report.migrated, report.kernel_gaps = 0, False, False, []
+    return report
+
+
+def _say(report: Report, what: str) -> None:
+    report.messages.append(what)
+    warn(f"{what}; {_REPORT_IT}.")
+
+
+def _give_reason(report: Report, why: str) -> None:
+    for loop in report.loops_left:
+        loop.reasons = [Reason("none", "SELF-CHECK", why)]

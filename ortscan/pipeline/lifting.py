@@ -1,0 +1,104 @@
+"""Takes a model to the opset in which it is to be optimised."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+
+import onnx_ir as ir
+
+from ortscan.migration import migrated
+from ortscan.modelio import LoadedModel, ModelLike, load
+from ortscan.ort.evaluate import evaluate
+from ortscan.ort.opsets import check_opset, opset_number
+from rewrites.base.abilities import Abilities
+from rewrites.base.errors import MigrationError, OptionError
+from rewrites.base.plain_text import shown
+from rewrites.driver.lower import may_be_refused
+from rewrites.driver.prepare import has_loops
+from rewrites.edits.rnn.marks import LOWERED
+from rewrites.graph.context import Context, Options
+from rewrites.graph.walk import all_nodes
+from rewrites.migration import Migration
+from rewrites.ops.rnn.recurrent_node import is_recurrent
+from rewrites.rules.registry import DEFAULT_NODE_RULES
+
+__all__ = ["Lifted", "load_in_opset"]
+
+_MOST_REWRITES_SINCE = 18
+_SCANS_SINCE = 9
+_RECURRENT_SINCE = 7
+
+
+@dataclass
+class Lifted:
+    """A loaded model in the opset wanted. ``migration``: how it came there, None where it was there already.
+
+    ``needed``: whether it has to be in this opset, even if nothing else is done to it.
+    """
+
+    loaded: LoadedModel
+    migration: Migration | None = None
+    needed: bool = False
+    messages: list[str] = field(default_factory=list)
+
+
+def load_in_opset(
+    model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES
+) -> Lifted:
+    """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
+    recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
+    where it will run can do.
+
+    Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
+    """
+    check_opset(opset)
+    if opset == "keep":
+        return Lifted(load(model))
+    if opset != "auto":
+        if isinstance(opset, str) and not opset.isdecimal():
+            raise OptionError(f"opset must be 'auto', 'keep' or a number, not {shown(opset)}.")
+        loaded, migration = migrated(model, opset_number(opset), target)
+        if migration.source < _RECURRENT_SINCE:
+            _mark_old_nodes(loaded.model)
+        return Lifted(loaded, migration, True, _said(migration))
+    loaded = load(model)
+    source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
+    wanted = has_loops(loaded.model) or loaded.model.functions or _needs_lowering(loaded.model, source, rules)
+    if source >= _MOST_REWRITES_SINCE or not wanted:
+        return Lifted(loaded)
+    try:
+        taken, migration = migrated(model, _MOST_REWRITES_SINCE, target)
+    except MigrationError as error:
+        return Lifted(loaded, messages=[f"stays in opset {source}: {error}"])
+    if source < _RECURRENT_SINCE:
+        _mark_old_nodes(taken.model)
+    return Lifted(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
+
+
+def _needs_lowering(model: ir.Model, source: int, rules: Sequence[ModuleType]) -> bool:
+    """Whether recurrent nodes are older than what onnxruntime runs, or may need a rule, and what they become has no operators."""
+    if _too_old(model, source):
+        return True
+    recurrent = source < _SCANS_SINCE and any(is_recurrent(node) for node in all_nodes(model.graph))
+    return recurrent and may_be_refused(Context.of(model, Options(), evaluate), rules)
+
+
+def _too_old(model: ir.Model, source: int) -> bool:
+    return source < _RECURRENT_SINCE and any(is_recurrent(node) for node in all_nodes(model.graph))
+
+
+def _mark_old_nodes(model: ir.Model) -> None:
+    """Tell the rules that onnxruntime did not run the recurrent nodes of the original."""
+    for node in all_nodes(model.graph):
+        if is_recurrent(node):
+            node.meta[LOWERED] = True
+
+
+def _said(migration: Migration) -> list[str]:
+    if migration.source == migration.target:
+        return []
+    return [
+        f"taken from opset {migration.source} to {migration.target}",
+        *(f"Scan {scan.name} of opset 8 became a Scan of today, {scan.form}" for scan in migration.scans),
+        *migration.messages,
+    ]

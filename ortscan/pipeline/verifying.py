@@ -1,0 +1,84 @@
+"""What becomes of a rewritten model that is compared with the original before anyone gets it, as an option asks for."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from ortscan.modelio import LoadedModel
+from ortscan.pipeline.checked import checked, fault_of, soundest_of, tell
+from ortscan.pipeline.comparing import first_line, is_refuted, warn_of_nothing_compared
+from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.self_check import Judge, culprit
+from ortscan.report.words import refused_node
+from rewrites.base.errors import OptionError, VerificationFailed
+from rewrites.base.plain_text import shown
+
+if TYPE_CHECKING:
+    from ortscan.verification import Verification
+
+__all__ = ["Compare", "OnDifference", "kept", "named", "on_difference_of", "verified"]
+
+OnDifference = Literal["raise", "keep"]
+Compare = Callable[[LoadedModel], "Verification"]
+"""Compares a result with the original."""
+
+
+def on_difference_of(given: Any) -> OnDifference:
+    """Read ``on_difference``. Raises OptionError for another value."""
+    if isinstance(given, str) and given in ("raise", "keep"):
+        return "raise" if given == "raise" else "keep"
+    raise OptionError(f"on_difference must be 'raise' or 'keep', not {shown(given)}.")
+
+
+def verified(
+    rewriting: Rewriting,
+    outcome: Outcome,
+    compare: Compare,
+    on_difference: OnDifference = "raise",
+    on_nothing: Literal["warn", "pass"] = "warn",
+) -> Outcome:
+    """Return ``outcome`` where it computes what the original computes, or where that cannot be found out, with a warning.
+
+    Where it does not: raise VerificationFailed, which names the patch, or return what does without that patch, with a warning.
+    """
+    refused = refused_node(outcome.report)
+    if not outcome.is_touched:
+        if refused is not None and on_nothing == "warn":
+            warn_of_nothing_compared(refused)
+        return outcome
+    verification = compare(outcome.loaded)
+    if not is_refuted(verification):
+        if not verification.ok and on_nothing == "warn":
+            warn_of_nothing_compared(refused or first_line(verification))
+        return outcome
+    if on_difference == "keep":
+        return kept(rewriting, compare)
+    said = f"The rewritten model is not what the original is: {first_line(verification)}"
+    raise VerificationFailed(f"{said}; {named(rewriting, outcome, compare)}")
+
+
+def kept(rewriting: Rewriting, compare: Compare) -> Outcome:
+    """Rewrite with all patches but those that make a difference."""
+    return tell(rewriting, soundest_of(rewriting, _judge(rewriting, compare)), "verification")
+
+
+def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare) -> str:
+    """Search for the patch that makes the difference, and say which it is; ``outcome`` is what differs, where it is at hand."""
+    outcome = checked(rewriting) if outcome is None else outcome
+    patches = outcome.report.patches
+    veto = culprit(rewriting.once, _judge(rewriting, compare), len(patches), outcome.vetoes) if patches else None
+    if veto is None:
+        return "no patch was found that makes the difference"
+    return f"patch {veto.after + 1} makes the difference ({veto}: {patches[veto.after].what})"
+
+
+def _judge(rewriting: Rewriting, compare: Compare) -> Judge:
+    unsound = fault_of(rewriting)
+
+    def judge(outcome: Outcome) -> str | None:
+        fault = unsound(outcome)
+        if fault is not None or not outcome.is_touched:
+            return fault
+        verification = compare(outcome.loaded)
+        return first_line(verification) if is_refuted(verification) else None
+
+    return judge

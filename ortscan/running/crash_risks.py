@@ -1,0 +1,186 @@
+"""What makes onnxruntime kill its process instead of raising an error, and what might.
+
+None of the first is ever run. What might kill it, or is not known not to, is run in a process of its own (``own_process``).
+"""
+
+from collections.abc import Container, Sequence, Set
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.base.proto_graphs import all_graphs, bodies_of
+from ortscan.ort.integer_divisions import may_trap
+from ortscan.running.analysis import Analysis
+from ortscan.running.endless import may_take_all
+from ortscan.running.guarded_nodes import guarded_nodes
+from ortscan.running.heavy_nodes import works_long
+from ortscan.running.joined_vectors import endless_joins
+from ortscan.running.sturdy_operators import STURDY, STURDY_ELSEWHERE
+from ortscan.running.subgraphs import all_nodes
+from rewrites.graph.values import rank_of
+from rewrites.rules.tidy.early_casts import BETWEEN
+
+__all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
+
+_RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
+_FRAGILE = _RECURRENT | {"Einsum", "Attention"}
+_CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
+_HARMLESS = STURDY | _CONVOLUTIONS | {"Scan", "Unique"}
+
+
+def crash_risks(proto: onnx.ModelProto) -> list[str]:
+    """Describe nodes that crash onnxruntime when a session is made or run, whatever the input."""
+    found = []
+    for node, _ in all_nodes(proto):
+        kind = node.op_type
+        if kind == "Loop" and _has_unnamed_output(node):
+            found.append(f"Loop '{node.name}' has an output without a name")
+        elif kind == "LayerNormalization" and node.input and not node.input[-1]:
+            found.append(f"LayerNormalization '{node.name}' ends in an empty input name")
+        elif kind == "Split" and any(one.name == "num_outputs" and one.i < len(node.output) for one in node.attribute):
+            found.append(f"Split '{node.name}' has more outputs than its num_outputs")
+    return found + endless_joins(proto)
+
+
+def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
+    """Name an operator of the model that crashes, hangs or returns uninitialised memory on inputs of size zero, or None.
+
+    What an If keeps from them does not count. Should the If be wrong, ``may_die`` has put the run in a process of its own.
+    """
+    constants, guarded = _constants(proto), guarded_nodes(proto)
+    nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
+    return next((said for node, version in nodes if (said := _fragile(node, version, constants)) is not None), None)
+
+
+def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
+    """Whether a run of the model could kill the process, take all memory or not be stopped, even if no input has a size of zero.
+
+    So it is with a node that works for long, a loop that makes more and more, an operator that is not known to survive sizes of
+    zero, and one that is known not to where its operands may be empty all the same: cut from something shorter, or of a size nobody
+    knows. By their outputs, the nodes in ``watched`` do not count.
+    """
+    if may_die_loading(proto) or may_take_all(proto, analysis) or (analysis is not None and works_long(analysis)):
+        return True
+    own = {(function.domain, function.name) for function in proto.functions}
+    nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
+    constants = _constants(proto)
+    fragile: set[str] = set()
+    for node, version in nodes:
+        if _fragile(node, version, constants) is not None or node.op_type == "Loop":
+            fragile.update(() if tuple(node.output) in watched else (node.op_type,))
+        elif not _is_harmless(node):
+            return True
+    if not fragile:
+        return False
+    return analysis is None or any(
+        _may_be_empty(value, analysis)
+        for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
+        if node.op_type in fragile
+        for value in _deadly_if_empty(node)
+    )
+
+
+def _holds_halves(proto: onnx.ModelProto) -> bool:
+    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.rules.tidy.half_products``."""
+    half = onnx.TensorProto.FLOAT16
+    infos = (info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info))
+    if any(info.type.tensor_type.elem_type == half for info in infos):
+        return True
+    if any(tensor.data_type == half for graph in all_graphs(proto) for tensor in graph.initializer):
+        return True
+    attributes = (attribute for node, _ in all_nodes(proto) for attribute in node.attribute)
+    return any(attribute.t.data_type == half or (attribute.name == "to" and attribute.i == half) for attribute in attributes)
+
+
+def _is_harmless(node: onnx.NodeProto) -> bool:
+    if node.domain in ("", "ai.onnx"):
+        return node.op_type in _HARMLESS
+    return (node.domain, node.op_type) in STURDY_ELSEWHERE
+
+
+def may_die_loading(proto: onnx.ModelProto) -> bool:
+    """Whether making a session of the model, or running it first, could kill the process."""
+    halves = _holds_halves(proto)
+    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)) or may_trap(proto)
+
+
+def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:
+    """Whether a product may read a Transpose by way of a Cast: see ``rewrites.rules.tidy.early_casts``."""
+    makers = {name: node for node in graph.node for name in node.output if node.op_type in BETWEEN}
+    products = (name for node in graph.node if node.op_type == "MatMul" for name in node.input)
+    waiting, seen = [(name, halves) for name in products], set[tuple[str, bool]]()
+    while waiting:
+        name, cast = waiting.pop()
+        maker = makers.get(name)
+        if maker is None or (name, cast) in seen:
+            continue
+        seen.add((name, cast))
+        if cast and maker.op_type == "Transpose":
+            return True
+        waiting += [(each, cast or maker.op_type == "Cast") for each in maker.input]
+    return False
+
+
+def rank_conflicts(model: ir.Model) -> list[str]:
+    """Describe Scan bodies declared for other ranks than they get; ``model`` has its shapes inferred."""
+    found = []
+    version = model.opset_imports.get("", 1)
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        body = node.attributes.get("body")
+        if node.op_type != "Scan" or body is None:
+            continue
+        operands = node.inputs[1:] if version < 9 else node.inputs
+        formals = body.as_graph().inputs
+        states = len(formals) - int(node.attributes["num_scan_inputs"].as_int())
+        for position, (outer, formal) in enumerate(zip(operands, formals, strict=False)):
+            lost = (version < 9) + (position >= states)
+            ranks = None if outer is None else (rank_of(outer), rank_of(formal))
+            if ranks is not None and None not in ranks and ranks[0] != (ranks[1] or 0) + lost:
+                found.append(f"Scan '{node.name}' gets rank {ranks[0]} where its body input '{formal.name}' has rank {ranks[1]}")
+    return found
+
+
+def _constants(proto: onnx.ModelProto) -> set[str]:
+    names = {tensor.name for graph in all_graphs(proto) for tensor in graph.initializer}
+    return names | {node.output[0] for node, _ in all_nodes(proto) if node.op_type == "Constant"}
+
+
+def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
+    """Name what a size of zero is deadly to, or None."""
+    axes = any(axis for attribute in node.attribute if attribute.name.endswith("put_axes") for axis in attribute.ints)
+    if node.op_type in _FRAGILE:
+        return node.op_type
+    if node.op_type == "Scan" and (version < 9 or axes):
+        return "Scan of opset 8" if version < 9 else "Scan over an axis other than 0"
+    if node.op_type == "Unique" and any(attribute.name == "axis" for attribute in node.attribute):
+        return "Unique along an axis"
+    if node.op_type in _CONVOLUTIONS and node.input[_filter_position(node)] not in constants:
+        return f"{node.op_type} with a computed filter"
+    return None
+
+
+def _filter_position(node: onnx.NodeProto) -> int:
+    return 3 if node.op_type == "QLinearConv" else 1
+
+
+def _deadly_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
+    """Return the values whose sizes may do harm; states of a recurrent node have the rows of its sequence, or are refused.
+
+    Of a Loop these are the count of steps and the condition, of which onnxruntime reads the first element without a look.
+    """
+    if node.op_type in _RECURRENT:
+        return node.inputs[:1]
+    if node.op_type == "Loop":
+        return (*node.inputs[:1], *node.attributes["body"].as_graph().outputs[:1])
+    return (*node.inputs, *(node.outputs if node.op_type == "Scan" else ()))
+
+
+def _may_be_empty(value: ir.Value | None, analysis: Analysis) -> bool:
+    if value is None or isinstance(value.type, ir.SequenceType):
+        return False
+    dims = analysis.dims(value)
+    return dims is None or any(dim is None or dim == 0 for dim in dims)
+
+
+def _has_unnamed_output(node: onnx.NodeProto) -> bool:
+    return "" in node.output or any(not value.name for body in bodies_of(node) for value in body.output)

@@ -1,0 +1,168 @@
+"""A `Runner` in a process of its own, for models that may make onnxruntime kill the process it runs in.
+
+Requests and replies are pickles on the standard input and output of ``python -c``, which needs no importable main module. The
+process imports little beside onnxruntime, so it starts fast.
+"""
+
+import contextlib
+import functools
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from ortscan.base import child_process
+from ortscan.running.runner import TOO_SLOW, Bare, Outcome, Runner
+
+if TYPE_CHECKING:
+    from ortscan.modelio.source import Source
+
+__all__ = ["GuardedRunner", "serve"]
+
+_GRACE = 2.0
+_GRACE_AT_START = 5.0
+_LONGEST_START = 600.0
+_CHILD = "from ortscan.running.own_process import serve; serve()"
+
+
+class GuardedRunner:
+    """Does what a `Runner` does, and survives it: a run that kills the process has failed, and the next run gets a new one.
+
+    ``seconds``: how long making a session may take; ``memory``: what the process may take in bytes, where that can be limited.
+    A frozen program has no interpreter to start; there the process is this one.
+    """
+
+    def __init__(
+        self,
+        source: "Source",
+        outputs: Sequence[str],
+        providers: Sequence[Any],
+        optimise: bool = True,
+        seconds: float | None = None,
+        memory: int | None = None,
+    ):
+        self.outputs = list(outputs)
+        self.late = False
+        self._recipe = (Bare(source.target, source.folder), self.outputs, list(providers), None, optimise, seconds)
+        self._seconds = _LONGEST_START if seconds is None else seconds
+        self._memory = memory if child_process.CAN_LIMIT_MEMORY else None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
+        self._here = Runner(*self._recipe) if getattr(sys, "frozen", False) else None
+        if self._here is None:
+            self._spawn()
+
+    @functools.cached_property
+    def error(self) -> str | None:
+        """Return why there can be no session, or None. The process starts without being waited for until then."""
+        if self._here is None:
+            return self._make_session()
+        self.late = self._here.late
+        return self._here.error
+
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+        """Run once, as `Runner.run` does."""
+        if self._here is not None:
+            return self._here.run(feed, seconds)
+        started, error = time.perf_counter(), self.error
+        if self._process is None:
+            self._spawn()
+            error = self._make_session()
+        reply = None if error is not None else self._ask((feed, seconds), seconds, _GRACE)
+        if isinstance(reply, Outcome):
+            return reply
+        cause, taken = error or self._cause_of_death(), time.perf_counter() - started
+        if self._killed:
+            return Outcome(None, f"still running after {taken:.2g} s", taken, timed_out=True)
+        return Outcome(None, cause, taken, died=True)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._cause_of_death()
+
+    def _spawn(self) -> None:
+        self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def _make_session(self) -> str | None:
+        """Make the session in the process; return the reason where there can be none."""
+        reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
+        if reply is _NOTHING:
+            cause = self._cause_of_death()
+            self.late = self._killed
+            return TOO_SLOW.format(self._seconds) if self.late else cause
+        error, self.late = reply
+        return str(error) if error is not None else None
+
+    def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
+        """Return the reply; what does not stop by itself after ``seconds``, and some more for ``grace``, is killed."""
+        self._killed = False
+        requests, replies = _pipes(self._process)
+        timer = None if seconds is None else threading.Timer(seconds + grace, self._kill)
+        try:
+            if timer is not None:
+                timer.start()
+            pickle.dump(request, requests)
+            requests.flush()
+            return pickle.load(replies)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return _NOTHING
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _kill(self) -> None:
+        self._killed = True
+        if self._process is not None:
+            self._process.kill()
+
+    def _cause_of_death(self) -> str:
+        process, self._process = self._process, None
+        assert process is not None
+        requests, replies = _pipes(process)
+        with contextlib.suppress(OSError):
+            requests.close()
+        replies.close()
+        code = process.wait()
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
+        return f"onnxruntime kills its process ({name})"
+
+
+def _pipes(process: "subprocess.Popen[bytes] | None") -> tuple[IO[bytes], IO[bytes]]:
+    assert process is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+class _Nothing:
+    pass
+
+
+_NOTHING = _Nothing()
+
+
+def serve() -> None:
+    """Be the process: make the session that is asked for, say how that went, then run what comes until nothing more does."""
+    child_process.end_with_parent()
+    replies = child_process.own_stdout()
+    memory, recipe = pickle.load(sys.stdin.buffer)
+    if memory is not None:
+        import onnxruntime  # noqa: F401  # what every session takes does not count
+
+        child_process.limit_memory(memory)
+    runner = Runner(*recipe)
+    _reply(replies, (runner.error, runner.late))
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while True:
+            _reply(replies, runner.run(*pickle.load(sys.stdin.buffer)))
+
+
+def _reply(stream: IO[bytes], answer: object) -> None:
+    pickle.dump(answer, stream)
+    stream.flush()

@@ -1,0 +1,201 @@
+"""Running a model on onnxruntime, with everything it can go wrong with turned into one line of text."""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import onnx
+
+from ortscan.custom_ops.need import calls_python
+from ortscan.ort.element_types import numpy_type
+from ortscan.ort.onnx_says import in_short
+from rewrites.base.errors import OptionError
+from rewrites.base.raised_by import is_raised_by
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+    from ortscan.modelio.source import Source
+
+__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "on_one_thread"]
+
+_NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena")
+_CANCELED = "ModelLoadCanceled"
+TOO_SLOW = "no session of it was made within {:.2g} s"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outputs of one run in the order asked for, or why there are none.
+
+    ``timed_out``: it was stopped. ``died``: it ended the process it ran in. ``exhausted``: it asked for more memory than there was.
+    """
+
+    values: Sequence[Any] | None
+    error: str | None
+    seconds: float
+    timed_out: bool = False
+    died: bool = False
+    exhausted: bool = False
+
+
+@dataclass(frozen=True)
+class Bare:
+    """What a session is made of, and no more: a path or bytes, and the folder of external data."""
+
+    target: str | bytes
+    folder: str | None
+
+
+class Runs(Protocol):
+    """What can run a model: a `Runner`, or one in a process of its own."""
+
+    outputs: list[str]
+
+    @property
+    def error(self) -> str | None:
+        """Return why there can be no session, or None."""
+
+    @property
+    def late(self) -> bool:
+        """Return whether that is for want of time alone."""
+
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+        """Run once."""
+
+
+class Runner:
+    """A session of one model. ``error`` is onnxruntime's message where none could be made.
+
+    Args:
+        source: the model.
+        outputs: the outputs to compute, in order.
+        providers: execution providers; onnxruntime must have them.
+        configure: called with the SessionOptions before the session is made.
+        optimise: whether onnxruntime may optimise the graph (its default).
+        seconds: after which no session is made any more, where given.
+    """
+
+    def __init__(
+        self,
+        source: "Source | Bare",
+        outputs: Sequence[str],
+        providers: Sequence[Any],
+        configure: "Callable[[ort.SessionOptions], object] | None" = None,
+        optimise: bool = True,
+        seconds: float | None = None,
+    ):
+        import onnxruntime as ort
+        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.use_deterministic_compute = True
+        if source.folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", source.folder)
+        if configure is not None:
+            configure(options)
+        if calls_python(source.target):
+            from ortscan.custom_ops.registration import register
+
+            register(options)
+        if not optimise:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.outputs = list(outputs)
+        self.error: str | None = None
+        self.late = False
+        timer = None if seconds is None else threading.Timer(seconds, options.set_load_cancellation_flag, (True,))
+        try:
+            if timer is not None:
+                timer.start()
+            self._session = InferenceSession(source.target, options, providers=list(providers))
+        except Exception as error:
+            if not is_raised_by(error, "onnxruntime"):
+                raise
+            self.late = type(error).__name__ == _CANCELED
+            self.error = TOO_SLOW.format(seconds) if self.late else in_short(error)
+            return
+        finally:
+            if timer is not None:
+                timer.cancel()
+        types = {value.name: value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())}
+        self._narrow = any(_is_narrow(declared) for declared in types.values())
+
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+        """Run once; after ``seconds``, where given, the run is stopped and counts as failed."""
+        import onnxruntime as ort
+
+        options = ort.RunOptions()
+        options.log_severity_level = 4
+        stop = threading.Event()
+        timer = None if seconds is None else threading.Timer(seconds, _terminate, (options, stop))
+        started = time.perf_counter()
+        try:
+            if timer is not None:
+                timer.start()
+            values = self._run_narrow(feed, options) if self._narrow else self._session.run(self.outputs, dict(feed), options)
+        except Exception as error:
+            if not is_raised_by(error, "onnxruntime", "numpy", "ortscan"):
+                raise
+            message = f"still running after {seconds:.2g} s" if stop.is_set() else in_short(error)
+            exhausted = any(word in message for word in _NO_MEMORY)
+            return Outcome(None, message, time.perf_counter() - started, stop.is_set(), exhausted=exhausted)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return Outcome(values, None, time.perf_counter() - started)
+
+    def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
+        """With types numpy lacks, values travel as OrtValues, which hold neither strings nor sequences from Python."""
+        results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
+        return [_from_ort(value) for value in results]
+
+
+def on_one_thread(options: "ort.SessionOptions") -> None:
+    """Make a session without threads of its own: starting them takes ten times as long as making a small session."""
+    options.intra_op_num_threads = 1
+
+
+def check_providers(providers: Sequence[Any]) -> None:
+    """Raise OptionError for a provider onnxruntime does not have here."""
+    import onnxruntime as ort
+
+    available = ort.get_available_providers()
+    for provider in providers:
+        name = provider if isinstance(provider, str) else provider[0]
+        if name not in available:
+            raise OptionError(f"providers has '{name}', but this onnxruntime has {', '.join(available)}")
+
+
+def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
+    stop.set()
+    options.terminate = True
+
+
+def _is_narrow(name: str) -> bool:
+    """Whether a type, by its name in onnxruntime or numpy, is one that numpy alone does not have."""
+    return "bfloat16" in name or "float8" in name
+
+
+def _to_ort(value: Any) -> "ort.OrtValue":
+    import onnxruntime as ort
+
+    array = np.ascontiguousarray(value).reshape(np.shape(value))
+    if not _is_narrow(array.dtype.name):
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    elem_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(f"u{array.itemsize}"), elem_type)
+
+
+def _from_ort(value: "ort.OrtValue") -> Any:
+    if value.is_tensor_sequence() or not value.has_value():
+        raise OptionError("a sequence beside bfloat16 or float8 values cannot be read from Python")
+    dtype = numpy_type(value.element_type())
+    if not _is_narrow(dtype.name):
+        return value.numpy()
+    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return np.frombuffer(data, dtype).reshape(value.shape()).copy()

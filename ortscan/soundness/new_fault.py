@@ -1,0 +1,187 @@
+"""Whether a model that was rewritten is still one, and has the shapes it had: what is looked at before anyone gets it.
+
+Each question is asked of the original only where the result fails, since a result can be no better than what it was made from.
+None is shown large weights, which are declared as inputs instead: no operator's right to exist depends on what they hold.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio import LoadedModel, ModelLike, load, to_proto, unsettle
+from ortscan.modelio.reading import parse, read
+from ortscan.modelio.slots import InitializerSlot, substituted
+from ortscan.modelio.source import Source
+from ortscan.ort.onnx_says import said_by_onnx, without_weights
+from ortscan.running.analysis import Analysis
+from ortscan.running.budget import LARGE_FOLDED, QUICK_BYTES, Budget
+from ortscan.running.crash_risks import crash_risks, may_die_loading
+from ortscan.running.heavy_nodes import works_long
+from ortscan.running.known_sizes import known_sizes
+from ortscan.running.own_process import GuardedRunner
+from ortscan.running.pieces import pieces_of
+from ortscan.running.runner import Runner, on_one_thread
+from ortscan.soundness.shape_agreement import disagreement
+from rewrites.analysis.shapes.long_vectors import has_long_vectors
+from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.base.errors import InvariantBroken, UnsupportedModel
+from rewrites.base.lazy import lazy
+from rewrites.driver.invariants import check_invariants
+from rewrites.graph.walk import all_nodes
+
+__all__ = ["Original", "new_fault"]
+
+_LARGE_BYTES = 1 << 16
+_NO_FAULT = "Invalid rank for"
+"""What onnx says where it follows integers of several axes through sums as if they were vectors."""
+_ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
+_LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
+"""What takes longer to load is not known to load or not to."""
+_MOST_OPTIMISED = 5000
+"""Nodes of a model that onnxruntime optimises to load it here; with more that would take longer than the rewriting."""
+_MOST_AT_ONCE = 100_000
+"""Nodes of a model that onnxruntime loads here at once; what has more is loaded in pieces, and whole where one does not load."""
+
+
+class Original:
+    """What a result is held against; it is read when first needed."""
+
+    def __init__(self, model: ModelLike) -> None:
+        self._model = model
+
+    @lazy
+    def loaded(self) -> LoadedModel:
+        """The model as it is taken in."""
+        return load(self._model)
+
+    @lazy
+    def proto(self) -> onnx.ModelProto:
+        """The model without its large weights."""
+        if isinstance(self._model, onnx.ModelProto):
+            return without_weights(self._model)
+        if isinstance(self._model, ir.Model):
+            return _slim(self.loaded)
+        if isinstance(self._model, bytes | bytearray | memoryview):
+            return without_weights(parse(bytes(self._model), "the given bytes"))
+        return without_weights(read(Path(self._model)))
+
+    def has(self, find: "_Question") -> bool:
+        """Whether the original has a fault of this kind itself."""
+        return find(self.loaded, self.proto) is not None
+
+
+_Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
+
+
+def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
+    """Return what is wrong with ``after`` and was not with ``before``, in one line, or None.
+
+    Raises UnsupportedModel where ``before`` was no model for either onnx or onnxruntime, and ``after`` is none.
+    """
+    original = before if isinstance(before, Original) else Original(before)
+    try:
+        result = _slim(after)
+    except InvariantBroken as error:
+        return str(error)
+    shared: list[_Question] = []
+    for find in (_broken_invariant, _checker_says, _inference_fault, _deadly_node, _load_fault):
+        if find is not _load_fault:
+            fault = find(after, result)
+        else:
+            fault = None if _deadly_node in shared else _loading_says(after, result)
+        if fault is not None and not original.has(find):
+            return fault
+        shared += [find] if fault is not None else []
+    if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
+        for find in (_checker_says, _inference_fault):
+            if find in shared:
+                raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto)}")
+    return disagreement(original.proto, result)
+
+
+def _may_have_other_operators(model: ir.Model) -> bool:
+    """Whether the model has operators of a library that onnxruntime may be given where the model runs."""
+    mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
+    return any(node.domain in model.opset_imports and node.domain not in mine for node in all_nodes(model.graph))
+
+
+def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
+    try:
+        check_invariants(loaded.model, "the last patch")
+    except InvariantBroken as error:
+        return str(error)
+    return None
+
+
+def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    return said_by_onnx(lambda: onnx.checker.check_model(proto))
+
+
+def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    """Infer strictly, what vectors hold included: the shapes found must be those declared, the outputs' above all."""
+
+    shown = onnx.ModelProto()
+    shown.CopyFrom(proto)
+    give_own_names(shown)
+
+    def infer(follow: bool) -> str | None:
+        return said_by_onnx(lambda: onnx.shape_inference.infer_shapes(shown, check_type=True, strict_mode=True, data_prop=follow))
+
+    fault = infer(follow=not has_long_vectors(loaded.model.graph, loaded.model.functions))
+    return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
+
+
+def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    return next((f"it would crash onnxruntime: {risk}" for risk in crash_risks(proto)), None)
+
+
+def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    return None if crash_risks(proto) else _loading_says(loaded, proto)
+
+
+def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+    nodes = sum(1 for _ in all_nodes(loaded.model.graph))
+    seconds = max(_LOADING_SECONDS, _SECONDS_A_NODE * nodes)
+    pieces = pieces_of(proto) if nodes > _MOST_AT_ONCE else None
+    if pieces is not None and all(_error_of(piece, seconds, optimise=False) is None for piece in pieces):
+        return None
+    optimise = nodes <= _MOST_OPTIMISED
+    known = Analysis(loaded.model, {})
+    may_die = optimise and (may_die_loading(proto) or known_sizes(known).fixed()[0] > LARGE_FOLDED or works_long(known))
+    error = _error_of(proto, seconds, optimise=optimise, may_die=may_die)
+    return None if error is None else f"onnxruntime says: {error}"
+
+
+def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_die: bool = False) -> str | None:
+    """Load a model, and return what onnxruntime has against it; None where it has nothing, or that takes longer."""
+    source = Source(proto, proto.SerializeToString())
+    runner: Runner | GuardedRunner
+    if may_die:
+        runner = GuardedRunner(source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, QUICK_BYTES).process_bytes(0))
+        error = runner.error
+        runner.close()
+    else:
+        runner = Runner(source, [], ["CPUExecutionProvider"], on_one_thread, optimise, seconds)
+        error = runner.error
+    return None if runner.late else error
+
+
+def _slim(loaded: LoadedModel) -> onnx.ModelProto:
+    """Serialise without large weights, which are not read."""
+    values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
+    places = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
+    with substituted(places):
+        slim = without_weights(to_proto(loaded))
+    unsettle(loaded)
+    return slim
+
+
+def _is_large(tensor: ir.TensorProtocol | None) -> bool:
+    return tensor is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes > _LARGE_BYTES
+
+
+def _reference(tensor: ir.TensorProtocol) -> ir.ExternalTensor:
+    shape = ir.Shape(tensor.shape.numpy())
+    return ir.ExternalTensor("large", None, None, tensor.dtype, shape=shape, name=tensor.name or "")
