@@ -3,7 +3,6 @@
 import itertools
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import onnx_ir as ir
@@ -11,7 +10,8 @@ import onnx_ir as ir
 from ortscan.base.paths import is_path_like
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
-from rewrites.rules.registry import ALWAYS, ON_REQUEST, RULES
+from rewrites.edits.rule import Rule
+from rewrites.rules.registry import RULES
 
 __all__ = [
     "DEFAULT",
@@ -33,17 +33,17 @@ DEFAULT_MEMORY_BUDGET = 256 << 20
 
 def rule_names() -> list[str]:
     """Give the names of all rules, in the order they are tried."""
-    return [rule.NAME for rule in RULES]
+    return list(dict.fromkeys(rule.name for rule in RULES))
 
 
 def default_names() -> list[str]:
     """Give the names of the rules that are used where none are named, which the name ``default`` stands for."""
-    return [rule.NAME for rule in RULES if rule not in ON_REQUEST]
+    return list(dict.fromkeys(rule.name for rule in RULES if rule.use != "asked"))
 
 
 def on_request_names() -> list[str]:
     """Give the names of the rules that are used only where they are named, or where everything that can be run is to be."""
-    return [rule.NAME for rule in ON_REQUEST]
+    return list(dict.fromkeys(rule.name for rule in RULES if rule.use == "asked"))
 
 
 def check_flags(**flags: Any) -> None:
@@ -75,7 +75,7 @@ def most_steps(max_unroll: Any) -> int | None:
     return int(max_unroll)
 
 
-def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleType]:
+def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
     """Give the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
     wanted = {DEFAULT} if passes is None else _names("passes", passes)
     if DEFAULT in wanted:
@@ -84,7 +84,7 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[ModuleT
     for name in sorted(wanted | unwanted):
         if name not in rule_names():
             raise OptionError(f"there is no pass '{name}'; the passes are {', '.join(rule_names())}.")
-    return [rule for rule in RULES if rule in ALWAYS or (rule.NAME in wanted and rule.NAME not in unwanted)]
+    return [rule for rule in RULES if rule.use == "always" or (rule.name in wanted and rule.name not in unwanted)]
 
 
 _MOST_NAMES = 10_000

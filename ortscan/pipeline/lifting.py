@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
+from typing import Any
 
 import onnx_ir as ir
 
@@ -15,8 +15,9 @@ from rewrites.base.errors import MigrationError, OptionError
 from rewrites.base.plain_text import shown
 from rewrites.driver.lower import may_be_refused
 from rewrites.driver.prepare import has_loops
-from rewrites.edits.rnn.marks import LOWERED
+from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
+from rewrites.graph.marks import LOWERED
 from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration
 from rewrites.ops.rnn.recurrent_node import is_recurrent
@@ -42,9 +43,7 @@ class Lifted:
     messages: list[str] = field(default_factory=list)
 
 
-def load_in_opset(
-    model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES
-) -> Lifted:
+def load_in_opset(model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> Lifted:
     """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
     recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
     where it will run can do.
@@ -75,7 +74,7 @@ def load_in_opset(
     return Lifted(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
 
 
-def _needs_lowering(model: ir.Model, source: int, rules: Sequence[ModuleType]) -> bool:
+def _needs_lowering(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
     """Whether recurrent nodes are older than what onnxruntime runs, or may need a rule, and what they become has no operators."""
     if _too_old(model, source):
         return True
@@ -91,7 +90,7 @@ def _mark_old_nodes(model: ir.Model) -> None:
     """Tell the rules that onnxruntime did not run the recurrent nodes of the original."""
     for node in all_nodes(model.graph):
         if is_recurrent(node):
-            node.meta[LOWERED] = True
+            LOWERED.put(node, True)
 
 
 def _said(migration: Migration) -> list[str]:

@@ -1,17 +1,13 @@
 """What would run where: of a target as a whole, and of each loop of a report."""
 
-import re
 from collections.abc import Iterable
 
 from ortscan.targets import Target
-from rewrites.analysis.recurrence.on_target import ON_CPU
 from rewrites.base.report import LoopReport, Report
 
 __all__ = ["place", "target_line"]
 
 _UNSAID = frozenset({"cpu", "onnx"})
-_NATIVE = re.compile(r"\bnative (RNN|LSTM|GRU)\b")
-_GUARDED = "a Scan for one step or more"
 _CONTROL_FLOW = ("Scan", "Loop", "If")
 _RECURRENT = ("RNN", "LSTM", "GRU")
 
@@ -28,7 +24,7 @@ def target_line(target: Target) -> str:
 def place(report: Report, target: Target) -> None:
     """Note at each loop of ``report`` where what it has become runs; nothing where all there is runs on the CPU."""
     for loop in report.loops if target.name not in _UNSAID else ():
-        branch = any(fired.what.endswith(_GUARDED) for fired in loop.fired) and report.operators_after["If"] > 0
+        branch = any(fired.made.under_if for fired in loop.fired) and report.operators_after["If"] > 0
         loop.runs = _where(loop, target, branch)
 
 
@@ -36,13 +32,13 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     parts = []
     if loop.unrolled_nodes:
         parts.append(f"unrolled into {loop.unrolled_nodes} nodes")
-    made = [match[1] for fired in loop.fired if (match := _NATIVE.search(fired.what))]
+    made = [fired.made.native for fired in loop.fired if fired.made.native]
     if made and not loop.unrolled_nodes:
         parts.append(f"native {' and '.join(dict.fromkeys(made))}")
     if loop.fate != "removed":
         parts.append(f"native {loop.kind}" if loop.kind in _RECURRENT else "a loop")
     what = " and ".join(parts) or "plain operators, for all steps at once"
-    on_cpu = any(ON_CPU in fired.what for fired in loop.fired)
+    on_cpu = any(fired.made.on_cpu for fired in loop.fired)
     unknown = (
         branch or (on_cpu and not isinstance(loop.steps, int)) or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
     )

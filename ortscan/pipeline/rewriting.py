@@ -1,8 +1,7 @@
 """One model on its way through all rewrites, under the options it was given; the way can be gone again, as far as any patch."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
@@ -44,12 +43,12 @@ from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.edits.direction.turning import may_be_turned
+from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.place import place_python_ops
-from rewrites.rules.direction import both_directions, turned_nodes
-from rewrites.rules.registry import NODE_RULES, ON_REQUEST
+from rewrites.rules.registry import NODE_RULES
 from rewrites.rules.unroll.both_branches import run_both_branches
 
 __all__ = ["Outcome", "Rewriting", "Shapes"]
@@ -97,7 +96,7 @@ class Rewriting:
         self._target = target_named(target)
         check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
         self._rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, skip)
-        self._node_rules = [rule for rule in NODE_RULES if rule in self._rules or rule not in ON_REQUEST]
+        self._node_rules = [rule for rule in NODE_RULES if rule in self._rules or rule.use != "asked"]
         self._budget, self._typical, self.fixed = memory_bytes(memory_budget), given_shapes(shapes), fixed_sizes(fix_shapes)
         self.sizes = merged_shapes(shapes, fix_shapes)
         self._unrolling = unroll_limits(self._target, most_steps(max_unroll))
@@ -174,18 +173,20 @@ def _clean_up_and_learn(ctx: Context) -> bool:
     return learn_again(ctx)
 
 
-def _nodes_to_look_at(model: ir.Model, rules: Sequence[ModuleType]) -> bool:
+def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
     """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another."""
-    if not any(is_recurrent(node) for node in all_nodes(model.graph)):
+    recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]
+    if not recurrent:
         return False
-    if any(rule in ON_REQUEST for rule in rules) or (both_directions in rules and may_have_pairs(model.graph)):
+    subjects = {rule.subject for rule in rules if rule.phase == "direction"}
+    if any(rule.use == "asked" for rule in rules) or ("pair" in subjects and may_have_pairs(model.graph)):
         return True
-    if turned_nodes in rules and any(is_recurrent(node) and may_be_turned(node) for node in all_nodes(model.graph)):
+    if "recurrent node" in subjects and any(map(may_be_turned, recurrent)):
         return True
     return may_be_refused(Context.of(model, Options(), evaluate))
 
 
-def _inline(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> list[str]:
+def _inline(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> list[str]:
     outcome = inline_functions_with_loops(model)
     if not any(map(holds_recurrent_nodes, model.functions.values())):
         return _said(outcome)
@@ -197,7 +198,7 @@ def _inline(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> 
     return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]
 
 
-def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[ModuleType]) -> bool:
+def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> bool:
     trial = model.clone()
     inline_functions(trial, holds_recurrent_nodes)
     ctx = Context.of(trial, Options(), evaluate)

@@ -19,12 +19,13 @@ from rewrites.edits.rnn.in_float32 import in_float32
 from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context, Options
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.rules.rnn_nodes import batch_first, sequence_lengths
+from rewrites.rules.registry import NODE_RULES
 
 __all__ = ["runnable_oracle"]
 
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _SCANS_SINCE = 9
+_FORMS = ("sequence-lengths", "batch-first")
 _RECURRENT_SINCE = 7
 _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
@@ -81,7 +82,7 @@ def _loaded(source: Source) -> tuple[LoadedModel, bool]:
 def _expand(view: RecurrentNode, ctx: Context) -> None:
     if view.dtype in (ir.DataType.BFLOAT16, ir.DataType.FLOAT16):
         view = _again(in_float32(view, ctx))
-    for rule in (sequence_lengths, batch_first):
+    for rule in (one for one in NODE_RULES if one.name in _FORMS):
         outcome = rule.check(view, ctx)
         if isinstance(outcome, Patch):
             view = _again(outcome.edit()[0])

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
+from rewrites.base.made import Made
+
 __all__ = ["Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
 
 Fate = Literal["removed", "reduced", "rewritten", "kept"]
@@ -12,12 +14,16 @@ Fate = Literal["removed", "reduced", "rewritten", "kept"]
 
 @dataclass(frozen=True)
 class Fired:
-    """A patch that was applied: its number over the whole run (as ``stop_after`` counts), the rule, the loop, what it did."""
+    """A patch that was applied: its number over the whole run (as ``stop_after`` counts), the rule, the loop, what it did.
+
+    ``made``: what stands in the loop's place.
+    """
 
     number: int
     rule: str
     loop: str
     what: str
+    made: Made = field(default_factory=Made)
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class Report:
             "loops": [LoopReport(**{**loop, **_inner(loop)}) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],
             "pairs": [NodeReport(**{**pair, **_inner(pair)}) for pair in plain["pairs"]],
-            "patches": _all(Fired, plain["patches"]),
+            "patches": _fired(plain["patches"]),
             "kernel_gaps": _all(KernelGap, plain["kernel_gaps"]),
         }
         counts = {name: Counter(plain[name]) for name in ("operators_before", "operators_after")}
@@ -156,7 +162,11 @@ class Report:
 
 
 def _inner(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"fired": _all(Fired, entry["fired"]), "reasons": _all(Reason, entry["reasons"])}
+    return {"fired": _fired(entry["fired"]), "reasons": _all(Reason, entry["reasons"])}
+
+
+def _fired(entries: Sequence[Mapping[str, Any]]) -> list[Fired]:
+    return [Fired(**{**entry, "made": Made(**entry["made"])}) for entry in entries]
 
 
 def _all(kind: Callable[..., Any], entries: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -9,11 +9,10 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import step_dims
 from rewrites.batching.folding import folded, folded_at, unfolded_at
 from rewrites.batching.table import rule
+from rewrites.graph.marks import ROWS_OF_STEPS
 
 __all__ = ["ROWS_OF_STEPS", "recurrent"]
 
-ROWS_OF_STEPS = "ortscan.rows_of_steps"
-"""Marks a node that has no rows where there are no steps: the loop that would have refused that is behind it, or gone."""
 
 _WEIGHTS = (1, 2, 3, 7)
 
@@ -33,6 +32,6 @@ def recurrent(call: Call) -> Sequence[Result]:
         values[4] = folded(call, 4)
     batch = step_dims(call, call.operand(0))[1]
     results = call.build.like(call.node, values)
-    call.build.nodes[-1].meta[ROWS_OF_STEPS] = True
+    ROWS_OF_STEPS.put(call.build.nodes[-1], True)
     ranks = (4, 3, 3)
     return [Result(unfolded_at(call, y, rank - 2, batch, rank)) for y, rank in zip(results, ranks, strict=False)]

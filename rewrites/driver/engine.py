@@ -5,42 +5,41 @@ Each patch makes a loop smaller or plainer, so a fixpoint exists; the bounds onl
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from typing import Any
 
 import onnx_ir as ir
 
+from rewrites.analysis.absent_nodes import absent_nodes
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.analysis.unsliced_types import unsliced
 from rewrites.base.errors import InvariantBroken
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import Fate, Fired, LoopReport, NodeReport, Reason, Report
 from rewrites.base.vetoes import RuleFailed, Veto
+from rewrites.driver.asking import ask
 from rewrites.driver.invariants import check_invariants
 from rewrites.driver.join import join_directions
 from rewrites.driver.lower import lower_nodes
 from rewrites.driver.unshielded import Shielded
-from rewrites.edits.rule import Patch
-from rewrites.edits.unroll.recurrent_nodes import absent_nodes, write_as_scan
+from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.loop_entries import ENTRY, written_out_of
+from rewrites.graph.loop_entries import written_out_of
+from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.checks import label
-from rewrites.rules.direction import both_directions, turned_nodes
-from rewrites.rules.registry import ALWAYS, LAST, NODE_RULES
-from rewrites.rules.unroll import unroll
+from rewrites.rules.registry import LAST
 
 __all__ = ["count_operators", "rewrite"]
 
 _PATCHES_PER_LOOP = 200
 _SWEEPS = 100
 _LESSONS = 3
-_REPORT = ENTRY
 
 
 def rewrite(
     ctx: Context,
-    rules: Sequence[ModuleType],
+    rules: Sequence[Rule[Any]],
     *,
     stop_after: int | None = None,
     debug: bool = False,
@@ -89,13 +88,15 @@ def count_operators(graph: ir.Graph) -> Counter[str]:
 
 
 class _Driver:
-    def __init__(self, ctx: Context, rules: Sequence[ModuleType], report: Report, stop_after: int | None, debug: bool) -> None:
+    def __init__(self, ctx: Context, rules: Sequence[Rule[Any]], report: Report, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.debug = ctx, report, debug
-        self.rules = [rule for rule in rules if rule not in (*NODE_RULES, turned_nodes, both_directions)]
+        self.rules = [rule for rule in rules if rule.subject == "loop"]
+        self.absent = [rule for rule in rules if rule.subject == "absent node"]
         self.left = stop_after
         self.refused: list[LoopReport] = []
+        self.unrolled = False
 
-    def change_node(self, rule: ModuleType, entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
+    def change_node(self, rule: Rule[Any], entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
         """Make a change to a recurrent node, where changes are still to be made, and give what is to be looked at next."""
         return None if self.left == 0 else self._apply(rule, entry, patch)
 
@@ -108,9 +109,9 @@ class _Driver:
     def adopt(self) -> list[ir.Node]:
         """Give all loops there are; those that no loop of the report became get reports of their own."""
         loops = loops_inside_out(self.ctx.model.graph)
-        if any(_REPORT not in node.meta for node in loops):
+        if any(not REPORT.on(node) for node in loops):
             paths = _with_paths(self.ctx.model.graph, "main")
-            self._enter([(node, where) for node, where in paths if _REPORT not in node.meta])
+            self._enter([(node, where) for node, where in paths if not REPORT.on(node)])
         return loops
 
     def _enter(self, loops: Sequence[tuple[ir.Node, str]]) -> None:
@@ -118,31 +119,32 @@ class _Driver:
             loop = view(node, self.ctx.opset)
             kind = "Scan-8" if loop.batched else loop.kind
             size = _size(loop.body)
-            node.meta[_REPORT] = LoopReport(where, kind, loop.steps, size, size)
-            self.report.loops.append(node.meta[_REPORT])
+            entry = LoopReport(where, kind, loop.steps, size, size)
+            REPORT.put(node, entry)
+            self.report.loops.append(entry)
 
     def write_out_nodes(self) -> int:
         """Let recurrent nodes that the target does not run be loops to write out; gives how many were made so."""
-        if unroll not in self.rules or self.ctx.options.unroll.steps == 0:
+        if not self.absent or self.ctx.options.unroll.steps == 0:
             return 0
         before, self.refused = len(self.report.patches), []
         for absent in absent_nodes(self.ctx):
             entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
-            with self.ctx.vetoes.blaming(unroll.NAME, entry.where):
-                outcome = self.ctx.vetoes.on(unroll.NAME, entry.where) or write_as_scan(absent, self.ctx)
+            (rule,) = self.absent
+            outcome = ask(rule, absent, entry.where, self.ctx)
             if isinstance(outcome, NotApplicable):
-                entry.reasons.append(Reason(unroll.NAME, outcome.code, outcome.detail))
+                entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
                 self.refused.append(entry)
             elif self.left != 0:
-                self._apply(unroll, entry, outcome)
+                self._apply(rule, entry, outcome)
                 self.report.loops.append(entry)
                 for node in loops_inside_out(self.ctx.model.graph):
-                    node.meta.setdefault(_REPORT, entry)
+                    REPORT.put_new(node, entry)
         return len(self.report.patches) - before
 
     def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
         """Apply the rules without which onnxruntime computes garbage to all loops before any other rule looks at one."""
-        chosen, self.rules = self.rules, [rule for rule in self.rules if rule in ALWAYS]
+        chosen, self.rules = self.rules, [rule for rule in self.rules if rule.use == "always"]
         for node in loops:
             self.settle(node)
         self.rules = chosen
@@ -158,18 +160,19 @@ class _Driver:
         for rule in LAST if self.report.patches or unread_nodes(graph) else ():
             for node in loops_inside_out(graph):
                 loop = view(node, self.ctx.opset)
-                if rule not in self.rules and rule.may_end_the_process(loop) and unsliced(loop, self.ctx.opset) is None:
-                    entry: LoopReport = node.meta[_REPORT]
-                    outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(loop, self.ctx)
+                entry = REPORT.of(node)
+                is_needed = rule not in self.rules and rule.needed is not None and rule.needed(loop)
+                if entry is not None and is_needed and unsliced(loop, self.ctx.opset) is None:
+                    outcome = ask(rule, loop, entry.where, self.ctx)
                     if isinstance(outcome, Patch) and self.left != 0:
                         self._apply(rule, entry, outcome)
         return loops_inside_out(self.ctx.model.graph)
 
     def settle(self, node: ir.Node) -> None:
         """Apply rules to ``node`` and what takes its place until none fires."""
-        if _REPORT not in node.meta or node.graph is None:
+        entry = REPORT.of(node)
+        if entry is None or node.graph is None:
             return
-        entry: LoopReport = node.meta[_REPORT]
         most = max(_PATCHES_PER_LOOP, entry.nodes_before)
         waiting, left = [node], most
         while waiting:
@@ -177,7 +180,7 @@ class _Driver:
             if replaced is None:
                 continue
             for new in replaced:
-                new.meta.setdefault(_REPORT, entry)
+                REPORT.put_new(new, entry)
             waiting.extend(reversed(replaced))
             left += most * max(0, len(replaced) - 1) - 1
             if not left:
@@ -190,32 +193,33 @@ class _Driver:
         entry.reasons = []
         parts, loop = _parts(node), view(node, self.ctx.opset)
         refused = unsliced(loop, self.ctx.opset)
-        rules = self.rules if refused is None else [rule for rule in self.rules if rule in ALWAYS or rule is unroll]
+        rules = self.rules if refused is None else [rule for rule in self.rules if rule.use == "always" or rule.phase == "unroll"]
         if refused is not None and len(rules) < len(self.rules):
             entry.reasons = [Reason("element-types", refused.code, refused.detail)]
         for rule in rules:
-            with self.ctx.vetoes.blaming(rule.NAME, entry.where):
+            with self.ctx.vetoes.blaming(rule.name, entry.where):
                 if _parts(node) != parts:
                     parts, loop = _parts(node), view(node, self.ctx.opset)
-                outcome = self.ctx.vetoes.on(rule.NAME, entry.where) or rule.check(loop, self.ctx)
+                outcome = self.ctx.vetoes.on(rule.name, entry.where) or rule.check(loop, self.ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:
-                    entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
+                    entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
                 continue
             entry.notes.extend(outcome.notes)
             return self._apply(rule, entry, outcome)
         return None
 
-    def _apply(self, rule: ModuleType, entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
-        with self.ctx.vetoes.blaming(rule.NAME, entry.where):
+    def _apply(self, rule: Rule[Any], entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
+        with self.ctx.vetoes.blaming(rule.name, entry.where):
             replaced = patch.edit()
-        fired = Fired(len(self.report.patches) + 1, rule.NAME, entry.where, patch.what)
+        fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
         self.report.patches.append(fired)
         entry.fired.append(fired)
-        self.ctx.vetoes.made.append((rule.NAME, entry.where))
+        self.ctx.vetoes.made.append((rule.name, entry.where))
+        self.unrolled |= rule.phase == "unroll"
         if self.left is not None:
             self.left -= 1
-        if self.debug and rule not in ALWAYS:
+        if self.debug and rule.use != "always":
             check_invariants(self.ctx.model, f"patch {fired.number} ({fired.rule} on {fired.loop})")
         return replaced
 
@@ -223,14 +227,13 @@ class _Driver:
         """Close the reports: what is left of each loop."""
         for every in self.report.loops:
             every.fate, every.nodes_after = "removed", 0
-        is_written_out = any(fired.rule == unroll.NAME for fired in self.report.patches)
-        for step in all_nodes(self.ctx.model.graph) if is_written_out else ():
+        for step in all_nodes(self.ctx.model.graph) if self.unrolled else ():
             written = written_out_of(step)
             if written is not None:
                 written.unrolled_nodes += 1
         for node in loops:
-            if _REPORT in node.meta:
-                entry: LoopReport = node.meta[_REPORT]
+            entry = REPORT.of(node)
+            if entry is not None:
                 entry.nodes_after += _size(view(node, self.ctx.opset).body)
                 entry.fate = _fate(entry)
         self.report.loops += self.refused

@@ -1,31 +1,39 @@
 """Applies the rules on directions of recurrent nodes all over a model."""
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from typing import Any
 
 import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
+from rewrites.driver.asking import ask
 from rewrites.driver.prepare import drop_unread
 from rewrites.edits.direction.pairs import find_pairs, may_have_pairs
-from rewrites.edits.rule import Patch
+from rewrites.edits.direction.turning import may_be_turned
+from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops.checks import label
-from rewrites.ops.rnn.recurrent_node import is_recurrent, read
-from rewrites.rules.direction import both_directions, turned_nodes
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 
 __all__ = ["join_directions"]
 
-Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
+Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 
 
-def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> list[NodeReport]:
+def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
     """Turn nodes round and make them bidirectional where ``rules`` has the rules; report what was done, and pairs that are left."""
-    reports = _turn(ctx, fire) if turned_nodes in rules else []
-    if both_directions not in rules or not may_have_pairs(ctx.model.graph):
+    reports = [
+        report
+        for rule in rules
+        if rule.subject == "recurrent node" and rule.phase == "direction"
+        for report in _turn(rule, ctx, fire)
+    ]
+    joining = [rule for rule in rules if rule.subject == "pair"]
+    if not joining or not may_have_pairs(ctx.model.graph):
         return reports
+    (rule,) = joining
     drop_unread(ctx.model.graph)
     while True:
         left, fired = list[NodeReport](), False
@@ -34,36 +42,34 @@ def join_directions(ctx: Context, rules: Sequence[ModuleType], fire: Fire) -> li
             if fired and pair.guards is not None:  # an If may have become part of another
                 break
             entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
-            with ctx.vetoes.blaming(both_directions.NAME, entry.where):
-                outcome = ctx.vetoes.on(both_directions.NAME, entry.where) or both_directions.check(pair, ctx)
+            outcome = ask(rule, pair, entry.where, ctx)
             if isinstance(outcome, Patch):
-                if fire(both_directions, entry, outcome) is None:
+                if fire(rule, entry, outcome) is None:
                     return reports
                 reports.append(entry)
                 fired = True
             elif not outcome.silent:
-                entry.reasons.append(Reason(both_directions.NAME, outcome.code, outcome.detail))
+                entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
                 left.append(entry)
         if not fired:
             return reports + left
 
 
-def _turn(ctx: Context, fire: Fire) -> list[NodeReport]:
+def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeReport]:
     reports = list[NodeReport]()
-    nodes = [node for node in all_nodes(ctx.model.graph) if is_recurrent(node) and turned_nodes.may_be_turned(node)]
+    nodes = [node for node in all_nodes(ctx.model.graph) if is_recurrent(node) and may_be_turned(node)]
     for node in nodes:
         view = read(node)
         if isinstance(view, NotApplicable):
             continue
         entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
-        with ctx.vetoes.blaming(turned_nodes.NAME, entry.where):
-            outcome = ctx.vetoes.on(turned_nodes.NAME, entry.where) or turned_nodes.check(view, ctx)
+        outcome = ask(rule, view, entry.where, ctx)
         if isinstance(outcome, Patch):
-            if fire(turned_nodes, entry, outcome) is None:
+            if fire(rule, entry, outcome) is None:
                 break
             reports.append(entry)
         elif not outcome.silent:
-            entry.reasons.append(Reason(turned_nodes.NAME, outcome.code, outcome.detail))
+            entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
             reports.append(entry)
     return reports
 

@@ -1,36 +1,36 @@
 """Applies the rules on recurrent nodes to every RNN, GRU and LSTM of a model, in bodies and branches too."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from types import ModuleType
+from typing import Any
 
 import onnx_ir as ir
 
 from rewrites.base.errors import InvariantBroken
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
-from rewrites.edits.rnn.marks import LOWERED
-from rewrites.edits.rule import NOTHING_HERE, Patch
+from rewrites.driver.asking import ask
+from rewrites.edits.rule import NOTHING_HERE, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import LOWERED
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops.checks import label
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.rules.registry import DEFAULT_NODE_RULES, NODE_RULES
-from rewrites.rules.rnn_nodes import guard_recurrence, plain_attributes
+from rewrites.rules.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 
 __all__ = ["Fire", "lower_nodes", "may_be_refused", "needs_rule"]
 
-Fire = Callable[[ModuleType, NodeReport, Patch], Sequence[ir.Node] | None]
+Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 """Makes the change of a rule and gives the nodes that stand in the node's place; None where no more changes are to be made."""
 
 _PATCHES_PER_NODE = 40
 
 
-def may_be_refused(ctx: Context, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES) -> bool:
+def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
     """Whether some recurrent node may need one of ``rules``. Before inference it may say so needlessly, but never the contrary."""
     return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
-def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAULT_NODE_RULES) -> bool:
+def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
     """Whether a recurrent node may need one of ``rules``: by default those that are used unasked."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
@@ -41,7 +41,7 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[ModuleType] = DEFAUL
     return any(rule.check(view, ctx) is not NOTHING_HERE for rule in NODE_RULES if rule in rules)
 
 
-def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire, *, only: Set[ir.Node] | None = None) -> list[NodeReport]:
+def lower_nodes(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None) -> list[NodeReport]:
     """Apply ``rules`` to all recurrent nodes, or ``only`` some, and report those that something was done to, or refused."""
     reports = []
     for node, where in list(_with_paths(ctx.model.graph, "main")):
@@ -54,7 +54,7 @@ def lower_nodes(ctx: Context, rules: Sequence[ModuleType], fire: Fire, *, only: 
     return reports
 
 
-def _settle(node: ir.Node, ctx: Context, rules: Sequence[ModuleType], fire: Fire, entry: NodeReport) -> None:
+def _settle(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, entry: NodeReport) -> None:
     pending: list[ir.Node] = [node]
     for _ in range(_PATCHES_PER_NODE):
         if not pending:
@@ -62,7 +62,7 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[ModuleType], fire: Fire
         current = pending.pop()
         view = read(current)
         if isinstance(view, NotApplicable):
-            entry.reasons = [Reason(plain_attributes.NAME, view.code, view.detail)]
+            entry.reasons = [Reason(NODE_RULES[0].name, view.code, view.detail)]
             return
         found = _first_patch(view, ctx, rules, entry)
         if found is None:
@@ -72,23 +72,22 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[ModuleType], fire: Fire
         if replaced is None:
             return
         for new in replaced:
-            if rule is not guard_recurrence:
-                new.meta[LOWERED] = True
+            if rule is not GUARD_RECURRENCE:
+                LOWERED.put(new, True)
         pending.extend(replaced)
     raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_NODE} patches on the node {entry.where}")
 
 
 def _first_patch(
-    view: RecurrentNode, ctx: Context, rules: Sequence[ModuleType], entry: NodeReport
-) -> tuple[ModuleType, Patch] | None:
+    view: RecurrentNode, ctx: Context, rules: Sequence[Rule[Any]], entry: NodeReport
+) -> tuple[Rule[RecurrentNode], Patch] | None:
     entry.reasons = []
     for rule in rules:
-        with ctx.vetoes.blaming(rule.NAME, entry.where):
-            outcome = ctx.vetoes.on(rule.NAME, entry.where) or rule.check(view, ctx)
+        outcome = ask(rule, view, entry.where, ctx)
         if isinstance(outcome, Patch):
             return rule, outcome
         if not outcome.silent:
-            entry.reasons.append(Reason(rule.NAME, outcome.code, outcome.detail))
+            entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
     return None
 
 

@@ -2,6 +2,7 @@
 
 import onnx_ir as ir
 
+from rewrites.analysis.absent_nodes import lacks
 from rewrites.analysis.shapes.cut_names import name_cut_sizes
 from rewrites.analysis.shapes.dims import FREE, is_made_up, is_unknown, without_names
 from rewrites.analysis.shapes.inference import infer_model
@@ -13,7 +14,6 @@ from rewrites.base.abilities import Abilities
 from rewrites.edits.cleanup.constant_branches import decide_branches, is_if
 from rewrites.edits.cleanup.known_trips import fold_trip_counts
 from rewrites.edits.direction.pairs import may_have_pairs
-from rewrites.edits.unroll.recurrent_nodes import lacks
 from rewrites.graph.context import Context
 from rewrites.graph.moving import lift_initializers, remove_nodes
 from rewrites.graph.node_inference import learn_shapes

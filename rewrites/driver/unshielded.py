@@ -14,19 +14,17 @@ import onnx_ir as ir
 
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.report import NodeReport
-from rewrites.batching.recurrent import ROWS_OF_STEPS
+from rewrites.driver.asking import ask
 from rewrites.driver.lower import Fire, lower_nodes
-from rewrites.edits.rnn.under_if import UNSHIELDED
 from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context
+from rewrites.graph.marks import ROWS_OF_STEPS, UNSHIELDED
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
 from rewrites.loops.checks import label
 from rewrites.ops.rnn.recurrent_node import is_recurrent
-from rewrites.rules.repair import guard_einsum
-from rewrites.rules.repair.guard_einsum import is_fragile_einsum
-from rewrites.rules.rnn_nodes import guard_recurrence
+from rewrites.rules.registry import GUARD_EINSUM, GUARD_RECURRENCE
 
 __all__ = ["Shielded", "holds_recurrent_nodes"]
 
@@ -56,7 +54,7 @@ class Shielded:
         """Look for them."""
         depths = {node: depth for node, depth in _with_depths(graph, 0) if node.domain == ""}
         recurrent = frozenset(filter(is_recurrent, depths))
-        einsums = frozenset(filter(is_fragile_einsum, depths))
+        einsums = frozenset(filter(_is_fragile_einsum, depths))
         shield = filter(_may_refuse, depths) if recurrent or einsums else ()
         return cls(frozenset(shield), recurrent, einsums, {node: depths[node] for node in recurrent | einsums})
 
@@ -69,10 +67,10 @@ class Shielded:
             bare |= self.depths.keys()
         einsums = [node for node, depth in now.items() if not depth and node in self.einsums & bare]
         reports = [report for node in einsums for report in _guarded(node, ctx, fire)]
-        nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS in node.meta}
+        nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS.on(node)}
         for node in nodes:
-            node.meta[UNSHIELDED] = True
-        return reports + (lower_nodes(ctx, [guard_recurrence], fire, only=nodes) if nodes else [])
+            UNSHIELDED.put(node, True)
+        return reports + (lower_nodes(ctx, [GUARD_RECURRENCE], fire, only=nodes) if nodes else [])
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:
@@ -90,9 +88,8 @@ def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
 
 def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
     entry = NodeReport(f"main/{node.op_type} {label(node)}", node.op_type)
-    with ctx.vetoes.blaming(guard_recurrence.NAME, entry.where):
-        patch = ctx.vetoes.on(guard_recurrence.NAME, entry.where) or guard_einsum.check(node, ctx)
-    return [entry] if isinstance(patch, Patch) and fire(guard_recurrence, entry, patch) is not None else []
+    patch = ask(GUARD_EINSUM, node, entry.where, ctx)
+    return [entry] if isinstance(patch, Patch) and fire(GUARD_EINSUM, entry, patch) is not None else []
 
 
 def _may_refuse(node: ir.Node) -> bool:
@@ -103,3 +100,8 @@ def _may_refuse(node: ir.Node) -> bool:
         return False
     dims, maker = static_dims(node.inputs[0]), node.inputs[0].producer()
     return (dims is None or 0 in dims) and (maker is None or maker.op_type != "Shape")
+
+
+def _is_fragile_einsum(node: ir.Node) -> bool:
+    """Whether ``node`` is an Einsum of several operands."""
+    return node.op_type == "Einsum" and node.domain == "" and len(node.inputs) > 1

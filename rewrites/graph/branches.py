@@ -6,10 +6,10 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
+from rewrites.graph.marks import CONDITION_OF_STEPS
 
 __all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
 
-_HAS_STEPS = "ortscan.has_steps"
 SOME_STEPS = "some_steps"
 """What the name of a branch starts with that runs only where there are steps."""
 _SIZES_APART_SINCE = 11
@@ -81,9 +81,9 @@ def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
     Its name tells that to who reads the model anew.
     """
     assert branch is not None
-    branch.meta[_HAS_STEPS] = True
+    CONDITION_OF_STEPS.put(branch, True)
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
     """Whether that was noted."""
-    return branch is not None and (bool(branch.meta.get(_HAS_STEPS)) or (branch.name or "").startswith(SOME_STEPS))
+    return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import onnx
@@ -15,6 +14,9 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes, node_graphs
+
+if TYPE_CHECKING:
+    from rewrites.edits.rule import Rule
 
 __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
 
@@ -66,7 +68,7 @@ class Context:
     evaluate: Evaluator
     names: Names
     constants: ConstantPool
-    rules: Sequence[ModuleType] = ()
+    rules: "Sequence[Rule[Any]]" = ()
     has_kernel: KernelCheck | None = None
     owners: dict[ir.Graph, ir.Node] = field(default_factory=dict)
     vetoes: Vetoes = field(default_factory=Vetoes)

@@ -5,18 +5,14 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from rewrites.base.report import LoopReport
+from rewrites.graph.marks import REPORT, UNROLLED_FROM
 
-__all__ = ["ENTRY", "entry_of", "hand_on", "mark_written_out", "written_out_of"]
-
-ENTRY = "ortscan.report"
-"""Under which the loop nodes of a model keep their reports."""
-
-_WRITTEN_OUT = "ortscan.written out of"
+__all__ = ["entry_of", "hand_on", "mark_written_out", "written_out_of"]
 
 
 def entry_of(node: ir.Node) -> LoopReport | None:
     """Give the report of the loop that ``node`` is or stands for, where it has one."""
-    entry: LoopReport | None = node.meta.get(ENTRY)
+    entry: LoopReport | None = REPORT.of(node)
     return entry
 
 
@@ -24,17 +20,18 @@ def hand_on(old: ir.Node, new: ir.Node) -> None:
     """Let ``new`` stand for the loop that ``old`` is or stands for."""
     entry = entry_of(old)
     if entry is not None:
-        new.meta[ENTRY] = entry
+        REPORT.put(new, entry)
 
 
 def mark_written_out(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
     """Note that ``nodes`` are the steps of ``loop``, where they are not already those of a loop inside it."""
     entry = entry_of(loop)
-    for node in nodes if entry is not None else ():
-        node.meta.setdefault(_WRITTEN_OUT, entry)
+    if entry is not None:
+        for node in nodes:
+            UNROLLED_FROM.put_new(node, entry)
 
 
 def written_out_of(node: ir.Node) -> LoopReport | None:
     """Give the report of the loop whose steps ``node`` is one of, or None."""
-    entry: LoopReport | None = node.meta.get(_WRITTEN_OUT)
+    entry: LoopReport | None = UNROLLED_FROM.of(node)
     return entry

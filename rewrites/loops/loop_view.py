@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.graph.marks import EMPTY_SIZES
 from rewrites.graph.values import const_array, const_scalar, through_identity
 from rewrites.loops.checks import body_of, check_body_values, check_element_types, malformed
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 
-__all__ = ["EMPTY", "LoopView"]
-
-EMPTY = "ortscan.sizes_without_steps"
-"""Where a node notes what ``ScanOutput.empty`` is of each of its results."""
+__all__ = ["LoopView"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class LoopView:
             check_element_types(node, state.initial, state.inner)
             check_element_types(node, state.inner, state.next)
         outputs = list(zip(body.outputs[count + 1 :], node.outputs[count:], strict=True))
-        empty = node.meta.get(EMPTY, [None] * len(outputs))
+        empty = EMPTY_SIZES.of(node) or [None] * len(outputs)
         return cls(
             node,
             body,

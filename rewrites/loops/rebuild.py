@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.graph.marks import EMPTY_SIZES, carry
 from rewrites.graph.names import Names
 from rewrites.graph.replace import take_over
-from rewrites.loops.loop_view import EMPTY
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
@@ -51,8 +51,8 @@ def rebuild(
     body.inputs[:] = inner_inputs
     body.outputs[:] = inner_outputs
     node = _exchange(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
-    if EMPTY in node.meta:
-        node.meta[EMPTY] = [output.empty for output in scan_outputs]
+    if EMPTY_SIZES.on(node):
+        EMPTY_SIZES.put(node, [output.empty for output in scan_outputs])
     return node
 
 
@@ -100,7 +100,7 @@ def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, 
     """Put ``node`` in the place of ``old``: its notes, and its results where ``results`` pairs them; ``old`` is removed."""
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)
-    node.meta.update(old.meta)
+    carry(old, node)
     assert old.graph is not None
     old.graph.insert_before(old, node)
     for result, value in results:

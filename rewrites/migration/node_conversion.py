@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
+from rewrites.graph.marks import carry
 from rewrites.graph.names import Names
 from rewrites.graph.replace import take_over
 from rewrites.migration.element_types import check_types
@@ -104,7 +105,7 @@ def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names:
     for old, result in zip(node.outputs, results, strict=False):
         result.doc_string = old.doc_string
         result.metadata_props.update(old.metadata_props)
-        result.meta.update(old.meta)
+        carry(old, result)
         take_over(old, result, names)
     heir = next((one for one in reversed(new) if one.op_type == node.op_type), new[-1])
     name = node.name

@@ -16,6 +16,7 @@ from rewrites.analysis.dependence import is_deterministic
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import KernelGap, LoopReport
 from rewrites.graph.context import Context
+from rewrites.graph.marks import REPORT
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import static_dims
@@ -116,7 +117,7 @@ def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
         "elements": elements,
     }
     outcome = _exchange(node, "scan", payload, inputs, node.outputs, ctx)
-    entry = node.meta.get("ortscan.report")
+    entry = REPORT.of(node)
     if isinstance(outcome, str) and isinstance(entry, LoopReport):
         entry.fate, entry.nodes_after, entry.reasons = "removed", 0, []
         entry.notes.append("it is called in Python as a whole")

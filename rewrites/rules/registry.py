@@ -1,7 +1,11 @@
-"""The rules in the order in which a loop meets them; the first that fires starts the row again."""
+"""All rules there are, in the order in which they are tried. Only here are modules of rules imported."""
 
-from types import ModuleType
+from typing import Any
 
+import onnx_ir as ir
+
+from rewrites.edits.rule import Rule
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rules.cleanup import (
     common_subexpressions,
     dead_code,
@@ -28,7 +32,7 @@ from rewrites.rules.loop_form import (
     written_rows,
 )
 from rewrites.rules.recurrence import recurrent_cell
-from rewrites.rules.repair import growing_scan, guard_scan, own_outputs
+from rewrites.rules.repair import growing_scan, guard_einsum, guard_scan, own_outputs
 from rewrites.rules.rnn_nodes import (
     activation_defaults,
     batch_first,
@@ -50,71 +54,77 @@ from rewrites.rules.scan_form import (
     reversals,
     scan_axes,
 )
-from rewrites.rules.unroll import unroll
+from rewrites.rules.unroll import recurrent_nodes, unroll
 
-__all__ = ["ALWAYS", "DEFAULT_NODE_RULES", "LAST", "NODE_RULES", "ON_REQUEST", "RULES"]
+__all__ = ["ALWAYS", "DEFAULT_NODE_RULES", "GUARD_EINSUM", "GUARD_RECURRENCE", "LAST", "NODE_RULES", "ON_REQUEST", "RULES"]
 
-ALWAYS: tuple[ModuleType, ...] = (own_outputs,)
-"""Rules that no option switches off: without them onnxruntime computes garbage."""
+GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
+GUARD_EINSUM: Rule[ir.Node] = guard_einsum.RULE
 
-LAST: tuple[ModuleType, ...] = (scan_axes,)
-"""Rules that no option switches off where any other has fired, for loops of which they say that they may end the process."""
-
-ON_REQUEST: tuple[ModuleType, ...] = (guard_recurrence, guard_scan)
-"""Rules that are used only where they are asked for by name."""
-
-NODE_RULES: tuple[ModuleType, ...] = (
-    plain_attributes,
-    activation_defaults,
-    sequence_lengths,
-    bfloat16,
-    batch_first,
-    double,
-    stable_softplus,
-    empty_rows,
-    empty_recurrence,
-    guard_recurrence,
+NODE_RULES: tuple[Rule[RecurrentNode], ...] = (
+    plain_attributes.RULE,
+    activation_defaults.RULE,
+    sequence_lengths.RULE,
+    bfloat16.RULE,
+    batch_first.RULE,
+    double.RULE,
+    stable_softplus.RULE,
+    empty_rows.RULE,
+    empty_recurrence.RULE,
+    guard_recurrence.RULE,
 )
 """The rules on recurrent nodes in the order in which a node meets them; the first that fires starts the row again."""
 
-DEFAULT_NODE_RULES = tuple(rule for rule in NODE_RULES if rule is not guard_recurrence)
+DEFAULT_NODE_RULES = tuple(rule for rule in NODE_RULES if rule.use != "asked")
 
-RULES: tuple[ModuleType, ...] = (
+RULES: tuple[Rule[Any], ...] = (
     *NODE_RULES,
-    own_outputs,
-    growing_scan,
-    identities,
-    unused_results,
-    dead_code,
-    unused_scan_inputs,
-    pass_through_states,
-    fold_constants,
-    no_steps,
-    one_trip,
-    common_subexpressions,
-    hoist_invariants,
-    scan_axes,
-    reversals,
-    counted_inputs,
-    counted_rows,
-    trip_count,
-    constant_condition,
-    counter_states,
-    sequence_reads,
-    step_slices,
-    written_rows,
-    grown_by_concat,
-    collected_sequences,
-    loop_to_scan,
-    guard_scan,
-    packed_states,
-    end_steps,
-    pairwise_distance,
-    recurrent_cell,
-    sums_over_time,
-    split_loop,
-    split_states,
-    unroll,
-    turned_nodes,
-    both_directions,
+    guard_einsum.RULE,
+    own_outputs.RULE,
+    growing_scan.RULE,
+    identities.RULE,
+    unused_results.RULE,
+    dead_code.RULE,
+    unused_scan_inputs.RULE,
+    pass_through_states.RULE,
+    fold_constants.RULE,
+    no_steps.RULE,
+    one_trip.RULE,
+    common_subexpressions.RULE,
+    hoist_invariants.RULE,
+    scan_axes.RULE,
+    reversals.RULE,
+    counted_inputs.RULE,
+    counted_rows.RULE,
+    trip_count.RULE,
+    constant_condition.RULE,
+    counter_states.RULE,
+    sequence_reads.RULE,
+    step_slices.RULE,
+    written_rows.RULE,
+    grown_by_concat.RULE,
+    collected_sequences.RULE,
+    loop_to_scan.RULE,
+    guard_scan.RULE,
+    packed_states.RULE,
+    end_steps.RULE,
+    pairwise_distance.RULE,
+    recurrent_cell.RULE,
+    sums_over_time.RULE,
+    split_loop.RULE,
+    split_states.RULE,
+    unroll.RULE,
+    recurrent_nodes.RULE,
+    turned_nodes.RULE,
+    both_directions.RULE,
 )
+"""All rules; those on one kind of subject in the order in which it meets them, the first that fires starting the row again."""
+
+ALWAYS = tuple(rule for rule in RULES if rule.use == "always")
+"""Rules that no option switches off: without them onnxruntime computes garbage."""
+
+LAST = tuple(rule for rule in RULES if rule.needed is not None)
+"""Rules that no option switches off where any other has fired, for loops of which they say that they may end the process."""
+
+ON_REQUEST = tuple(rule for rule in RULES if rule.use == "asked")
+"""Rules that are used only where they are asked for by name."""

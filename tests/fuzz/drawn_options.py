@@ -30,10 +30,12 @@ def drawn_options(world: World, case: Case, targets: tuple[str, ...] = ()) -> di
         options["memory_budget"] = world.choose([1, 64, 1024])
     if world.chance(0.1):
         options["fast_math"] = True
-    rules = [rule.NAME for rule in RULES]
+    rules = list(dict.fromkeys(rule.name for rule in RULES))
     if world.chance(0.12):
         options["passes"] = (
-            world.dice.sample(rules, world.between(1, 8)) if world.chance(0.5) else ["default", *(rule.NAME for rule in ON_REQUEST)]
+            world.dice.sample(rules, world.between(1, 8))
+            if world.chance(0.5)
+            else ["default", *dict.fromkeys(rule.name for rule in ON_REQUEST)]
         )
     elif world.chance(0.12):
         options["skip"] = world.dice.sample(rules, world.between(1, 4))

@@ -184,7 +184,7 @@ def test_what_onnx_ir_says_of_a_model_on_its_way_stays_inside(caplog):
 
 
 def test_default_stands_for_what_is_used_unasked():
-    unasked = [rule.NAME for rule in rules_for(None, [])]
-    more = [rule.NAME for rule in rules_for(["default", "guard-scan"], [])]
+    unasked = [rule.name for rule in rules_for(None, [])]
+    more = [rule.name for rule in rules_for(["default", "guard-scan"], [])]
     assert "guard-scan" in set(more) - set(unasked)
     assert [name for name in more if name != "guard-scan"] == unasked

@@ -49,7 +49,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
             return Patch(outcome.what, edit, outcome.notes)
 
-        monkeypatch.setattr(rule, "check", check)
+        monkeypatch.setattr(rule.RULE, "check", check)
 
     return spoiled
 
@@ -119,7 +119,7 @@ def test_a_rule_that_raises_is_kept_from_the_loop_and_the_rest_is_done(
     if where == "edit":
         spoil(hoist_invariants, failing(IndexError("list index out of range")), "z")
     else:
-        monkeypatch.setattr(hoist_invariants, "check", failing(KeyError("k")))
+        monkeypatch.setattr(hoist_invariants.RULE, "check", failing(KeyError("k")))
     with pytest.warns(OrtscanWarning, match=r"hoist-invariants (on main/Scan producing '[yz]' )?back: (IndexError|KeyError)"):
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert not loops(result)
@@ -132,7 +132,7 @@ def test_what_comes_from_elsewhere_is_no_defect_of_a_rule(monkeypatch: pytest.Mo
     def check(*_: Any) -> Any:
         raise Alarm
 
-    monkeypatch.setattr(fold_constants, "check", check)
+    monkeypatch.setattr(fold_constants.RULE, "check", check)
     with pytest.raises(Alarm):
         ortscan.optimize(parsed(TWO))
 
@@ -144,7 +144,7 @@ def test_a_rule_that_fails_everywhere_is_left_out_after_a_few_loops(monkeypatch:
     )
     results = ", ".join(f"float[T, 4] y{i}" for i in range(9))
     model = parsed(f'<ir_version: 8, opset_import: ["": 18]> g (float[T, 4] x) => ({results}) {{ {many} }}')
-    monkeypatch.setattr(common_subexpressions, "check", failing(KeyError("k")))
+    monkeypatch.setattr(common_subexpressions.RULE, "check", failing(KeyError("k")))
     with pytest.warns(OrtscanWarning) as told:
         result = ortscan.optimize(model, verify=False)
     assert not loops(result)

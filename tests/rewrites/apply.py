@@ -11,12 +11,13 @@ from ortscan.ort.evaluate import evaluate
 from rewrites.base.report import Report
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import prepare, tidy
+from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
-__all__ = ["apply", "context_of", "one_loop", "patches", "prepared", "reasons", "same_on_ort"]
+__all__ = ["apply", "context_of", "one_loop", "patches", "prepared", "reasons", "rules_of", "same_on_ort"]
 
 HEADER = '<ir_version: 10, opset_import: ["": {opset}]>\n'
 
@@ -41,7 +42,7 @@ def read(text: str, opset: int = 18, *, check: bool = True) -> onnx.ModelProto:
 
 def apply(
     text: str | onnx.ModelProto,
-    rules: Sequence[ModuleType],
+    rules: Sequence[ModuleType | Rule[Any]],
     *,
     opset: int = 18,
     options: Options | None = None,
@@ -57,7 +58,7 @@ def apply(
     before = read(text, opset, check=check) if isinstance(text, str) else text
     ctx = context_of(before, options)
     prepare(ctx)
-    report = rewrite(ctx, rules, debug=True, stop_after=stop_after)
+    report = rewrite(ctx, rules_of(rules), debug=True, stop_after=stop_after)
     tidy(ctx)
     after = ir.to_proto(ctx.model)
     for mine, theirs in ((after.graph.input, before.graph.input), (after.graph.output, before.graph.output)):
@@ -68,6 +69,11 @@ def apply(
     if feeds is not None:
         same_on_ort(before, after, feeds)
     return after, report
+
+
+def rules_of(given: Sequence[ModuleType | Rule[Any]]) -> list[Rule[Any]]:
+    """The rules, or those of modules."""
+    return [one if isinstance(one, Rule) else one.RULE for one in given]
 
 
 def same_on_ort(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import onnx
 from rewrites.base.report import Report
 from rewrites.graph.context import Options
 from rewrites.rules.registry import LAST
-from tests.rewrites.apply import apply, patches, read, reasons
+from tests.rewrites.apply import apply, patches, read, reasons, rules_of
 from tests.rewrites.rules.fission.harness import data
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
@@ -81,10 +81,10 @@ def becomes(
     given = dict(feeds or {})
     if not {info.name for info in model.graph.input} <= given.keys():
         given = data(model, **sizes) | given
-    chosen = [rules] if isinstance(rules, ModuleType) else rules
+    chosen = rules_of([rules] if isinstance(rules, ModuleType) else rules)
     after, report = apply(model, chosen, feeds=given if on_ort else None, check=check, options=options)
     fired = set(patches(report))
-    assert {rule.NAME for rule in chosen} <= fired <= {rule.NAME for rule in (*chosen, *LAST)}
+    assert {rule.name for rule in chosen} <= fired <= {rule.name for rule in (*chosen, *LAST)}
     if expected is not None:
         assert_text_equal(after, expected)
     wanted = run_model(model, given)

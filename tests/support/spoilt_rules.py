@@ -30,7 +30,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, rule: Any, defect: Spoil, word: str =
 
         return Patch(outcome.what, edit, outcome.notes)
 
-    monkeypatch.setattr(rule, "check", check)
+    monkeypatch.setattr(rule.RULE, "check", check)
 
 
 def put_after(model: ir.Model, name: str, *operators: tuple[Any, ...]) -> None:

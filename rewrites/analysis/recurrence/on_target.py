@@ -8,10 +8,7 @@ from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.ops.rnn.functions import DEFAULTS
 
-__all__ = ["ON_CPU", "not_there", "stays_on_cpu"]
-
-ON_CPU = "which runs on onnxruntime's CPU"
-"""What a patch says of a node that the target does not run."""
+__all__ = ["not_there", "stays_on_cpu"]
 
 
 def not_there(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from rewrites.base.errors import MalformedLoop
+from rewrites.graph.marks import EMPTY_SIZES
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import LoopView, ScanOutput, is_loop
-from rewrites.loops.loop_view import EMPTY
 
 __all__ = ["declare_sizes_without_steps", "declared_results", "known_sizes", "note_sizes_without_steps"]
 
@@ -22,17 +22,16 @@ Sizes = tuple[int | None, ...]
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
     """Give what the bodies of Loops that were not looked at yet declare of what is stacked."""
-    loops = (loop for loop in _loops(graph) if EMPTY not in loop.node.meta)
+    loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
 
 
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
     """Note what onnxruntime knows of results with these declared shapes. Their shapes are what the operators tell."""
     for loop in _loops(graph):
-        if EMPTY not in loop.node.meta and all(output.inner in declared for output in loop.scan_outputs):
-            loop.node.meta[EMPTY] = [
-                _merged(_sizes(declared[output.inner]), _sizes(output.inner.shape)) for output in loop.scan_outputs
-            ]
+        if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
+            merged = [_merged(_sizes(declared[output.inner]), _sizes(output.inner.shape)) for output in loop.scan_outputs]
+            EMPTY_SIZES.put(loop.node, merged)
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:

@@ -10,6 +10,7 @@ Rules want to see none: what stands in the body of a loop is taken out before th
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.marks import BOUND_NAMES
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import const_array, rank_of
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
@@ -20,8 +21,6 @@ __all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
 _CONSTANT_OF_INTEGERS = 9
 _MOST = 16
 """How many numbers a tensor may hold that is one of bounds."""
-_NAMES = "ortscan.names_as_bounds"
-"""Where a constant notes what it was called in the bodies that it was taken out of."""
 
 
 def take_bounds_out_of_bodies(ctx: Context) -> None:
@@ -37,7 +36,7 @@ def take_bounds_out_of_bodies(ctx: Context) -> None:
                 if array is None or array.size > _MOST or not _is_bound(value, body):
                     continue
                 outside = ctx.constants.value(array, value.name or "bounds")
-                outside.meta.setdefault(_NAMES, {}).setdefault(body, value.name)
+                BOUND_NAMES.put_new(outside, {}).setdefault(body, value.name)
                 replace_value(value, outside, ctx.names)
                 body.remove(node, safe=True)
 
@@ -92,7 +91,7 @@ def _constant(value: ir.Value, before: ir.Node, ctx: Context) -> ir.Value:
     array = const_array(value)
     assert array is not None
     assert before.graph is not None
-    named = value.meta.get(_NAMES, {}).pop(before.graph, None)
+    named = (BOUND_NAMES.of(value) or {}).pop(before.graph, None)
     name = ctx.names.fresh(value.name or "bounds") if named is None else named
     attribute = ir.AttrTensor("value", ir.tensor(array, name=name))
     made = ir.Node("", "Constant", [], [attribute], outputs=[ir.Value(name=name, type=value.type, shape=value.shape)])

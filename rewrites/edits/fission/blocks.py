@@ -18,6 +18,7 @@ from rewrites.edits.fission.block_rows import ALLOW_ZERO_SINCE, block_rows, fixe
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context
+from rewrites.graph.marks import BLOCKS
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import rank_of, static_dims
@@ -138,7 +139,7 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
         inside.nodes = []
         node = make_scan(ctx.names, body, [], scans, [ScanOutput(result, None) for result in results], loop.node.name or "scan")
         give_own_nodes(body, ctx.names)
-        node.meta["blocks"] = True
+        BLOCKS.put(node, True)
         assert loop.node.graph is not None
         build.insert_before(loop.node)
         loop.node.graph.insert_before(loop.node, node)

@@ -14,12 +14,12 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
+from rewrites.graph.marks import STACK_BYTES
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, State
 
 __all__ = ["Alive"]
 
-_HELD = "ortscan.stacks"
 _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
@@ -30,7 +30,7 @@ class Alive:
     """
 
     def __init__(self, loop: ScanView, sizes: StepSizes) -> None:
-        self.now = self.most = loop.node.meta.get(_HELD, 0)
+        self.now = self.most = STACK_BYTES.of(loop.node) or 0
         self.sizes = sizes
         self._costs: dict[ir.Value, int] = {}
         self._readers = Counter(value for node in loop.body for value in set(reads(node)))
@@ -72,7 +72,7 @@ class Alive:
 
     def note_on(self, node: ir.Node) -> None:
         """Let later splits of ``node``, what is left of the loop, know what is held."""
-        node.meta[_HELD] = self.most
+        STACK_BYTES.put(node, self.most)
 
     def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:
         results = {operand.value for operand in stacks.values()}

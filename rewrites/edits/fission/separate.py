@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.graph.context import Context
+from rewrites.graph.marks import carry
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
@@ -97,7 +98,7 @@ def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[
         doc_string=node.doc_string,
         metadata_props=dict(node.metadata_props),
     )
-    made.meta.update(node.meta)
+    carry(node, made)
     return made
 
 

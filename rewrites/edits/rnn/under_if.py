@@ -5,23 +5,16 @@ import onnx_ir as ir
 
 from rewrites.edits.rnn.as_scan import initial_states
 from rewrites.edits.rnn.guarded import is_guarded
-from rewrites.edits.rnn.marks import LOWERED
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
+from rewrites.graph.marks import GUARDED, LOWERED, UNSHIELDED, carry
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.ops.rnn.written_again import put_in_place
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 
-__all__ = ["UNSHIELDED", "under_if"]
-
-
-UNSHIELDED = "ortscan.unshielded"
-"""Marks a node of the model's own that ran without a guard before."""
-
-
-_GUARDED = "ortscan.guarded"
+__all__ = ["under_if"]
 
 
 _STEPS, _ROWS = 0, 1
@@ -32,10 +25,10 @@ _SINCE = 9
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the sizes that do harm may be 0."""
-    if view.batch_first or _GUARDED in view.node.meta:
+    if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
-    keeps_states = UNSHIELDED not in view.node.meta and any(state is not None for state in view.states)
+    keeps_states = not UNSHIELDED.on(view.node) and any(state is not None for state in view.states)
     if free and _STEPS not in free and keeps_states and _may_be_0(view, _STEPS):
         free = [_STEPS, *free]
     if not free or is_guarded(ctx, view.node.graph, view.x, free):
@@ -52,8 +45,8 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         initial = initial_states(none, view)
         found = list(some.like(view.node, view.node.inputs))
         node = some.nodes[0]
-        node.meta.update(view.node.meta)
-        node.meta[_GUARDED] = True
+        carry(view.node, node)
+        GUARDED.put(node, True)
         dims = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
         kind = (view.dtype or ir.DataType.FLOAT).numpy()
         empty = none.op("ConstantOfShape", concat(none, dims, 0), value=ir.tensor(np.zeros(1, kind)))
@@ -75,9 +68,9 @@ def _may_be_0(view: RecurrentNode, axis: int) -> bool:
 def _harmful(view: RecurrentNode) -> list[int]:
     """Give the axes that must not be empty."""
     bare = view.input("sequence_lens") is None
-    if view.kind == "LSTM" and UNSHIELDED in view.node.meta:
+    if view.kind == "LSTM" and UNSHIELDED.on(view.node):
         return [_ROWS]
     if view.kind != "RNN":
         return [_STEPS, _ROWS] if bare else [_ROWS]
-    kept = LOWERED in view.node.meta and view.states[0] is not None
+    kept = LOWERED.on(view.node) and view.states[0] is not None
     return [_STEPS] if bare and kept else []

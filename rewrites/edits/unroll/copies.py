@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.dims import without_names
+from rewrites.graph.marks import carry
 from rewrites.graph.names import Names
 
 __all__ = ["copy_nodes"]
@@ -53,7 +54,7 @@ def _copy(node: ir.Node, instead: dict[ir.Value, ir.Value], names: Names, suffix
         doc_string=node.doc_string,
         metadata_props=dict(node.metadata_props),
     )
-    copy.meta.update(node.meta)
+    carry(node, copy)
     instead.update(zip(node.outputs, outputs, strict=True))
     return copy
 
@@ -75,7 +76,7 @@ def _copy_graph(graph: ir.Graph, around: Mapping[ir.Value, ir.Value], names: Nam
     outputs = [instead.get(value, value) for value in graph.outputs]
     made = ir.Graph(inputs, outputs, nodes=nodes, initializers=weights, name=names.fresh(f"{graph.name or 'body'}_{suffix}"))
     made.metadata_props.update(graph.metadata_props)
-    made.meta.update(graph.meta)
+    carry(graph, made)
     return made
 
 

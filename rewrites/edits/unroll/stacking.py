@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
+from rewrites.graph.marks import STACK_AXIS
 from rewrites.graph.values import shape_dims
 from rewrites.ops.versions import concat, reshape, split, squeeze, unsqueeze
 
 __all__ = ["Steps", "stack", "steps_of", "unstack"]
-
-_AXIS = "stacks steps along"
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Steps:
 def steps_of(value: ir.Value) -> Steps | None:
     """Give the steps that ``value`` was stacked from, or None."""
     node = value.producer()
-    axis = None if node is None else node.meta.get(_AXIS)
+    axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
         return None
     if node.op_type == "Concat":
@@ -78,7 +77,7 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
     if axis >= 0:
         node = made.producer()
         assert node is not None
-        node.meta[_AXIS] = axis
+        STACK_AXIS.put(node, axis)
     return made
 
 

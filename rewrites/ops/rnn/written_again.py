@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.marks import carry
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import take_over
 
@@ -36,7 +37,7 @@ def write_again(
             value.name = ""
     new.doc_string = node.doc_string
     new.metadata_props.update(node.metadata_props)
-    new.meta.update(node.meta)
+    carry(node, new)
     name = node.name
     put_in_place(ctx, b, node, results)
     new.name = name

@@ -9,13 +9,11 @@ random ones, and never a node that gives a body output: each output keeps a node
 import onnx_ir as ir
 
 from rewrites.edits.cleanup.merging import merge_twins, twins_among
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 
-__all__ = ["NAME", "check"]
-
-NAME = "common-subexpressions"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -29,3 +27,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"merged {len(twins)} nodes that repeat another", edit)
+
+
+RULE = Rule("common-subexpressions", "cleanup", "loop", check)

@@ -10,14 +10,12 @@ elements, and the process dies.
 import onnx_ir as ir
 
 from rewrites.analysis.unread_nodes import unread_in_loop
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.loops import Loop
 
-__all__ = ["NAME", "check"]
-
-NAME = "dead-code"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -32,3 +30,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"removed {len(dead)} nodes nobody reads", edit)
+
+
+RULE = Rule("dead-code", "cleanup", "loop", check)

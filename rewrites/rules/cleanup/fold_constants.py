@@ -12,14 +12,12 @@ import onnx_ir as ir
 
 from rewrites.edits.cleanup.constant_branches import inline_decided, is_if, taken_branch
 from rewrites.edits.cleanup.folding import fold, put_constants
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.node_inference import learn_shapes
 from rewrites.loops import Loop
 
-__all__ = ["NAME", "check"]
-
-NAME = "fold-constants"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -40,3 +38,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     what = [f"folded {len(done)} constant nodes"] if done else []
     what += ["put the branches that constants choose in the place of Ifs"] if ifs else []
     return Patch(" and ".join(what), edit)
+
+
+RULE = Rule("fold-constants", "cleanup", "loop", check)

@@ -11,15 +11,13 @@ Identity behind, so that each output has a node of its own; it stays where the o
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import cannot_fail, is_deterministic, reads, varying_values
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import move_before
 from rewrites.graph.replace import can_copy
 from rewrites.loops import Loop
 
-__all__ = ["NAME", "check"]
-
-NAME = "hoist-invariants"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -54,3 +52,6 @@ def _leave_copy(value: ir.Value, body: ir.Graph, ctx: Context) -> None:
     copy = ir.Value(name=ctx.names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
     body.append(ir.Node("", "Identity", [value], outputs=[copy], name=ctx.names.fresh(f"{value.name}/Identity")))
     body.outputs[:] = [copy if output is value else output for output in body.outputs]
+
+
+RULE = Rule("hoist-invariants", "cleanup", "loop", check)

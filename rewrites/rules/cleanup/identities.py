@@ -9,13 +9,11 @@ else reads such a copy reads its source then.
 import onnx_ir as ir
 
 from rewrites.edits.cleanup.copies import copies_among, drop_copies
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 
-__all__ = ["NAME", "check"]
-
-NAME = "identities"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -29,3 +27,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch(f"let the body read {len(copies)} values instead of their copies", edit)
+
+
+RULE = Rule("identities", "cleanup", "loop", check)

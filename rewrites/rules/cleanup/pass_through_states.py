@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import can_copy, replace_value
@@ -20,9 +20,7 @@ from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.fewest_states import fewest_states
 
-__all__ = ["NAME", "check"]
-
-NAME = "pass-through-states"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -66,3 +64,6 @@ def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
     public = state.final is not None and state.final.is_graph_output()
     returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
     return not (public or returned) or can_copy(state.initial, ctx.opset)
+
+
+RULE = Rule("pass-through-states", "cleanup", "loop", check)

@@ -14,15 +14,13 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.analysis.unread_nodes import kept_anyway, unread_in_loop
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
 from rewrites.loops.fewest_states import fewest_states
 
-__all__ = ["NAME", "check"]
-
-NAME = "unused-results"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -79,3 +77,6 @@ def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[Sta
             live.update(producer.outputs)
             waiting.extend(reads(producer))
     return [state for state in loop.states if state in needed or state.inner in live]
+
+
+RULE = Rule("unused-results", "cleanup", "loop", check)

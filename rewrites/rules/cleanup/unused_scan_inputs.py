@@ -8,15 +8,13 @@ One scan input always stays: it tells the trip count (as a number, if any does).
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import dim_of, size_estimate
 from rewrites.loops import Loop, LoopView, ScanInput, rebuild
 
-__all__ = ["NAME", "check"]
-
-NAME = "unused-scan-inputs"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -47,3 +45,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [rebuild(loop, ctx.names, scan_inputs=kept)]
 
     return Patch(f"dropped {len(loop.scan_inputs) - len(kept)} scan inputs that were not read, or read twice", edit)
+
+
+RULE = Rule("unused-scan-inputs", "cleanup", "loop", check)

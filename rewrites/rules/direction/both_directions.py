@@ -18,14 +18,13 @@ from rewrites.edits.direction.guards import join_guards
 from rewrites.edits.direction.meetings import meetings
 from rewrites.edits.direction.pairs import Pair
 from rewrites.edits.direction.write import constant_behind, hand_out, is_zero, write_bidirectional
-from rewrites.edits.rule import NOTHING_HERE, Patch
+from rewrites.edits.rule import NOTHING_HERE, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.values import dim_of
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "both-directions"
 
 _SINCE = 8
 _WIDEST = 128
@@ -125,3 +124,6 @@ def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
     assert isinstance(graph, ir.Graph)
     graph.remove(late)
     graph.insert_before(first, late)
+
+
+RULE = Rule("both-directions", "direction", "pair", check)

@@ -13,16 +13,14 @@ import onnx_ir as ir
 from rewrites.analysis.around_reversals import turning_readers, unturned
 from rewrites.analysis.whole_reversals import Reversals
 from rewrites.edits.direction.turning import may_be_turned
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
-
-NAME = "turned-nodes"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
@@ -59,3 +57,6 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
     way = "forwards" if view.reverse[0] else "backwards"
     return Patch(f"let it run {way} instead of on reversed steps", edit)
+
+
+RULE = Rule("turned-nodes", "direction", "recurrent node", check)

@@ -16,7 +16,7 @@ from rewrites.edits.fission.after import After, find_after
 from rewrites.edits.fission.before import Before, find_before
 from rewrites.edits.fission.blocks import Blocks, choose_blocks, in_blocks
 from rewrites.edits.fission.stackable import not_plain
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -25,9 +25,7 @@ from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
 from rewrites.loops.own_results import give_own_nodes
 
-__all__ = ["NAME", "check"]
-
-NAME = "split-loop"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -159,3 +157,6 @@ def _why_not(loop: ScanView, before: Before, after: After) -> NotApplicable:
     return NotApplicable(
         "RECURRENCE", f"each step needs the state {names} of the step before; no family of recurrences is recognised"
     )
+
+
+RULE = Rule("split-loop", "fission", "loop", check)

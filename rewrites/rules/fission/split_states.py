@@ -6,7 +6,7 @@
 What reads the other states as they were before the step reads a stack that starts with their initial values. The loop is cut in
 two, again and again, in either of three cases:
 
-* some states, alone in a loop, are a recurrence that another rule takes out as a whole (a rule that says it is a ``FAMILY`` and
+* some states, alone in a loop, are a recurrence that another rule takes out as a whole (a rule that says it ``recognises`` them and
   accepts a loop of these states alone);
 * none of the states needs its own value of the step before, so that a loop of them alone is none, and more than copies leaves
   with it (only outputs, and states like it, are computed from such a state);
@@ -34,7 +34,7 @@ from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.fission.state_cut import StateCut, find_cut, stack_of
 from rewrites.edits.fission.trial import rehearsal
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import take_over
@@ -42,9 +42,8 @@ from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "split-states"
 
 _MOST_STATES = 256
 _MOST_COMPONENTS = 32
@@ -95,7 +94,7 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
     """Whether a family of recurrences takes ``states`` out of a loop of their own."""
-    families = [rule for rule in ctx.rules if getattr(rule, "FAMILY", False)]
+    families = [rule for rule in ctx.rules if rule.recognises]
     if not families:
         return False
     with rehearsal(loop, cut, states, ctx) as (alone, recorded):
@@ -185,3 +184,6 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
 
     names = ", ".join(f"'{state.inner.name}'" for state in cut.states)
     return Patch(f"gave {names} a loop of their own, {why}", edit, sizes.note(cut.alive.most, cut.carried))
+
+
+RULE = Rule("split-states", "fission", "loop", check)

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.edits.fission.stackable import not_plain
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
@@ -27,9 +27,8 @@ from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import axes_of, keepdims, shape_of, squeeze, unsqueeze
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "sums-over-time"
 
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
@@ -107,3 +106,6 @@ def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
     replace_value(each.reduction.outputs[0], result, ctx.names)
     remove_nodes([each.reduction])
     return State(initial, inner, total, final)
+
+
+RULE = Rule("sums-over-time", "fission", "loop", check)

@@ -15,16 +15,14 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.edits.loop_form.stacks import Collected, Final, collect, front_to
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, rank_of, through_identity
 from rewrites.loops import Loop, LoopView, State
 from rewrites.ops.versions import axis_of, concat, shape_of
 
-__all__ = ["NAME", "check"]
-
-NAME = "collected-sequences"
+__all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
@@ -109,3 +107,6 @@ def _join(node: ir.Node, shape: ir.Shape) -> Final:
 def _same(value: ir.Value, b: Builder) -> ir.Value:
     del b
     return value
+
+
+RULE = Rule("collected-sequences", "loop_form", "loop", check)

@@ -16,15 +16,14 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.edits.cleanup.folding import divides_by_zero
 from rewrites.edits.loop_form.run_for import run_for
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, const_scalar, rank_of
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import Loop, LoopView, State
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "constant-condition"
 
 _MOST_STEPS = 4096
 _MOST_NODES = 64
@@ -144,3 +143,6 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
 def _info(name: str | None, kind: int, like: ir.Value | None = None) -> onnx.ValueInfoProto:
     """Declare a value of one element, with an axis where ``like`` has one."""
     return onnx.helper.make_tensor_value_info(name or "", kind, [1] if like is not None and rank_of(like) == 1 else [])
+
+
+RULE = Rule("constant-condition", "loop_form", "loop", check)

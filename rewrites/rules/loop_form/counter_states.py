@@ -14,7 +14,7 @@ from rewrites.analysis.induction.affine_expression import Affine
 from rewrites.analysis.induction.counters import Counter, counters, trip_count, within
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import larger
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
@@ -22,9 +22,7 @@ from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, LoopView, rebuild
 from rewrites.ops.versions import reshape
 
-__all__ = ["NAME", "check"]
-
-NAME = "counter-states"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -112,3 +110,6 @@ def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
 
 def _constant(b: Builder, counter: Counter, number: int) -> ir.Value:
     return b.const(np.array(number, np.int32 if counter.state.initial.dtype == ir.DataType.INT32 else np.int64))
+
+
+RULE = Rule("counter-states", "loop_form", "loop", check)

@@ -17,16 +17,15 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, rank_of, through_identity
 from rewrites.loops import Loop, LoopView, State
 from rewrites.ops.versions import axis_of, concat, shape_of, squeeze
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "grown-by-concat"
 
 _BACKWARDS_SINCE = 10
 _WHERE_SINCE = 9
@@ -126,3 +125,6 @@ def _is_size_of_all(growing: _Growing, axis: int) -> bool:
     """Whether what is added has the size of the initial tensor along ``axis``, even if that has no elements."""
     size = dim_of(growing.state.initial, axis)
     return size is not None and all(dim_of(value, axis) == size for value in growing.added)
+
+
+RULE = Rule("grown-by-concat", "loop_form", "loop", check)

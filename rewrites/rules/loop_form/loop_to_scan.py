@@ -21,8 +21,9 @@ from rewrites.analysis.induction.ranges import at_least
 from rewrites.analysis.induction.row_reads import RowRead, as_vector, row_reads
 from rewrites.analysis.shapes.steady_shapes import unsettled_shapes
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.made import Made
 from rewrites.edits.loop_form.guard import guarded, zero_step_shapes
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -33,9 +34,7 @@ from rewrites.loops.own_results import give_own_nodes
 from rewrites.loops.rebuild import make_scan, stand_in_for
 from rewrites.ops.versions import count_up, unsqueeze
 
-__all__ = ["NAME", "check"]
-
-NAME = "loop-to-scan"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -106,7 +105,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     if sure:
         return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
-    return Patch("made the loop a Scan for one step or more", edit, ("a branch beside the Scan gives what no step at all gives",))
+    note = "a branch beside the Scan gives what no step at all gives"
+    return Patch("made the loop a Scan for one step or more", edit, (note,), Made(under_if=True))
 
 
 def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine) -> ScanInput:
@@ -144,3 +144,6 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
         if new.shape is not None and not old.is_graph_output() and (old.shape is None or None in shape_dims(old.shape)):
             old.shape = new.shape
+
+
+RULE = Rule("loop-to-scan", "loop_form", "loop", check)

@@ -10,16 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import can_copy, replace_value
 from rewrites.graph.values import const_scalar
 from rewrites.loops import Loop, LoopView
 
-__all__ = ["NAME", "check"]
-
-NAME = "no-steps"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -59,3 +57,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _used(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
+
+
+RULE = Rule("no-steps", "loop_form", "loop", check)

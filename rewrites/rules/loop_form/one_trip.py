@@ -16,7 +16,7 @@ import onnx_ir as ir
 from rewrites.analysis.unsliced_types import unsliced_among
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.cleanup.constant_branches import is_if
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import move_before, remove_nodes
@@ -25,9 +25,8 @@ from rewrites.graph.values import const_scalar, rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput
 from rewrites.ops.versions import reshape, squeeze, unsqueeze
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "one-trip"
 
 _NEGATIVE_AXES_SINCE = 11
 _RESHAPES_FLOAT8_SINCE = 21
@@ -110,3 +109,6 @@ def _with_axis(build: Builder, value: ir.Value, output: ScanOutput) -> ir.Value:
 
 def _one_element(value: ir.Value) -> tuple[int, ...]:
     return (1,) if rank_of(value) == 1 else ()
+
+
+RULE = Rule("one-trip", "loop_form", "loop", check)

@@ -8,7 +8,7 @@ Conditions: the split is into pieces of size 1. Both operators count negative pl
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import take_over
@@ -16,9 +16,7 @@ from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import Loop
 from rewrites.ops.versions import axis_of, gather, int_operand, unsqueeze
 
-__all__ = ["NAME", "check"]
-
-NAME = "sequence-reads"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -61,3 +59,6 @@ def _split(node: ir.Node) -> ir.Node | None:
 def _keeps(split: ir.Node) -> bool:
     sized = len(split.inputs) > 1 and split.inputs[1] is not None
     return sized or bool(split.attributes.get_int("keepdims", 1))
+
+
+RULE = Rule("sequence-reads", "loop_form", "loop", check)

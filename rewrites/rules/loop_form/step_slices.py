@@ -18,7 +18,7 @@ from rewrites.analysis.induction.counters import integers_of, trip_count
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.integers import Bounds, Integers
 from rewrites.analysis.induction.ranges import at_least
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -27,9 +27,8 @@ from rewrites.graph.values import rank_of
 from rewrites.loops import Loop, LoopView
 from rewrites.ops.versions import gather, slice_axis, unsqueeze
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "step-slices"
 
 _OPERANDS_SINCE = 10
 
@@ -119,3 +118,6 @@ def _emit(outside: Builder, inside: Builder, taken: _Taken, loop: LoopView) -> i
     for cut in taken.cuts:
         value = slice_axis(inside, value, cut.axis, cut.start.number or 0, cut.end.number or 0)
     return value
+
+
+RULE = Rule("step-slices", "loop_form", "loop", check)

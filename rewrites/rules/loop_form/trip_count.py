@@ -21,15 +21,14 @@ from rewrites.analysis.induction.extremes import exceeds, larger, smaller
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.edits.loop_form.run_for import run_for
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_scalar
 from rewrites.loops import Loop, LoopView
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "trip-count"
 
 _UNBOUNDED = 1 << 62
 
@@ -167,3 +166,6 @@ def _steps(b: Builder, bound: _Bound) -> ir.Value:
         room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
     one = b.const(np.array(1, np.int64))
     return larger(b, b.op("Add", room, one), one)
+
+
+RULE = Rule("trip-count", "loop_form", "loop", check)

@@ -21,16 +21,15 @@ from rewrites.analysis.induction.ranges import at_least, surely_equal
 from rewrites.analysis.induction.row_writes import RowWrite, row_write
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import Loop, LoopView, State
 from rewrites.ops.versions import axis_of, concat, reshape, shape_of
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "written-rows"
 
 _BACKWARDS_SINCE = 10
 
@@ -148,3 +147,6 @@ def _collected(one: _Written, steps: Affine) -> Collected:
 def _part(b: Builder, tensor: ir.Value, axis: int, start: Affine, end: Affine) -> ir.Value:
     bounds = [reshape(b, emit(b, bound), [1]) if bound.number is None else b.const([bound.number]) for bound in (start, end)]
     return b.op("Slice", tensor, *bounds, b.const([axis]))
+
+
+RULE = Rule("written-rows", "loop_form", "loop", check)

@@ -19,25 +19,24 @@ from rewrites.analysis.recurrence.cost import too_slow, too_slow_with_cells
 from rewrites.analysis.recurrence.fitness import unfit
 from rewrites.analysis.recurrence.found_cells import Found, found_cells
 from rewrites.analysis.recurrence.near_miss import why_no_cell
-from rewrites.analysis.recurrence.on_target import ON_CPU, not_there, stays_on_cpu
+from rewrites.analysis.recurrence.on_target import not_there, stays_on_cpu
 from rewrites.analysis.recurrence.probe import probe
 from rewrites.analysis.recurrence.remainder import remainder
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.made import Made
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.rnn.given_values import FLIPS_SINCE, write_given
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import BLOCKS
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
 from rewrites.loops.own_results import give_own_nodes
 
-__all__ = ["FAMILY", "NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "recurrent-cell"
-FAMILY = True
-"""It takes a recurrence out of its loop, so that other states are better split off for it."""
 
 _NATIVE_SINCE = 7
 _MASKED_SINCE = 11
@@ -50,7 +49,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     axes = [scan.axis for scan in loop.scan_inputs] + [output.axis for output in loop.scan_outputs]
     directions = {scan.reverse for scan in loop.scan_inputs} | {output.reverse for output in loop.scan_outputs}
-    if any(axes) or loop.node.meta.get("blocks") or (ctx.opset < FLIPS_SINCE and len(directions) > 1):
+    if any(axes) or BLOCKS.on(loop.node) or (ctx.opset < FLIPS_SINCE and len(directions) > 1):
         return NOTHING_HERE
     if not any(node.op_type in _PRODUCTS for node in loop.body):
         return NOTHING_HERE
@@ -125,5 +124,9 @@ def _fused(loop: ScanView, found: Found, ctx: Context) -> Patch | NotApplicable:
         return [node]
 
     rows = "" if mask is None else ", over the steps that each row runs"
-    where = f", {ON_CPU} as the loop would" if falls_back else ""
-    return Patch(f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}{where}", edit)
+    where = ", which runs on onnxruntime's CPU as the loop would" if falls_back else ""
+    what = f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}{where}"
+    return Patch(what, edit, made=Made(native=cell.op_type, on_cpu=falls_back))
+
+
+RULE = Rule("recurrent-cell", "recurrence", "loop", check, recognises=True)

@@ -11,18 +11,18 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 from rewrites.base.raised_by import is_raised_by
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.marks import carry
 from rewrites.graph.replace import replace_value, take_over
 from rewrites.graph.values import const_array, shape_dims, static_dims, through_identity
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, ScanInput, ScanView, State, captured_values
 from rewrites.ops.versions import shape_of, slice_axis, squeeze, transpose
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "growing-state"
 
 _TO_THE_START = -(1 << 62)
 _STEPS_SINCE = 10
@@ -135,7 +135,7 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
     node = ir.Node("", "Loop", operands, [ir.AttrGraph("body", body)], outputs=outputs, name=old.name, version=old.version)
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)
-    node.meta.update(old.meta)
+    carry(old, node)
     given = list(outputs[: len(loop.states)])
     for output, value in zip(loop.scan_outputs, outputs[len(loop.states) :], strict=True):
         value.shape = None if output.inner.shape is None else ir.Shape([None, *shape_dims(output.inner.shape)])
@@ -166,3 +166,6 @@ def _forget_sizes(loop: ScanView) -> None:
     for value in [*(state.inner for state in loop.states), *values]:
         if value.shape is not None:
             value.shape = ir.Shape([None] * len(value.shape))
+
+
+RULE = Rule("growing-state", "repair", "loop", check)

@@ -12,19 +12,14 @@ import onnx_ir as ir
 
 from rewrites.edits.rnn.empty_results import zeros_of
 from rewrites.edits.rnn.guarded import is_guarded
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.ops.rnn.written_again import put_in_place
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 
-__all__ = ["check", "is_fragile_einsum"]
-
-
-def is_fragile_einsum(node: ir.Node) -> bool:
-    """Whether ``node`` is an Einsum of several operands."""
-    return node.op_type == "Einsum" and node.domain == "" and len(node.inputs) > 1
+__all__ = ["RULE", "check"]
 
 
 def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
@@ -58,3 +53,6 @@ def _letters(node: ir.Node) -> tuple[list[str], str]:
     left, arrow, right = node.attributes.get_string("equation", "").replace(" ", "").partition("->")
     counts = Counter(left.replace(",", ""))
     return left.split(","), right if arrow else "".join(sorted(letter for letter, count in counts.items() if count == 1))
+
+
+RULE = Rule("guard-recurrence", "repair", "Einsum", check, use="asked")

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.unsliced_types import unsliced_among
 from rewrites.edits.rnn.empty_results import can_run_on_zeros, empty_like, step_on_zeros, zeros_of
 from rewrites.edits.rnn.guarded import is_guarded
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.branches import has_steps, say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -22,9 +22,7 @@ from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
 from rewrites.loops.rebuild import make_scan, stand_in_for
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 
-__all__ = ["NAME", "check"]
-
-NAME = "guard-scan"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -119,3 +117,6 @@ def _empty(b: Builder, places: list[int | tuple[ir.Value, int]], kind: ir.DataTy
         shape = [int(size.item()) for size in known if size is not None]
         return b.op("Identity", b.const(np.zeros(shape, object if kind == ir.DataType.STRING else kind.numpy())))
     return zeros_of(b, concat(b, sizes, 0), kind)
+
+
+RULE = Rule("guard-scan", "repair", "loop", check, use="asked")

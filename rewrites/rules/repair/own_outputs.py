@@ -10,14 +10,12 @@ returns directly is never touched: that it does right.
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.loops.own_results import copy_outputs, not_own
 
-__all__ = ["NAME", "check"]
-
-NAME = "own-outputs"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -32,3 +30,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     names = ", ".join(f"'{loop.body.outputs[i].name}'" for i in shared)
     return Patch(f"gave the body outputs {names} nodes of their own", edit)
+
+
+RULE = Rule("own-outputs", "repair", "loop", check, use="always")

@@ -8,15 +8,13 @@ for ThresholdedRelu. With onnxruntime's 0 an Affine or a ScaledTanh gives 0 what
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.functions import compact
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.ops.rnn.taken_as_0 import LISTS, taken_as_0
 
-__all__ = ["NAME", "check"]
-
-NAME = "activation-defaults"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
@@ -35,3 +33,6 @@ def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
     return Patch(
         f"wrote out what {', '.join(dict.fromkeys(short))} takes where nothing is given, for which onnxruntime takes 0", edit
     )
+
+
+RULE = Rule("activation-defaults", "rnn_nodes", "recurrent node", check)

@@ -7,15 +7,14 @@ Initial and final states are [B, directions, H] there, and the sequence is [B, T
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.ops.rnn.written_again import write_again
 from rewrites.ops.versions import transpose
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "batch-first"
 
 _TURNED = (0, 5, 6)
 
@@ -38,3 +37,6 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return [write_again(ctx, b, view.node, inputs, turned, layout=None)]
 
     return Patch("moved the batch axis behind the steps, outside the node", edit)
+
+
+RULE = Rule("batch-first", "rnn_nodes", "recurrent node", check)

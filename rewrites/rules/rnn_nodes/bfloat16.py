@@ -8,13 +8,11 @@ It is what onnxruntime does by itself for float16. Each result is rounded once.
 import onnx_ir as ir
 
 from rewrites.edits.rnn.in_float32 import in_float32
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
-
-NAME = "bfloat16-recurrence"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
@@ -23,3 +21,6 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
 
     return Patch("computes in float32, since onnxruntime has no kernel for bfloat16", lambda: [in_float32(view, ctx)])
+
+
+RULE = Rule("bfloat16-recurrence", "rnn_nodes", "recurrent node", check)

@@ -7,13 +7,11 @@ where there may be no step  ->    If (there is one) then the Scan else the initi
 import onnx_ir as ir
 
 from rewrites.edits.rnn.expand import as_scans
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
-
-NAME = "double-recurrence"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
@@ -21,3 +19,6 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if view.dtype != ir.DataType.DOUBLE or view.batch_first:
         return NOTHING_HERE
     return as_scans(view, ctx)
+
+
+RULE = Rule("double-recurrence", "rnn_nodes", "recurrent node", check)

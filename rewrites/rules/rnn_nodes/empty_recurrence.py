@@ -8,17 +8,18 @@ gives zeros, and so does every GRU and LSTM that is put under an If; but what is
 which onnxruntime aborts, and has its numbers everywhere else. Where sizes are known nothing is needed.
 """
 
-from rewrites.edits.rnn.marks import LOWERED
 from rewrites.edits.rnn.under_if import under_if
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import LOWERED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
-
-NAME = "empty-recurrence"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the node has become one that onnxruntime runs on a CPU, except for sizes of 0."""
-    return under_if(view, ctx) if LOWERED in view.node.meta else NOTHING_HERE
+    return under_if(view, ctx) if LOWERED.on(view.node) else NOTHING_HERE
+
+
+RULE = Rule("empty-recurrence", "rnn_nodes", "recurrent node", check)

@@ -8,27 +8,24 @@ onnxruntime gives zeros for such a row. Only for nodes that it did not run as th
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.edits.rnn.marks import LOWERED
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import LOWERED, ROWS_WITHOUT_STEPS
 from rewrites.graph.values import const_array
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.ops.rnn.written_again import write_again
 from rewrites.ops.versions import unsqueeze, where
 
-__all__ = ["NAME", "check"]
-
-NAME = "rows-without-steps"
+__all__ = ["RULE", "check"]
 
 
-_DONE = "rows without steps"
 _WHERE_SINCE = 9
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether a row may have no step and an initial state that is not 0."""
     lengths = view.input("sequence_lens")
-    if LOWERED not in view.node.meta or _DONE in view.node.meta or lengths is None or view.batch_first:
+    if not LOWERED.on(view.node) or ROWS_WITHOUT_STEPS.on(view.node) or lengths is None or view.batch_first:
         return NOTHING_HERE
     known = const_array(lengths)
     finals = zip(view.states, view.node.outputs[1:], strict=False)
@@ -47,7 +44,10 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
             return value if first is None else where(b, none, first, value)
 
         node = write_again(ctx, b, view.node, view.node.inputs, kept)
-        node.meta[_DONE] = True
+        ROWS_WITHOUT_STEPS.put(node, True)
         return [node]
 
     return Patch("let rows of length 0 end in their initial state, where onnxruntime gives zeros", edit)
+
+
+RULE = Rule("rows-without-steps", "rnn_nodes", "recurrent node", check)

@@ -6,15 +6,16 @@ Off unless named: the If costs a little in every run, and most models are never 
 """
 
 from rewrites.edits.rnn.under_if import under_if
-from rewrites.edits.rule import NotApplicable, Patch
+from rewrites.edits.rule import NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
-
-NAME = "guard-recurrence"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether onnxruntime would abort where a free size is 0."""
     return under_if(view, ctx)
+
+
+RULE = Rule("guard-recurrence", "rnn_nodes", "recurrent node", check, use="asked")

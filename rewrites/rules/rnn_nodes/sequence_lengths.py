@@ -7,14 +7,13 @@ The text has int32 of shape [batch]; exporters write int64 here and there, or an
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "sequence-lengths"
 
 _PLACE = 4
 
@@ -41,3 +40,6 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
     what = [*([f"are {lengths.dtype}"] if cast else []), *([f"have {rank_of(lengths)} axes"] if flatten else [])]
     return Patch(f"made lengths that {' and '.join(what)} int32 of one axis", edit)
+
+
+RULE = Rule("sequence-lengths", "rnn_nodes", "recurrent node", check)

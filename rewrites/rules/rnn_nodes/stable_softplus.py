@@ -10,21 +10,22 @@ import onnx_ir as ir
 
 from rewrites.edits.rnn.expand import as_scans
 from rewrites.edits.rnn.in_float32 import in_float32
-from rewrites.edits.rnn.marks import LOWERED
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import LOWERED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
-__all__ = ["NAME", "check"]
-
-NAME = "stable-softplus"
+__all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether a node that is being lowered applies Softplus."""
     used = any(function.name == "Softplus" for functions in view.functions for function in functions)
-    if LOWERED not in view.node.meta or not used or view.batch_first:
+    if not LOWERED.on(view.node) or not used or view.batch_first:
         return NOTHING_HERE
     if view.dtype == ir.DataType.FLOAT16:
         return Patch("computes in float32, as onnxruntime's kernels do", lambda: [in_float32(view, ctx)])
     return as_scans(view, ctx)
+
+
+RULE = Rule("stable-softplus", "rnn_nodes", "recurrent node", check)

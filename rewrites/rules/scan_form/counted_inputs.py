@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.induction.counters import Counter, counters
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -23,9 +23,7 @@ from rewrites.loops import Loop, ScanInput, ScanView, rebuild
 from rewrites.loops.parts import ScanOutput
 from rewrites.ops.versions import count_up, reshape, shape_of, unsqueeze
 
-__all__ = ["NAME", "check"]
-
-NAME = "counted-inputs"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -71,3 +69,6 @@ def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     initial = counter.state.initial
     number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
     return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)
+
+
+RULE = Rule("counted-inputs", "scan_form", "loop", check)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
@@ -21,9 +21,7 @@ from rewrites.graph.values import const_scalar, rank_of, through_identity
 from rewrites.loops import Loop, ScanInput, ScanView, State, rebuild
 from rewrites.ops.versions import count_up, reshape, shape_of, squeeze, unsqueeze
 
-__all__ = ["NAME", "check"]
-
-NAME = "counted-rows"
+__all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +87,6 @@ def _counting(loop: ScanView, state: State) -> _Counting | None:
     if other is None or number is None or not 0 < abs(int(number)) < 2**31 or (rank_of(other) or 0) > rank:
         return None
     return _Counting(state, rank, -int(number) if node.op_type == "Sub" else int(number))
+
+
+RULE = Rule("counted-rows", "scan_form", "loop", check)

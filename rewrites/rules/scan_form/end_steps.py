@@ -16,7 +16,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.analysis.end_reads import EndReads, end_reads
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -27,9 +27,8 @@ from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import slice_axis, squeeze, unsqueeze
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "end-steps"
 
 _MOST_NODES = 64
 _END = 2**63 - 1
@@ -167,3 +166,6 @@ def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
     kept = previous[state].final
     assert kept is not None
     return kept
+
+
+RULE = Rule("end-steps", "scan_form", "loop", check)

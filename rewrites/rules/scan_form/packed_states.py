@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -24,9 +24,7 @@ from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import DYNAMIC, axis_of, concat, slice_axis, slice_spec, split_spec, squeeze
 
-__all__ = ["NAME", "check"]
-
-NAME = "packed-states"
+__all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
@@ -151,3 +149,6 @@ def _ranges(
         index = const_array(node.inputs[1])
         place = int(index) % length if index is not None and index.ndim == 0 and -length <= int(index) < length else -2
         yield node.outputs[0], place, place + 1, True
+
+
+RULE = Rule("packed-states", "scan_form", "loop", check)

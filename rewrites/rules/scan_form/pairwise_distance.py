@@ -11,7 +11,7 @@ relative error is large. Hence never without ``fast_math``. ``ReduceSum`` of ``P
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
@@ -19,9 +19,7 @@ from rewrites.graph.values import const_scalar, dim_of, rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
 from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, transpose
 
-__all__ = ["NAME", "check"]
-
-NAME = "pairwise-distance"
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -121,3 +119,6 @@ def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -
     product = build.op("MatMul", rows, transpose(build, matrix, [1, 0]))
     twice = build.op("Mul", product, build.const(np.array(2, kind)))
     return build.op("Max", build.op("Sub", squares, twice), build.const(np.array(0, kind)))
+
+
+RULE = Rule("pairwise-distance", "scan_form", "loop", check)

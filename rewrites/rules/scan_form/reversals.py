@@ -14,15 +14,14 @@ import onnx_ir as ir
 
 from rewrites.analysis.around_reversals import Unturned, turning_readers, unturned
 from rewrites.analysis.whole_reversals import Reversals
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "reversals"
 
 _FLIPS_SINCE = 10
 
@@ -105,3 +104,6 @@ def _edit(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned
             scan_outputs=[others.get(id(output), output) for output in loop.scan_outputs],
         )
     ]
+
+
+RULE = Rule("reversals", "scan_form", "loop", check)

@@ -6,17 +6,18 @@ onnxruntime transposes the whole tensor itself in these cases, so nothing is los
 Directions stay: a reversal inside a Scan is free. Needs the rank of the scanned tensor.
 """
 
-from rewrites.edits.rule import NotApplicable, Patch
+from rewrites.edits.rule import NotApplicable, Patch, Rule
 from rewrites.edits.scan_form.axes_in_front import axes_in_front
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.loops.moved_axes import may_end_the_process
 
-__all__ = ["NAME", "check", "may_end_the_process"]
-
-NAME = "scan-axes"
+__all__ = ["RULE", "check", "may_end_the_process"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find scanned axes other than 0."""
     return axes_in_front(loop, ctx)
+
+
+RULE = Rule("scan-axes", "scan_form", "loop", check, needed=may_end_the_process)

@@ -10,14 +10,13 @@ Rules would drop it, too: in the body of a loop it is taken out before the first
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.marks import PARTING_IDENTITY
 from rewrites.graph.replace import replace_value
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
 
 __all__ = ["part_outer_products", "rejoin_outer_products"]
 
-_NAMES = "ortscan.parting_identity"
-"""Where a product notes what the Identity was called that was taken out before it, and the place of what it reads."""
 
 _SINCE = 14
 _MEET = frozenset({"Add", "Mul", "Sub"})
@@ -42,7 +41,7 @@ def part_outer_products(ctx: Context) -> None:
         b = ctx.builder()
         copy = b.op("Identity", value)
         copy.type, copy.shape = value.type, value.shape
-        named = node.meta.pop(_NAMES, None)
+        named = PARTING_IDENTITY.take(node)
         if named is not None and named[0] == place:
             _, copy.name, b.nodes[0].name = named
         b.insert_before(node)
@@ -61,7 +60,7 @@ def rejoin_outer_products(ctx: Context) -> None:
                     continue
                 user, place = users[0]
                 if user.op_type in _MEET and user.domain == "" and user.graph is body and _goes_through(source):
-                    user.meta[_NAMES] = (place, copy.name, node.name)
+                    PARTING_IDENTITY.put(user, (place, copy.name, node.name))
                     replace_value(copy, source, ctx.names)
                     body.remove(node, safe=True)
 

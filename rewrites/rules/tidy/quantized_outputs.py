@@ -10,27 +10,26 @@ or made. What the model itself has stays: its numbers are onnxruntime's.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.marks import QUANTIZES_OUTPUT
 from rewrites.graph.replace import take_over
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes
 
 __all__ = ["note_quantized_outputs", "quantize_before_transposing"]
 
-_NOTED = "ortscan.quantizes_an_output"
-
 
 def note_quantized_outputs(graph: ir.Graph) -> None:
     """Note which nodes quantize outputs as the model was given."""
     for node in all_nodes(graph):
         if _transposes(node):
-            node.meta[_NOTED] = node.graph
+            QUANTIZES_OUTPUT.put(node, node.graph)
 
 
 def quantize_before_transposing(ctx: Context) -> None:
     """Do so all over the model."""
     for node in list(all_nodes(ctx.model.graph)):
         transposes = _transposes(node)
-        if not transposes or node.meta.get(_NOTED) is node.graph:
+        if not transposes or QUANTIZES_OUTPUT.of(node) is node.graph:
             continue
         b, old = ctx.builder(), node.outputs[0]
         root = transposes[-1].inputs[0]

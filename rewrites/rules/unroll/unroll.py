@@ -18,9 +18,10 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.shapes.dims import is_made_up
 from rewrites.analysis.unroll_limits import too_long
+from rewrites.base.made import Made
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.cleanup.known_trips import computed_constants
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.edits.unroll.copies import copy_nodes
 from rewrites.edits.unroll.stacking import stack, unstack
 from rewrites.graph.builder import Builder
@@ -33,9 +34,8 @@ from rewrites.graph.walk import all_nodes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, State, loops_in
 from rewrites.loops.checks import label
 
-__all__ = ["NAME", "check"]
+__all__ = ["RULE", "check"]
 
-NAME = "unroll"
 
 _NEGATIVE_AXES_SINCE = 11
 _SPLIT = (
@@ -68,7 +68,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         mark_written_out(nodes, loop.node)
         return loops_in(nodes)
 
-    return Patch(f"wrote the {steps} steps out", edit)
+    return Patch(f"wrote the {steps} steps out", edit, made=Made(unrolled=steps))
 
 
 def _switched_off(loop: Loop, ctx: Context) -> NotApplicable:
@@ -165,3 +165,6 @@ def _give(loop: Loop, states: dict[State, ir.Value], stacked: dict[ScanOutput, l
                 new.shape = old.shape
             replace_value(old, new, ctx.names)
     return list(made)
+
+
+RULE = Rule("unroll", "unroll", "loop", check)

@@ -1,8 +1,7 @@
 """The engine's promises: a fixpoint, a bound, a count of patches, invariants in between, and a report that says why."""
 
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -11,7 +10,7 @@ import pytest
 from rewrites.base.errors import InvariantBroken
 from rewrites.driver import engine
 from rewrites.driver.engine import count_operators, rewrite
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.rules.cleanup import dead_code, identities, unused_results
@@ -31,11 +30,11 @@ NESTED = scan(
 )
 
 
-def rule(name: str, check: Callable[[Loop, Context], Patch | NotApplicable]) -> ModuleType:
-    return cast(ModuleType, SimpleNamespace(NAME=name, check=check))
+def rule(name: str, check: Callable[[Loop, Context], Patch | NotApplicable]) -> Rule[Loop]:
+    return Rule(name, "cleanup", "loop", check)
 
 
-def always(name: str, edit: Callable[[Loop, Context], Any] = lambda loop, ctx: [loop.node]) -> ModuleType:
+def always(name: str, edit: Callable[[Loop, Context], Any] = lambda loop, ctx: [loop.node]) -> Rule[Loop]:
     return rule(name, lambda loop, ctx: Patch("did it", lambda: edit(loop, ctx)))
 
 
@@ -165,7 +164,7 @@ def test_a_loop_that_is_gone_needs_no_reasons() -> None:
     assert not report.loops_left
 
 
-def fate(text: str, rules: list[ModuleType]) -> tuple[str, int, int]:
+def fate(text: str, rules: list[Rule[Any]]) -> tuple[str, int, int]:
     (entry,) = apply(text, rules)[1].loops
     return entry.fate, entry.nodes_before, entry.nodes_after
 
@@ -263,7 +262,7 @@ def test_notes_of_patches_are_kept() -> None:
 
 def test_progress_is_told_of_each_loop_once() -> None:
     told: list[tuple[int, int]] = []
-    rewrite(prepared(NESTED), [dead_code], progress=lambda done, of: told.append((done, of)))
+    rewrite(prepared(NESTED), [dead_code.RULE], progress=lambda done, of: told.append((done, of)))
     assert told == [(1, 2), (2, 2)]
 
 

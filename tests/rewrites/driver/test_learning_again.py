@@ -8,7 +8,7 @@ from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import learn_again
 from rewrites.rules.cleanup import dead_code
 from rewrites.rules.loop_form import one_trip
-from tests.rewrites.apply import prepared, read
+from tests.rewrites.apply import prepared, read, rules_of
 from tests.rewrites.harness import scan
 
 ONE = scan("h1 = Add (h, x) y = Neg (h1)", given="float[2] s, float[1,2] xs", results="float[2] z, float[1,2] ys")
@@ -23,7 +23,7 @@ def rewritten(text: str, rules, answers: list[bool], **options) -> tuple[Report,
         asked.append(len(asked))
         return answers[len(asked) - 1]
 
-    return rewrite(prepared(text), rules, learn=learn, **options), len(asked)
+    return rewrite(prepared(text), rules_of(rules), learn=learn, **options), len(asked)
 
 
 def test_a_model_of_which_nothing_changes_is_inferred_once() -> None:
@@ -45,7 +45,7 @@ def test_nothing_is_learned_after_the_last_patch_that_is_wanted() -> None:
 
 def test_a_model_without_loops_and_branches_has_nothing_to_learn() -> None:
     ctx = prepared(ONE)
-    rewrite(ctx, [one_trip])
+    rewrite(ctx, [one_trip.RULE])
     assert not any(node.op_type == "Scan" for node in ctx.model.graph.all_nodes())
     assert not learn_again(ctx)
 

@@ -45,7 +45,7 @@ def refused(text: str, sentence: str, feeds: Mapping[str, Any], opset: int = 18)
     prepare(ctx)
     before = normalised(ctx.model)
     with pytest.raises(MalformedLoop) as error:
-        rewrite(ctx, [own_outputs])
+        rewrite(ctx, [own_outputs.RULE])
     assert sentence in str(error.value)
     assert str(error.value).endswith(".")
     assert ". " not in str(error.value)

@@ -296,7 +296,7 @@ def test_the_result_is_sound_for_the_other_rules() -> None:
     text = loop("", outputs="float[2] h, int64 i, bool c", outer="z, n, k", results="float[2] z, int64[N] n, bool[N] k")
     after, report = apply(text, RULES)
     assert "Loop" not in [node.op_type for node in after.graph.node]
-    assert own_outputs.NAME in patches(report)
+    assert own_outputs.RULE.name in patches(report)
 
 
 def test_too_few_rows_still_fail_after_onnxruntime_has_optimised_the_reading():

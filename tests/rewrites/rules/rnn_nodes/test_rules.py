@@ -440,7 +440,7 @@ def test_a_node_without_meaning_is_named_in_one_sentence():
 
 def test_the_readme_names_every_rule():
     readme = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
-    assert [rule.NAME for rule in (*NODE_RULES, guard_scan) if f"`{rule.NAME}`" not in readme] == []
+    assert [rule.name for rule in (*NODE_RULES, guard_scan.RULE) if f"`{rule.name}`" not in readme] == []
 
 
 def test_what_both_models_leave_to_onnxruntime_is_compared_as_it_has_it():

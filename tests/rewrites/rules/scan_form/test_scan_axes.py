@@ -100,7 +100,7 @@ def test_a_tensor_of_unknown_rank_stays() -> None:
     xs = node.inputs[1]
     assert xs is not None
     xs.shape = None
-    report = rewrite(ctx, [scan_axes])
+    report = rewrite(ctx, [scan_axes.RULE])
     assert patches(report) == []
     assert [reason.code for reason in report.loops[0].reasons] == ["SCAN-RANK-UNKNOWN"]
     assert "'xs'" in report.loops[0].reasons[0].detail

@@ -7,79 +7,29 @@ left: there it is better off as it is, on the CPU. Numbers stay those of onnxrun
 is computed in float32.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.absent_nodes import Absent
 from rewrites.analysis.unroll_limits import node_too_long
-from rewrites.base.abilities import Abilities
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.rnn.expand import expand
 from rewrites.edits.rnn.in_float32 import in_float32
-from rewrites.edits.rule import Patch
+from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.values import const_array, dim_of
-from rewrites.graph.walk import node_graphs
-from rewrites.loops import is_loop
-from rewrites.loops.checks import label
-from rewrites.ops.rnn.functions import DEFAULTS
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.graph.values import const_array
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, read
 from rewrites.ops.rnn.taken_as_0 import taken_as_0
 from rewrites.ops.rnn.written_again import write_again
 from rewrites.ops.versions import unsqueeze, where
 
-__all__ = ["Absent", "absent_nodes", "lacks", "write_as_scan"]
+__all__ = ["RULE", "check"]
 
 _SCANS_SINCE = 9
 _LENGTHS = 4
 
 
-@dataclass(frozen=True)
-class Absent:
-    """A recurrent node that the target does not run, for the reason ``why``; ``where``: the path of names to it."""
-
-    node: ir.Node
-    where: str
-    why: str
-
-    @property
-    def steps(self) -> int | str | None:
-        """How many steps it takes: a number, a symbol's name, or None."""
-        x = self.node.inputs[0] if self.node.inputs else None
-        return None if x is None else dim_of(x, int(self.node.attributes.get_int("layout", 0) or 0))
-
-
-def absent_nodes(ctx: Context) -> list[Absent]:
-    """Give the recurrent nodes outside loops that the target does not run, where it runs no loops either."""
-    target = ctx.options.target
-    if target.loops:
-        return []
-    found = ((node, path, lacks(node, target)) for node, path in _outside_loops(ctx.model.graph, "main"))
-    return [Absent(node, path, why) for node, path, why in found if why is not None]
-
-
-def lacks(node: ir.Node, target: Abilities) -> str | None:
-    """Say what ``target`` lacks to run the recurrent ``node``; None where it runs it, or who knows."""
-    limits = target.recurrent.get(node.op_type)
-    if limits is None:
-        return f"{target.name} has no {node.op_type}"
-    view = read(node)
-    if isinstance(view, NotApplicable):
-        return None
-    missing = limits.lacking(
-        activations=any(tuple(one.name for one in each) != DEFAULTS[view.kind] for each in view.functions),
-        clip=view.clip is not None,
-        peepholes=view.kind == "LSTM" and view.input("P") is not None,
-        input_forget=view.input_forget,
-        reset_before=view.kind == "GRU" and not view.linear_before_reset,
-        lengths=view.input("sequence_lens") is not None,
-    )
-    return f"{target.name} runs no {view.kind} with {missing}" if missing else None
-
-
-def write_as_scan(absent: Absent, ctx: Context) -> Patch | NotApplicable:
+def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     """Say how to put Scans in the place of the node, or why it stays."""
     view = read(absent.node)
     if isinstance(view, NotApplicable):
@@ -129,10 +79,4 @@ def _read(node: ir.Node) -> RecurrentNode:
     return view
 
 
-def _outside_loops(graph: ir.Graph, path: str) -> Iterator[tuple[ir.Node, str]]:
-    for node in graph:
-        here = f"{path}/{node.op_type} {label(node)}"
-        for inner in [] if is_loop(node) else node_graphs(node):
-            yield from _outside_loops(inner, here)
-        if is_recurrent(node):
-            yield node, here
+RULE = Rule("unroll", "unroll", "absent node", check)

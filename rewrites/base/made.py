@@ -1,0 +1,19 @@
+"""What came of a patch, in types: reports and targets read this, never the sentence for people."""
+
+from dataclasses import dataclass
+
+__all__ = ["Made"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What stands in a loop's place.
+
+    ``native``: its recurrent operator, or empty. ``on_cpu``: whether the target leaves that to onnxruntime's CPU. ``under_if``:
+    whether a Scan runs in one branch of an If, for one step or more. ``unrolled``: how many steps were written one after the other.
+    """
+
+    native: str = ""
+    on_cpu: bool = False
+    under_if: bool = False
+    unrolled: int = 0

@@ -1,0 +1,123 @@
+"""Facts that nodes, values and graphs carry while a model is rewritten; they never leave it.
+
+A copy of a node, and a node made anew from another, carries all of its marks: what a mark says holds of what the node computes or
+stands for. ``carry`` is how they pass on; whoever makes a node that computes something else does not call it.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from rewrites.base.report import LoopReport
+
+__all__ = [
+    "BLOCKS",
+    "BOUND_NAMES",
+    "CONDITION_OF_STEPS",
+    "EMPTY_SIZES",
+    "GUARDED",
+    "LOWERED",
+    "PARTING_IDENTITY",
+    "QUANTIZES_OUTPUT",
+    "REPORT",
+    "ROWS_OF_STEPS",
+    "ROWS_WITHOUT_STEPS",
+    "STACK_AXIS",
+    "STACK_BYTES",
+    "UNROLLED_FROM",
+    "UNSHIELDED",
+    "Mark",
+    "Marked",
+    "carry",
+]
+
+T = TypeVar("T")
+
+
+class Marked(Protocol):
+    """A node, value or graph."""
+
+    @property
+    def meta(self) -> Any:
+        """What it carries."""
+
+
+@dataclass(frozen=True)
+class Mark(Generic[T]):
+    """A fact by its ``key``."""
+
+    key: Hashable
+
+    def put(self, one: Marked, fact: T) -> None:
+        """Let ``one`` carry the fact."""
+        one.meta[self.key] = fact
+
+    def put_new(self, one: Marked, fact: T) -> T:
+        """Let ``one`` carry the fact where it carries none of this kind; return what it carries then."""
+        kept: T = one.meta.setdefault(self.key, fact)
+        return kept
+
+    def of(self, one: Marked) -> T | None:
+        """Return what ``one`` carries, or None."""
+        found: T | None = one.meta.get(self.key)
+        return found
+
+    def on(self, one: Marked) -> bool:
+        """Whether ``one`` carries such a fact."""
+        return self.key in one.meta
+
+    def take(self, one: Marked) -> T | None:
+        """Return what ``one`` carries, or None, and let it carry it no more."""
+        found: T | None = one.meta.pop(self.key, None)
+        return found
+
+
+def carry(old: Marked, new: Marked) -> None:
+    """Let ``new``, which is a copy of ``old`` or stands for it, carry what it carries."""
+    new.meta.update(old.meta)
+
+
+REPORT = Mark[LoopReport]("ortscan.report")
+"""On a loop or recurrent node: the entry of the report that is about it."""
+
+UNROLLED_FROM = Mark[LoopReport]("ortscan.written out of")
+"""On a node: the entry of the loop whose steps it is one of."""
+
+LOWERED = Mark[bool]("ortscan.lowered")
+"""On a recurrent node: onnxruntime would not have run what it was made from."""
+
+UNSHIELDED = Mark[bool]("ortscan.unshielded")
+"""On a recurrent node of the model's own: it ran without a guard before."""
+
+GUARDED = Mark[bool]("ortscan.guarded")
+"""On a recurrent node: it is under an If for sequences without steps or rows."""
+
+ROWS_WITHOUT_STEPS = Mark[bool]("ortscan.rows_without_steps")
+"""On a recurrent node: its rows without steps end in their initial states."""
+
+ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")
+"""On a recurrent node: its rows are the steps of a loop that it was in."""
+
+BLOCKS = Mark[bool]("ortscan.blocks")
+"""On a Scan: each step works on a block of the original steps."""
+
+STACK_BYTES = Mark[int]("ortscan.stacks")
+"""On a loop: how many bytes of stacks exist while it runs."""
+
+STACK_AXIS = Mark[int]("ortscan.stack_axis")
+"""On a node: it stacks the steps of an unrolled loop along this axis."""
+
+EMPTY_SIZES = Mark[list[Any]]("ortscan.sizes_without_steps")
+"""On a Loop: the sizes of each of its stacked results where it makes no step."""
+
+BOUND_NAMES = Mark[dict[Any, Any]]("ortscan.names_as_bounds")
+"""On a value: its names in the bodies that hold it as a bound of a Slice."""
+
+PARTING_IDENTITY = Mark[Any]("ortscan.parting_identity")
+"""On a node: the Identity that parts the two operands of an outer product, while it is away."""
+
+QUANTIZES_OUTPUT = Mark[Any]("ortscan.quantizes_an_output")
+"""On a node: the graph whose output it quantizes in the model as it came."""
+
+CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")
+"""On a branch: it runs for one step or more."""
