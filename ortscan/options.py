@@ -11,7 +11,7 @@ from ortscan.base.paths import is_path_like
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.edits.rule import Rule
-from rewrites.rules.registry import RULES
+from rewrites.rules.registry import ON_MODELS, RULES
 
 __all__ = [
     "DEFAULT",
@@ -19,8 +19,10 @@ __all__ = [
     "check_flags",
     "check_path",
     "default_names",
+    "left_out",
     "memory_bytes",
     "most_steps",
+    "names_of",
     "on_request_names",
     "rule_names",
     "rules_for",
@@ -31,14 +33,18 @@ DEFAULT = "default"
 DEFAULT_MEMORY_BUDGET = 256 << 20
 
 
+_ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
+"""Rules on a model as a whole that may be left out."""
+
+
 def rule_names() -> list[str]:
     """Give the names of all rules, in the order they are tried."""
-    return list(dict.fromkeys(rule.name for rule in RULES))
+    return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS]))
 
 
 def default_names() -> list[str]:
     """Give the names of the rules that are used where none are named, which the name ``default`` stands for."""
-    return list(dict.fromkeys(rule.name for rule in RULES if rule.use != "asked"))
+    return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
 
 
 def on_request_names() -> list[str]:
@@ -77,21 +83,27 @@ def most_steps(max_unroll: Any) -> int | None:
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
     """Give the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
-    wanted = {DEFAULT} if passes is None else _names("passes", passes)
+    wanted = {DEFAULT} if passes is None else names_of("passes", passes)
     if DEFAULT in wanted:
         wanted = wanted - {DEFAULT} | set(default_names())
-    unwanted = _names("skip", skip)
+    unwanted = names_of("skip", skip)
     for name in sorted(wanted | unwanted):
         if name not in rule_names():
             raise OptionError(f"there is no pass '{name}'; the passes are {', '.join(rule_names())}.")
     return [rule for rule in RULES if rule.use == "always" or (rule.name in wanted and rule.name not in unwanted)]
 
 
+def left_out(skip: Iterable[str]) -> frozenset[str]:
+    """Give the names of the rules on a model as a whole that are not to be used, of those that ``rules_for`` has read."""
+    return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
+
+
 _MOST_NAMES = 10_000
 """Of words without end so many are read."""
 
 
-def _names(option: str, given: Any) -> set[str]:
+def names_of(option: str, given: Any) -> set[str]:
+    """Read a list of names; raises OptionError for what is none."""
     is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes) and getattr(given, "ndim", 1) == 1
     names = list(itertools.islice(given, _MOST_NAMES)) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):

@@ -19,8 +19,10 @@ from ortscan.options import (
     DEFAULT,
     DEFAULT_MEMORY_BUDGET,
     check_flags,
+    left_out,
     memory_bytes,
     most_steps,
+    names_of,
     on_request_names,
     rules_for,
     size_hints,
@@ -38,6 +40,7 @@ from rewrites.base.report import Report
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.engine import count_operators, rewrite
 from rewrites.driver.lower import may_be_refused
+from rewrites.driver.model_changes import flatten_ifs
 from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
 from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.edits.cleanup.cleanup import clean_up
@@ -49,7 +52,6 @@ from rewrites.graph.walk import all_nodes
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.place import place_python_ops
 from rewrites.rules.registry import NODE_RULES
-from rewrites.rules.unroll.both_branches import run_both_branches
 
 __all__ = ["Outcome", "Rewriting", "Shapes"]
 
@@ -95,7 +97,9 @@ class Rewriting:
         self.opset, self.debug = opset, debug
         self._target = target_named(target)
         check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
-        self._rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, skip)
+        unwanted = names_of("skip", skip)
+        self._rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, unwanted)
+        self._left_out = left_out(unwanted)
         self._node_rules = [rule for rule in NODE_RULES if rule in self._rules or rule.use != "asked"]
         self._budget, self._typical, self.fixed = memory_bytes(memory_budget), given_shapes(shapes), fixed_sizes(fix_shapes)
         self.sizes = merged_shapes(shapes, fix_shapes)
@@ -132,13 +136,13 @@ class Rewriting:
             return report, tied if tied or inlined else None
         name_free_dims(model)
         ctx = Context.of(model, self._options(model), evaluate, has_kernel if self._custom_ops else None)
-        ctx.vetoes = vetoes
+        ctx.vetoes, ctx.left_out = vetoes, self._left_out
         prepare(ctx)
         learn = learn_again if fixed is None else _clean_up_and_learn
         if fixed is not None:
             clean_up(model.graph, list(model.graph), ctx)
         report = rewrite(ctx, self._rules, stop_after=stop_after, debug=self.debug, progress=self._progress, learn=learn)
-        report.flattened, said_of_branches = run_both_branches(ctx)
+        report.flattened, said_of_branches = flatten_ifs(ctx)
         messages += said_of_branches
         if self._custom_ops and stop_after is None:
             report.kernel_gaps = place_python_ops(ctx)
@@ -149,6 +153,7 @@ class Rewriting:
             retake_interface(lifted.loaded)
         restore_interface(lifted.loaded)
         report.operators_after = count_operators(model.graph)
+        report.changes = ctx.changes
         report.give_every_loop_a_reason()
         place(report, chosen)
         report.target, report.messages, report.fixed, report.tied = chosen.name, messages, fixed is not None, tied

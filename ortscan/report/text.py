@@ -48,7 +48,8 @@ def loop_table(report: Report, every: bool = False) -> RenderableType:
 
 def patch_list(report: Report) -> RenderableType:
     """Show every change in the order it was made."""
-    return rows((f"#{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.patches)
+    lines = [(f"#{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.patches]
+    return rows(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
 
 
 def explanation(report: Report) -> RenderableType:

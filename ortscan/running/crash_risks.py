@@ -17,8 +17,8 @@ from ortscan.running.heavy_nodes import works_long
 from ortscan.running.joined_vectors import endless_joins
 from ortscan.running.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.running.subgraphs import all_nodes
+from rewrites.analysis.moved_operands import BETWEEN
 from rewrites.graph.values import rank_of
-from rewrites.rules.tidy.early_casts import BETWEEN
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 

@@ -102,6 +102,7 @@ class Report:
     ``fixed``: whether shapes were built in. ``flattened``: of how many Ifs both branches run now.
     ``tied``: whether outputs of bodies or branches had to be written otherwise.
     ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
+    ``changes``: patches of the model as a whole, before and after those of its loops, numbered on their own.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -118,6 +119,7 @@ class Report:
     flattened: int = 0
     tied: bool = False
     kernel_gaps: list[KernelGap] = field(default_factory=list)
+    changes: list[Fired] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -155,6 +157,7 @@ class Report:
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],
             "pairs": [NodeReport(**{**pair, **_inner(pair)}) for pair in plain["pairs"]],
             "patches": _fired(plain["patches"]),
+            "changes": _fired(plain["changes"]),
             "kernel_gaps": _all(KernelGap, plain["kernel_gaps"]),
         }
         counts = {name: Counter(plain[name]) for name in ("operators_before", "operators_after")}

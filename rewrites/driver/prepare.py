@@ -9,10 +9,11 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
+from rewrites.analysis.transposed_outputs import note_quantized_outputs
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
-from rewrites.edits.cleanup.constant_branches import decide_branches, is_if
-from rewrites.edits.cleanup.known_trips import fold_trip_counts
+from rewrites.driver.model_changes import change_model
+from rewrites.edits.cleanup.constant_branches import is_if
 from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.graph.context import Context
 from rewrites.graph.moving import lift_initializers, remove_nodes
@@ -22,13 +23,8 @@ from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.loops import graphs_within, is_loop
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
-from rewrites.rules.tidy.early_casts import cast_early
-from rewrites.rules.tidy.half_products import level_half_products
+from rewrites.rules.registry import AFTER, BEFORE, STATELESS_LOOPS
 from rewrites.rules.tidy.outer_products import part_outer_products, rejoin_outer_products
-from rewrites.rules.tidy.quantized_moves import move_before_dequantizing
-from rewrites.rules.tidy.quantized_outputs import note_quantized_outputs, quantize_before_transposing
-from rewrites.rules.tidy.returning_casts import read_past_returning_casts
-from rewrites.rules.tidy.stateless_loops import give_states
 
 __all__ = ["drop_unread", "has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare", "tidy"]
 
@@ -139,8 +135,8 @@ def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
 
 def _decide(ctx: Context) -> bool:
     """Make constants of what tells how often Loops run and which branches Ifs take; return whether there were any."""
-    graph, found = ctx.model.graph, False
-    while fold_trip_counts(graph, ctx) | (decide_branches(graph, ctx) > 0):
+    found = False
+    while sum(change_model(rule, ctx) for rule in BEFORE):
         found = True
     return found
 
@@ -230,15 +226,15 @@ def tidy(ctx: Context) -> None:
     Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
     """
     graph = ctx.model.graph
-    level_half_products(ctx)
-    cast_early(ctx)
+    products, others = AFTER[:2], AFTER[2:]
+    for rule in products:
+        change_model(rule, ctx)
     put_bounds_into_bodies(ctx)
     part_outer_products(ctx)
-    move_before_dequantizing(ctx)
-    quantize_before_transposing(ctx)
-    read_past_returning_casts(ctx)
+    for rule in others:
+        change_model(rule, ctx)
     drop_unread(graph)
-    give_states(ctx)
+    change_model(STATELESS_LOOPS, ctx)
     declare_sizes_without_steps(graph, ctx.names)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.base.abilities import Abilities, UnrollLimits
+from rewrites.base.report import Fired
 from rewrites.base.vetoes import Vetoes
 from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
@@ -60,6 +61,7 @@ class Context:
     """The state shared by all rules while one model is rewritten.
 
     ``rules``: the rules in use, for one that asks what others would do. ``owners``: the nodes last found around graphs.
+    ``left_out``: names of rules that the caller wants left out. ``changes``: patches of the model as a whole, made so far.
     ``vetoes``: what must not be done.
     """
 
@@ -69,6 +71,8 @@ class Context:
     names: Names
     constants: ConstantPool
     rules: "Sequence[Rule[Any]]" = ()
+    left_out: frozenset[str] = frozenset()
+    changes: list[Fired] = field(default_factory=list)
     has_kernel: KernelCheck | None = None
     owners: dict[ir.Graph, ir.Node] = field(default_factory=dict)
     vetoes: Vetoes = field(default_factory=Vetoes)

@@ -9,6 +9,7 @@ from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rules.cleanup import (
     common_subexpressions,
     dead_code,
+    decided_branches,
     fold_constants,
     hoist_invariants,
     identities,
@@ -23,6 +24,7 @@ from rewrites.rules.loop_form import (
     constant_condition,
     counter_states,
     grown_by_concat,
+    known_trips,
     loop_to_scan,
     no_steps,
     one_trip,
@@ -54,9 +56,24 @@ from rewrites.rules.scan_form import (
     reversals,
     scan_axes,
 )
-from rewrites.rules.unroll import recurrent_nodes, unroll
+from rewrites.rules.tidy import early_casts, half_products, quantized_moves, quantized_outputs, returning_casts, stateless_loops
+from rewrites.rules.unroll import both_branches, recurrent_nodes, unroll
 
-__all__ = ["ALWAYS", "DEFAULT_NODE_RULES", "GUARD_EINSUM", "GUARD_RECURRENCE", "LAST", "NODE_RULES", "ON_REQUEST", "RULES"]
+__all__ = [
+    "AFTER",
+    "ALWAYS",
+    "BEFORE",
+    "DEFAULT_NODE_RULES",
+    "FLATTEN_IFS",
+    "GUARD_EINSUM",
+    "GUARD_RECURRENCE",
+    "LAST",
+    "NODE_RULES",
+    "ON_MODELS",
+    "ON_REQUEST",
+    "RULES",
+    "STATELESS_LOOPS",
+]
 
 GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
 GUARD_EINSUM: Rule[ir.Node] = guard_einsum.RULE
@@ -119,6 +136,25 @@ RULES: tuple[Rule[Any], ...] = (
     both_directions.RULE,
 )
 """All rules; those on one kind of subject in the order in which it meets them, the first that fires starting the row again."""
+
+FLATTEN_IFS: Rule[ir.Node] = both_branches.RULE
+
+BEFORE: tuple[Rule[ir.Model], ...] = (known_trips.RULE, decided_branches.RULE)
+"""Rules on a model before any on its loops."""
+
+AFTER: tuple[Rule[ir.Model], ...] = (
+    half_products.RULE,
+    early_casts.RULE,
+    quantized_moves.RULE,
+    quantized_outputs.RULE,
+    returning_casts.RULE,
+)
+"""Rules on a model after all on its loops: without them onnxruntime may compute something else, or die."""
+
+STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
+
+ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *AFTER, STATELESS_LOOPS)
+"""All rules on a model as a whole, or on its Ifs."""
 
 ALWAYS = tuple(rule for rule in RULES if rule.use == "always")
 """Rules that no option switches off: without them onnxruntime computes garbage."""

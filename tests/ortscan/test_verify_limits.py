@@ -210,10 +210,10 @@ def test_one_node_that_works_long_does_not_hold_up_a_comparison() -> None:
 
 
 def test_a_process_ends_with_the_one_that_started_it() -> None:
-    child = "import time; from ortscan import child_process as c; c.end_with_parent(); print('here', flush=True); time.sleep(60)"
-    parent = (
-        f"from ortscan import child_process as c; import time; p = c.start({child!r}); print(p.pid, flush=True); time.sleep(60)"
+    child = (
+        "import time; from ortscan.base import child_process as c; c.end_with_parent(); print('here', flush=True); time.sleep(60)"
     )
+    parent = f"from ortscan.base import child_process as c; import time; p = c.start({child!r}); print(p.pid, flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     lines = {process.stdout.readline().strip() for _ in range(2)}

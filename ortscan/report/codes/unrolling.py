@@ -6,6 +6,12 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "IF-BRANCHES",
+        "The target has no If, and not both branches may run.",
+        "Both branches of an If can run, and its condition choose between what they give, only where neither can fail on what it "
+        "is given, both give tensors of the same known sizes, and both run on zeros. The If falls back to onnxruntime's CPU.",
+    ),
+    Code(
         "COST-UNROLL",
         "Written out, the steps would run no faster.",
         "onnxruntime's Scan costs about a microsecond a step. Reading rows and stacking results by nodes of their own costs as "

@@ -8,86 +8,36 @@ any types do it, and what onnxruntime drops or fuses may stand between: Identity
 with one number, which go along with the Cast. Equal ranks are left alone.
 """
 
-from dataclasses import dataclass
-
 import onnx_ir as ir
 
+from rewrites.analysis.moved_operands import Link, link_above, transposes_axes
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
-from rewrites.graph.values import const_array, rank_of
+from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["BETWEEN", "cast_early", "moves_axes"]
-
-_MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
-_ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
-BETWEEN = _MOVEMENT | _ARITHMETIC | {"Cast", "Dropout"}
-"""What may stand between the Transpose and the product."""
-_TRAINS = 3
-"""How many inputs a Dropout has that is told whether to train."""
+__all__ = ["RULE", "check"]
 
 
-@dataclass(frozen=True)
-class _Link:
-    """A node, and which of its inputs it moves, or works on number by number."""
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find products that read a Transpose by way of a Cast."""
+    readers = [Link(node, place) for node in all_nodes(model.graph) if _is_fragile(node) for place in range(len(node.inputs))]
+    if not any(_to_turn(reader)[1] for reader in readers):
+        return NOTHING_HERE
 
-    node: ir.Node
-    place: int
+    def edit() -> list[ir.Node]:
+        moved: dict[ir.Value, ir.Value] = {}
+        for node in list(all_nodes(model.graph)):
+            for place in range(len(node.inputs)) if _is_fragile(node) else ():
+                _turn(*_to_turn(Link(node, place)), moved, ctx)
+        return []
 
-    @property
-    def moves(self) -> bool:
-        """Whether it changes no number."""
-        return self.node.op_type in _MOVEMENT or self.node.op_type == "Dropout"
-
-    @property
-    def is_cast(self) -> bool:
-        """Whether it casts."""
-        return self.node.op_type == "Cast"
-
-    @property
-    def source(self) -> ir.Value | None:
-        """What it reads."""
-        return self.node.inputs[self.place]
+    return Patch("casts before it transposes, for products that onnxruntime may not survive otherwise", edit)
 
 
-def _link_above(value: ir.Value | None) -> _Link | None:
-    """Give the node that gives ``value``, where onnxruntime may drop or fuse it, or where it casts or transposes."""
-    node = None if value is None else value.producer()
-    if node is None or node.domain != "" or value is not node.outputs[0]:
-        return None
-    if node.op_type in _MOVEMENT or node.op_type == "Cast" or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
-        return _Link(node, 0)
-    if node.op_type in _ARITHMETIC:
-        return next((_Link(node, place) for place in (0, 1) if _is_number(node.inputs[1 - place])), None)
-    return None
-
-
-def _is_number(value: ir.Value | None) -> bool:
-    array = const_array(value)
-    return array is not None and array.size == 1 and array.ndim <= 1
-
-
-def cast_early(ctx: Context) -> None:
-    """Do so all over the model."""
-    moved: dict[ir.Value, ir.Value] = {}
-    for node in list(all_nodes(ctx.model.graph)):
-        if node.op_type == "MatMul" and node.domain == "" and _ranks_differ(*node.inputs):
-            for place in range(len(node.inputs)):
-                _look_above(_Link(node, place), moved, ctx)
-
-
-def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
-    """Whether ``value`` is, but for what onnxruntime may drop or fuse, the result of a Transpose of ``graph``."""
-    link = _link_above(value)
-    while link is not None and link.node.graph is graph:
-        if _transposes(link):
-            return True
-        link = _link_above(link.source)
-    return False
-
-
-def _transposes(link: _Link) -> bool:
-    return link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2
+def _is_fragile(node: ir.Node) -> bool:
+    return node.op_type == "MatMul" and node.domain == "" and _ranks_differ(*node.inputs)
 
 
 def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
@@ -95,20 +45,24 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
     return None in ranks or ranks[0] != ranks[1]
 
 
-def _look_above(reader: _Link, moved: dict[ir.Value, ir.Value], ctx: Context) -> None:
-    chain, transposes = list[_Link](), 0
-    below, link = reader, _link_above(reader.source)
+def _to_turn(reader: Link) -> tuple[Link, list[Link]]:
+    """Return the nodes from the first Cast up to the last Transpose above it, and who reads the first; none without both."""
+    chain, transposes = list[Link](), 0
+    below, link = reader, link_above(reader.source)
     while link is not None and link.node.graph is reader.node.graph:
         if link.is_cast and not chain:
             reader = below
         if chain or link.is_cast:
             chain.append(link)
-            if _transposes(link):
+            if transposes_axes(link):
                 transposes = len(chain)
-        below, link = link, _link_above(link.source)
-    if not transposes:
+        below, link = link, link_above(link.source)
+    return reader, chain[:transposes]
+
+
+def _turn(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], ctx: Context) -> None:
+    if not chain:
         return
-    del chain[transposes:]
     old = reader.source
     assert old is not None
     if old not in moved:
@@ -117,7 +71,7 @@ def _look_above(reader: _Link, moved: dict[ir.Value, ir.Value], ctx: Context) ->
     _drop([link.node for link in chain])
 
 
-def _reordered(chain: list[_Link], ctx: Context) -> ir.Value:
+def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
     """Write the nodes of ``chain`` again, those that work on numbers first; the last one of it stands there still."""
     b, value = ctx.builder(), chain[0].source
     assert value is not None
@@ -143,3 +97,6 @@ def _drop(nodes: list[ir.Node]) -> None:
         if any(value.uses() or value.is_graph_output() for value in node.outputs):
             return
         remove_nodes([node])
+
+
+RULE = Rule("early-casts", "tidy", "model", check, use="always")

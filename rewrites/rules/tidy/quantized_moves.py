@@ -10,29 +10,45 @@ and such for each row, it leaves alone, and so do we.
 
 import onnx_ir as ir
 
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import take_over
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["move_before_dequantizing"]
+__all__ = ["RULE", "check"]
 
 _MOVES = frozenset({"Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _SINCE = 21
 
 
-def move_before_dequantizing(ctx: Context) -> None:
-    """Do so all over the model."""
-    waiting = [node for node in all_nodes(ctx.model.graph) if _is_followed(node)]
-    while waiting:
-        node = waiting.pop()
-        refused = _is_refused(node, ctx.opset)
-        for move in [user for user, place in node.outputs[0].uses() if place == 0 and _moves(user, node)]:
-            if refused or _is_captured(move):
-                waiting.append(_exchange(node, move, ctx))
-        if not node.outputs[0].uses() and not node.outputs[0].is_graph_output():
-            remove_nodes([node])
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find moves of what is dequantized, in the forms that onnxruntime does not load."""
+    followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
+    if not any(_to_move(node, ctx) for node in followed) and all(map(_is_read, followed)):
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        waiting = [node for node in all_nodes(model.graph) if _is_followed(node)]
+        while waiting:
+            node = waiting.pop()
+            waiting += [_exchange(node, move, ctx) for move in _to_move(node, ctx)]
+            if not _is_read(node):
+                remove_nodes([node])
+        return []
+
+    return Patch("moves numbers before it dequantizes them, since onnxruntime does not load what it would make of them", edit)
+
+
+def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
+    refused = _is_refused(node, ctx.opset)
+    moves = [user for user, place in node.outputs[0].uses() if place == 0 and _moves(user, node)]
+    return [move for move in moves if refused or _is_captured(move)]
+
+
+def _is_read(node: ir.Node) -> bool:
+    return bool(node.outputs[0].uses()) or node.outputs[0].is_graph_output()
 
 
 def _is_followed(node: ir.Node) -> bool:
@@ -79,3 +95,6 @@ def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
     made = result.producer()
     assert made is not None
     return made
+
+
+RULE = Rule("move-before-dequantizing", "tidy", "model", check, use="always")

@@ -9,27 +9,26 @@ or made. What the model itself has stays: its numbers are onnxruntime's.
 
 import onnx_ir as ir
 
+from rewrites.analysis.transposed_outputs import transposed_output
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import QUANTIZES_OUTPUT
 from rewrites.graph.replace import take_over
-from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["note_quantized_outputs", "quantize_before_transposing"]
+__all__ = ["RULE", "check"]
 
 
-def note_quantized_outputs(graph: ir.Graph) -> None:
-    """Note which nodes quantize outputs as the model was given."""
-    for node in all_nodes(graph):
-        if _transposes(node):
-            QUANTIZES_OUTPUT.put(node, node.graph)
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find outputs that are transposed and then quantized, by nodes that did not do so where they came from."""
+    found = [node for node in all_nodes(model.graph) if transposed_output(node) and QUANTIZES_OUTPUT.of(node) is not node.graph]
+    return Patch("quantizes outputs before it transposes them", lambda: _swap(found, ctx)) if found else NOTHING_HERE
 
 
-def quantize_before_transposing(ctx: Context) -> None:
-    """Do so all over the model."""
-    for node in list(all_nodes(ctx.model.graph)):
-        transposes = _transposes(node)
-        if not transposes or QUANTIZES_OUTPUT.of(node) is node.graph:
+def _swap(nodes: list[ir.Node], ctx: Context) -> list[ir.Node]:
+    for node in nodes:
+        transposes = transposed_output(node)
+        if not transposes:
             continue
         b, old = ctx.builder(), node.outputs[0]
         root = transposes[-1].inputs[0]
@@ -40,18 +39,7 @@ def quantize_before_transposing(ctx: Context) -> None:
             made.type, made.shape = old.type, transpose.outputs[0].shape
         b.insert_before(node)
         take_over(old, made, ctx.names)
+    return []
 
 
-def _transposes(node: ir.Node) -> list[ir.Node]:
-    """Give the nodes that transpose an output of the graph for a QuantizeLinear, the last first; none of other nodes."""
-    if node.op_type != "QuantizeLinear" or node.domain != "":
-        return []
-    scale = const_array(node.inputs[1])
-    found, value, is_output = [], node.inputs[0], False
-    while value is not None and (maker := value.producer()) is not None and maker.graph is node.graph:
-        if maker.domain != "" or maker.op_type not in ("Transpose", "Identity"):
-            break
-        found.append(maker)
-        value = maker.inputs[0]
-        is_output = is_output or (value is not None and value.is_graph_output())
-    return found if is_output and scale is not None and scale.size == 1 and any(one.op_type != "Identity" for one in found) else []
+RULE = Rule("quantize-before-transposing", "tidy", "model", check, use="always")

@@ -9,23 +9,33 @@ Casts through a type that does not hold all numbers of the first stay.
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.values import through_identity
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["read_past_returning_casts"]
+__all__ = ["RULE", "check"]
 
 _WHOLE_64 = (ir.DataType.INT64, ir.DataType.UINT64)
 
 
-def read_past_returning_casts(ctx: Context) -> None:
-    """Let nodes in bodies and branches do so, all over the model; what is left without a reader stays."""
-    for node in all_nodes(ctx.model.graph):
-        for place, value in enumerate(node.inputs):
-            if value is not None and value.graph is not node.graph and value.producer() is not None:
-                source = _returned(value)
-                if source is not None:
-                    node.replace_input_with(place, source)
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find nodes in bodies and branches that read such Casts; what is left without a reader stays."""
+    del ctx
+    found = [
+        (node, place, source)
+        for node in all_nodes(model.graph)
+        for place, value in enumerate(node.inputs)
+        if value is not None and value.graph is not node.graph and value.producer() is not None
+        if (source := _returned(value)) is not None
+    ]
+
+    def edit() -> list[ir.Node]:
+        for node, place, source in found:
+            node.replace_input_with(place, source)
+        return []
+
+    return Patch("reads values past Casts there and back, whose readers onnxruntime forgets", edit) if found else NOTHING_HERE
 
 
 def _returned(value: ir.Value) -> ir.Value | None:
@@ -56,3 +66,6 @@ def _holds(wide: ir.DataType | None, narrow: ir.DataType) -> bool:
     if narrow in _WHOLE_64 and wide.is_floating_point():
         return False
     return bool(np.can_cast(narrow.numpy(), wide.numpy()))
+
+
+RULE = Rule("read-past-returning-casts", "tidy", "model", check, use="always")

@@ -2,24 +2,30 @@
 
 import onnx_ir as ir
 
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import LoopView, loops_in, view
 from rewrites.loops.parts import State
 from rewrites.loops.rebuild import rebuild
 
-__all__ = ["give_states"]
+__all__ = ["RULE", "check"]
 
 _FREE_OF_STATES = 11
 
 
-def give_states(ctx: Context) -> None:
-    """Carry the trip count, or the condition, through the Loops of an older model that have nothing to carry."""
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find the Loops of an older model that have nothing to carry: the trip count, or the condition, is carried through them."""
     if ctx.opset >= _FREE_OF_STATES:
-        return
-    for node in loops_in(ctx.model.graph):
-        loop = view(node, ctx.opset)
-        if isinstance(loop, LoopView) and not loop.states:
+        return NOTHING_HERE
+    loops = [view(node, ctx.opset) for node in loops_in(model.graph)]
+    found = [loop for loop in loops if isinstance(loop, LoopView) and not loop.states and (loop.limit or loop.condition)]
+
+    def edit() -> list[ir.Node]:
+        for loop in found:
             _carry(loop, loop.limit or loop.condition, ctx)
+        return []
+
+    return Patch("gave Loops without states one that passes through, which their opset wants", edit) if found else NOTHING_HERE
 
 
 def _carry(loop: LoopView, carried: ir.Value | None, ctx: Context) -> None:
@@ -29,3 +35,6 @@ def _carry(loop: LoopView, carried: ir.Value | None, ctx: Context) -> None:
     copy = ir.Value(name=ctx.names.fresh("carried"), type=carried.type, shape=carried.shape)
     loop.body.append(ir.Node("", "Identity", [inner], outputs=[copy], name=ctx.names.fresh("carried/Identity")))
     rebuild(loop, ctx.names, states=[State(carried, inner, copy, None)])
+
+
+RULE = Rule("stateless-loops", "tidy", "model", check, use="always")

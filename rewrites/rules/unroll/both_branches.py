@@ -10,51 +10,33 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.speculation import may_fail_unwanted
-from rewrites.edits.cleanup.cleanup import clean_up
-from rewrites.edits.cleanup.constant_branches import is_if
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.edits.unroll.trial_run import runs_on_zeros
 from rewrites.graph.context import Context
 from rewrites.graph.moving import lift_initializers, move_before, remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import rank_of, static_dims
-from rewrites.graph.walk import node_graphs
-from rewrites.loops import is_loop
 from rewrites.ops.versions import reshape, where
 
-__all__ = ["run_both_branches"]
+__all__ = ["RULE", "check"]
 
 _BRANCHES = ("then_branch", "else_branch")
 _WHERE_SINCE = 9
 
 
-def run_both_branches(ctx: Context) -> tuple[int, list[str]]:
-    """Do so all over the model; gives of how many Ifs, and what to tell of it."""
-    target = ctx.options.target
-    if "If" in target.control_flow or ctx.opset < _WHERE_SINCE:
-        return 0, []
-    done, left = _in_graph(ctx.model.graph, ctx)
-    if done:
-        clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
-    said = [f"{target.name} has no If: of {_count(done)} both branches run, and the condition chooses"] if done else []
-    return done, said + [f"{target.name} has no If: {reason}, so it falls back to onnxruntime's CPU" for reason in left]
+def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
+    """See whether both branches of an If may run, and what they give is alike."""
+    if "If" in ctx.options.target.control_flow or ctx.opset < _WHERE_SINCE:
+        return NOTHING_HERE
+    reason = _obstacle(node, ctx)
+    if reason is not None:
+        return NotApplicable("IF-BRANCHES", f"If '{node.name or node.outputs[0].name}' stays, since {reason}")
 
+    def edit() -> list[ir.Node]:
+        _flatten(node, ctx)
+        return []
 
-def _in_graph(graph: ir.Graph, ctx: Context) -> tuple[int, list[str]]:
-    done, left = 0, list[str]()
-    for node in list(graph):
-        if is_loop(node):
-            continue
-        for nested in node_graphs(node):
-            more, reasons = _in_graph(nested, ctx)
-            done, left = done + more, left + reasons
-        if is_if(node):
-            reason = _obstacle(node, ctx)
-            if reason is None:
-                _flatten(node, ctx)
-                done += 1
-            else:
-                left.append(f"If '{node.name or node.outputs[0].name}' stays, since {reason}")
-    return done, left
+    return Patch("runs both branches, and the condition chooses between what they give", edit)
 
 
 def _obstacle(node: ir.Node, ctx: Context) -> str | None:
@@ -94,5 +76,4 @@ def _flatten(node: ir.Node, ctx: Context) -> None:
     remove_nodes([node])
 
 
-def _count(number: int) -> str:
-    return "one If" if number == 1 else f"{number} Ifs"
+RULE = Rule("flatten-ifs", "unroll", "If", check)

@@ -6,7 +6,8 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.rules.tidy.early_casts import cast_early
+from rewrites.driver.model_changes import change_model
+from rewrites.rules.tidy import early_casts
 from tests.rewrites.apply import prepared
 from tests.support.runtime import ort_run
 from tests.support.text import assert_text_equal, model_from_text
@@ -17,7 +18,7 @@ TURN = "Transpose <perm = [1, 0, 2]>"
 
 def moved(inside: str, head: str = HEAD) -> onnx.ModelProto:
     ctx = prepared(f"{head} {{ {inside} }}")
-    cast_early(ctx)
+    change_model(early_casts.RULE, ctx)
     return ir.to_proto(ctx.model)
 
 
@@ -51,7 +52,7 @@ def test_what_onnxruntime_takes_away_may_stand_between(inside, operators):
     weights = "<float two = {2}, float16 half = {15360}, int64[1] one = {1}, int64[1] zero = {0}, int64[1] far = {99}>"
     text = f"{HEAD} {weights} {{ t = {TURN} (x) {inside} }}"
     ctx = prepared(text)
-    cast_early(ctx)
+    change_model(early_casts.RULE, ctx)
     after = ir.to_proto(ctx.model)
     assert [node.op_type for node in after.graph.node] == operators.split()
     x, w = np.arange(40).reshape(2, 5, 4).astype(np.float16), np.ones((4, 3), np.float32)

@@ -6,8 +6,8 @@ import onnx_ir as ir
 import pytest
 
 from ortscan.running.crash_risks import may_die
-from rewrites.rules.tidy.early_casts import cast_early
-from rewrites.rules.tidy.half_products import level_half_products
+from rewrites.driver.model_changes import change_model
+from rewrites.rules.tidy import early_casts, half_products
 from tests.rewrites.apply import prepared, read
 from tests.support.runtime import ort_run
 
@@ -17,8 +17,8 @@ TURN = "t = Transpose <perm = [1, 0, 2]> (x)"
 
 def levelled(text: str) -> onnx.ModelProto:
     ctx = prepared(text)
-    level_half_products(ctx)
-    cast_early(ctx)
+    change_model(half_products.RULE, ctx)
+    change_model(early_casts.RULE, ctx)
     return ir.to_proto(ctx.model)
 
 

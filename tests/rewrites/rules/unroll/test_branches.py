@@ -5,9 +5,9 @@ import pytest
 
 import ortscan
 from rewrites.base.abilities import Abilities
+from rewrites.driver.model_changes import flatten_ifs
 from rewrites.driver.prepare import prepare, tidy
 from rewrites.graph.context import Options
-from rewrites.rules.unroll.both_branches import run_both_branches
 from tests.rewrites.apply import context_of, read, same_on_ort
 
 NO_IF = Options(target=Abilities("coreml", frozenset(), {}))
@@ -25,7 +25,7 @@ def choice(
 def branches(model: onnx.ModelProto, options: Options = NO_IF) -> tuple[onnx.ModelProto, list[str]]:
     ctx = context_of(model, options)
     prepare(ctx)
-    done, said = run_both_branches(ctx)
+    done, said = flatten_ifs(ctx)
     assert bool(done) == any("both branches run" in message for message in said)
     tidy(ctx)
     return ir.to_proto(ctx.model), said

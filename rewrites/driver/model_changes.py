@@ -1,0 +1,63 @@
+"""Changes of a model as a whole, or of its Ifs: each a numbered patch of a rule, left out where the caller says so."""
+
+import onnx_ir as ir
+
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.report import Fired
+from rewrites.driver.asking import ask
+from rewrites.edits.cleanup.cleanup import clean_up
+from rewrites.edits.cleanup.constant_branches import is_if
+from rewrites.edits.rule import Patch, Rule
+from rewrites.graph.context import Context
+from rewrites.graph.walk import node_graphs
+from rewrites.loops import is_loop
+from rewrites.loops.checks import label
+from rewrites.rules.registry import FLATTEN_IFS
+
+__all__ = ["change_model", "flatten_ifs"]
+
+
+def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
+    """Let ``rule`` change the model; return whether it did."""
+    outcome = None if rule.name in ctx.left_out else ask(rule, ctx.model, "main", ctx)
+    if not isinstance(outcome, Patch):
+        return False
+    _make(rule.name, "main", outcome, ctx)
+    return True
+
+
+def flatten_ifs(ctx: Context) -> tuple[int, list[str]]:
+    """Let both branches of Ifs run where the target has no If; return of how many, and what to tell of it."""
+    if FLATTEN_IFS.name in ctx.left_out:
+        return 0, []
+    done, left = _in_graph(ctx.model.graph, "main", ctx)
+    if done:
+        clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
+    name, count = ctx.options.target.name, "one If" if done == 1 else f"{done} Ifs"
+    said = [f"{name} has no If: of {count} both branches run, and the condition chooses"] if done else []
+    return done, said + [f"{name} has no If: {reason}, so it falls back to onnxruntime's CPU" for reason in left]
+
+
+def _in_graph(graph: ir.Graph, path: str, ctx: Context) -> tuple[int, list[str]]:
+    done, left = 0, list[str]()
+    for node in list(graph):
+        if is_loop(node):
+            continue
+        here = f"{path}/{node.op_type} {label(node)}"
+        for nested in node_graphs(node):
+            more, reasons = _in_graph(nested, here, ctx)
+            done, left = done + more, left + reasons
+        if is_if(node):
+            outcome = ask(FLATTEN_IFS, node, here, ctx)
+            if isinstance(outcome, Patch):
+                _make(FLATTEN_IFS.name, here, outcome, ctx)
+                done += 1
+            elif isinstance(outcome, NotApplicable) and not outcome.silent:
+                left.append(outcome.detail)
+    return done, left
+
+
+def _make(rule: str, where: str, patch: Patch, ctx: Context) -> None:
+    with ctx.vetoes.blaming(rule, where):
+        patch.edit()
+    ctx.changes.append(Fired(len(ctx.changes) + 1, rule, where, patch.what, patch.made))
