@@ -9,6 +9,7 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
+from rewrites.analysis.stacked_strings import note_taken_strings
 from rewrites.analysis.transposed_outputs import note_quantized_outputs
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
@@ -87,6 +88,7 @@ def prepare(ctx: Context) -> None:
     _lift_weights(ctx, 0)
     _learn_from_captures(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
+    note_taken_strings(graph, ctx.opset)
     _decide(ctx)
 
 

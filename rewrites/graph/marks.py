@@ -24,6 +24,7 @@ __all__ = [
     "ROWS_WITHOUT_STEPS",
     "STACK_AXIS",
     "STACK_BYTES",
+    "TAKES_STRINGS",
     "UNROLLED_FROM",
     "UNSHIELDED",
     "Mark",
@@ -118,6 +119,9 @@ PARTING_IDENTITY = Mark[Any]("ortscan.parting_identity")
 
 QUANTIZES_OUTPUT = Mark[Any]("ortscan.quantizes_an_output")
 """On a node: the graph whose output it quantizes in the model as it came."""
+
+TAKES_STRINGS = Mark[bool]("ortscan.takes_strings")
+"""On an output of a Loop's body: it took strings from another value in the model as it came."""
 
 CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")
 """On a branch: it runs for one step or more."""

@@ -56,7 +56,15 @@ from rewrites.rules.scan_form import (
     reversals,
     scan_axes,
 )
-from rewrites.rules.tidy import early_casts, half_products, quantized_moves, quantized_outputs, returning_casts, stateless_loops
+from rewrites.rules.tidy import (
+    early_casts,
+    half_products,
+    quantized_moves,
+    quantized_outputs,
+    returning_casts,
+    stacked_strings,
+    stateless_loops,
+)
 from rewrites.rules.unroll import both_branches, recurrent_nodes, unroll
 
 __all__ = [
@@ -148,6 +156,7 @@ AFTER: tuple[Rule[ir.Model], ...] = (
     quantized_moves.RULE,
     quantized_outputs.RULE,
     returning_casts.RULE,
+    stacked_strings.RULE,
 )
 """Rules on a model after all on its loops: without them onnxruntime may compute something else, or die."""
 

@@ -1,0 +1,41 @@
+"""Strings that a Loop stacks are copied by an operator that makes new ones, where onnxruntime would take them from another value.
+
+    y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
+
+Only where a rewrite brought that about: what the model itself has stays, as onnxruntime computes it. Before opset 9 there is no
+Where, and the Loop stays.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.stacked_strings import stacks_of_taken_strings
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.graph.context import Context
+from rewrites.graph.marks import TAKES_STRINGS
+
+__all__ = ["RULE", "check"]
+
+_WHERE_SINCE = 9
+
+
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find such stacks."""
+    found = stacks_of_taken_strings(model.graph, ctx.opset) if ctx.opset >= _WHERE_SINCE else []
+    found = [(body, position) for body, position in found if not TAKES_STRINGS.on(body.outputs[position])]
+
+    def edit() -> list[ir.Node]:
+        for body, position in found:
+            b, value = ctx.builder(), body.outputs[position]
+            copy = b.op("Where", b.const(np.array(True), np.bool_), value, value)
+            copy.type, copy.shape = value.type, value.shape
+            body.extend(b.nodes)
+            b.nodes = []
+            body.outputs[position] = copy
+        return []
+
+    what = "copies strings that a Loop stacks, which onnxruntime would take from another value"
+    return Patch(what, edit) if found else NOTHING_HERE
+
+
+RULE = Rule("copy-stacked-strings", "tidy", "model", check, use="always")
