@@ -1,0 +1,122 @@
+"""The tables in ``ortscan/docs`` that are made from the code: rules, reason codes, targets.
+
+`python -m tests.support.tables` writes them.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ortscan.report.codes.lookup import CODES
+from ortscan.targets import TARGETS, Target
+from rewrites.base.abilities import Recurrent, UnrollLimits
+from rewrites.edits.rule import Rule
+from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, RULES, STATELESS_LOOPS
+
+__all__ = ["FOLDER", "TABLES"]
+
+FOLDER = Path(__file__).parents[2] / "ortscan" / "docs"
+_MADE = "Made by `python -m tests.support.tables`.\n"
+_USES = {"default": "by default", "always": "always", "asked": "only where named"}
+_BOTH = {"always": "all", "equal": "equal ones", "narrow": "narrow ones", "never": "none"}
+_LIMITS = {
+    "activations": "its usual activations",
+    "clip": "no clip",
+    "peepholes": "no peepholes",
+    "input_forget": "no coupled gates",
+    "reset_before": "`linear_before_reset=1`",
+    "lengths": "no lengths",
+}
+
+
+def rules() -> str:
+    """Return RULES.md: on loops and nodes a table a phase, then the rules on models."""
+    places = {rule: place for place, rule in enumerate(RULES, 1)}
+    phases = dict.fromkeys(rule.phase for rule in RULES)
+    parts = [
+        f"# All rules\n\n{_MADE}",
+        "*Place* is the order in which the rules on one kind of subject are tried; the first that fires starts the row again. *Used*:\n"
+        "by default, unless `skip` names it; always, whatever the options say; or only where `passes` names it. *Also where needed*: on\n"
+        "loops of a changed model that onnxruntime might not survive as they are, whatever the options say. An *absent node* is a recurrent\n"
+        "node that the target lacks, a *pair* two of opposite directions.\n",
+    ]
+    for phase in phases:
+        chosen = [rule for rule in RULES if rule.phase == phase]
+        parts.append(f"## {phase}\n\n{_first_line(f'rewrites.rules.{phase}')}\n\n{_rules(chosen, places.__getitem__)}")
+    whole = (("Before all others", BEFORE), ("After all others", (FLATTEN_IFS, *AFTER, STATELESS_LOOPS)))
+    for title, chosen in whole:
+        parts.append(f"## {title}, on the model as a whole\n\n{_rules(chosen, lambda rule: f'`{rule.phase}`', 'phase')}")
+    return "\n".join(parts)
+
+
+def _rules(chosen: Sequence[Rule[Any]], first: Callable[[Rule[Any]], object], title: str = "place") -> str:
+    rows = [(first(rule), f"`{rule.name}`", rule.subject, _used(rule), _first_line(rule.check.__module__)) for rule in chosen]
+    return _table([title, "rule", "subject", "used", "what it does"], rows)
+
+
+def _used(rule: Rule[Any]) -> str:
+    return _USES[rule.use] + (", also where needed" if rule.needed is not None else "")
+
+
+def _first_line(module: str) -> str:
+    return (sys.modules[module].__doc__ or "").splitlines()[0]
+
+
+def reasons() -> str:
+    """Return REASONS.md."""
+    rows = [(f"`{code}`", entry.meaning) for code, entry in sorted(CODES.items())]
+    head = f"# Why a loop, a node or an operator stays\n\n{_MADE}\n`ortscan explain CODE` says more of one, and what can be done about it.\n"
+    return f"{head}\n{_table(['code', 'meaning'], rows)}"
+
+
+def targets() -> str:
+    """Return TARGETS.md."""
+    head = [
+        f"# What each target runs\n\n{_MADE}",
+        "What a target lacks falls back to onnxruntime's CPU, with copies to and fro. *Takes cells*: whether a recognised cell becomes the\n"
+        "native node always, or only where that is faster. *Both directions*: which pairs of recurrent nodes become one bidirectional node: all,\n"
+        "those of equal activations, narrow ones on one row, or none. *Unrolls* holds where `max_unroll` is not given. Every target takes the\n"
+        "opsets and IR versions of the installed onnxruntime.\n",
+    ]
+    titles = ["target", "control flow", "recurrent operators", "domains beside onnx's", "takes cells", "both directions", "unrolls"]
+    return "\n".join([*head, _table(titles, map(_target, TARGETS.values()))])
+
+
+def _target(target: Target) -> Sequence[object]:
+    flow = [f"`{op}`" for op in ("Scan", "Loop", "If") if op in target.control_flow]
+    domains = [f"`{domain}`" for domain in sorted(target.domains)]
+    cells = "always" if target.native else "where faster"
+    name, both = f"`{target.name}`", _BOTH[target.bidirectional]
+    return name, _listed(flow), _recurrent(target.recurrent), _listed(domains), cells, both, _unrolls(target.unroll)
+
+
+def _recurrent(operators: dict[str, Recurrent]) -> str:
+    limits = [_LIMITS[limit.name] for limit in fields(Recurrent) if not all(getattr(op, limit.name) for op in operators.values())]
+    assert len(set(operators.values())) <= 1, "the operators of a target have one row of limits"
+    names = [f"`{op}`" for op in operators]
+    return _listed(names) + (f"; {_listed(limits)}" if operators and limits else "")
+
+
+def _unrolls(limits: UnrollLimits) -> str:
+    if limits.steps == 0:
+        return "nothing"
+    steps = "any number of steps" if limits.steps is None else f"up to {limits.steps} steps"
+    return f"{steps}, up to {limits.nodes} nodes a loop" + (", where that is faster" if limits.where_it_pays else "")
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(parts) or "none"
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {"RULES.md": rules, "REASONS.md": reasons, "TARGETS.md": targets}
+
+if __name__ == "__main__":
+    for name, made in TABLES.items():
+        (FOLDER / name).write_text(made(), encoding="utf-8")
