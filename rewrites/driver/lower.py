@@ -5,7 +5,6 @@ from typing import Any
 
 import onnx_ir as ir
 
-from rewrites.base.errors import InvariantBroken
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
@@ -75,7 +74,7 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], fire: Fire,
             if rule is not GUARD_RECURRENCE:
                 LOWERED.put(new, True)
         pending.extend(replaced)
-    raise InvariantBroken(f"the rules still fire after {_PATCHES_PER_NODE} patches on the node {entry.where}")
+    entry.reasons = [Reason("engine", "RULE-LIMIT", f"the rules still fire after {_PATCHES_PER_NODE} patches")]
 
 
 def _first_patch(

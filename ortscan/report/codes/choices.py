@@ -6,6 +6,12 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "RULE-LIMIT",
+        "The rules still change it after as many patches as there may be.",
+        "Each patch makes a loop smaller or plainer, so an end is expected long before. That it was not reached is a defect of "
+        "ortscan, please report it with the model; what was made up to there computes the same, and stays.",
+    ),
+    Code(
         "BLOCKS-OPSET",
         "Running the loop in blocks needs a later opset.",
         "The temporaries of all steps at once are too large, so a block of steps should be done at a time. That takes "

@@ -1,0 +1,46 @@
+"""Makes patches: each is numbered, noted in the report, and counted against the number of patches that may be made."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from rewrites.base.report import Fired, LoopReport, NodeReport, Report
+from rewrites.driver.invariants import check_invariants
+from rewrites.edits.rule import Patch, Rule
+from rewrites.graph.context import Context
+
+__all__ = ["Applying"]
+
+
+class Applying:
+    """``left``: how many more patches may be made, None for any number. ``unrolled``: whether steps were written out."""
+
+    def __init__(self, ctx: Context, report: Report, stop_after: int | None, debug: bool) -> None:
+        self.ctx, self.report, self.left = ctx, report, stop_after
+        self.unrolled = False
+        self._debug = debug
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more patches may be made."""
+        return self.left == 0
+
+    def apply(self, rule: Rule[Any], entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
+        """Make the change and return the nodes that stand in the place of what was changed."""
+        with self.ctx.vetoes.blaming(rule.name, entry.where):
+            replaced = patch.edit()
+        fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
+        self.report.patches.append(fired)
+        entry.fired.append(fired)
+        self.ctx.vetoes.made.append((rule.name, entry.where))
+        self.unrolled |= rule.phase == "unroll"
+        if self.left is not None:
+            self.left -= 1
+        if self._debug and rule.use != "always":
+            check_invariants(self.ctx.model, f"patch {fired.number} ({fired.rule} on {fired.loop})")
+        return replaced
+
+    def change_node(self, rule: Rule[Any], entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
+        """Make a change to a recurrent node, where changes are still to be made, and return what is to be looked at next."""
+        return None if self.is_over else self.apply(rule, entry, patch)

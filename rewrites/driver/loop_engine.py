@@ -1,0 +1,145 @@
+"""Applies rules to loops until none fires: a worklist of the loops that may have become others since they were looked at.
+
+Each patch makes a loop smaller or plainer, so a fixpoint exists. Where rules fire against each other for ever all the same, the
+loop is left as it is then, with the reason ``RULE-LIMIT``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.unsliced_types import unsliced
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.report import LoopReport, Reason
+from rewrites.driver.applying import Applying
+from rewrites.driver.asking import ask
+from rewrites.driver.loop_reports import adopt_loops
+from rewrites.driver.neighbours import Neighbours
+from rewrites.edits.rule import Patch, Rule
+from rewrites.graph.marks import REPORT
+from rewrites.graph.walk import node_graphs
+from rewrites.loops import Loop, loops_inside_out, view
+from rewrites.rules.registry import LAST
+
+__all__ = ["LoopEngine"]
+
+_PATCHES_PER_LOOP = 200
+
+
+class LoopEngine:
+    """Rules on loops, and what they were asked: ``rules`` in the order in which a loop meets them."""
+
+    def __init__(self, applying: Applying, rules: Sequence[Rule[Loop]]) -> None:
+        self._applying, self._rules = applying, list(rules)
+        self._ctx = applying.ctx
+        self._settled: dict[ir.Node, tuple[int, object]] = {}
+        self._changed: dict[object, int] = {}
+        self._clock = 0
+
+    def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
+        """Apply the rules without which onnxruntime computes garbage to all loops before any other rule looks at one."""
+        always = LoopEngine(self._applying, [rule for rule in self._rules if rule.use == "always"])
+        for node in loops:
+            always._settle(node)
+        return loops_inside_out(self._ctx.model.graph)
+
+    def sweep(self, loops: Sequence[ir.Node], progress: Callable[[int, int], None] | None = None) -> list[ir.Node]:
+        """Apply rules to those of ``loops`` that are to be looked at, inner ones first, and return the loops there are then."""
+        neighbours = Neighbours(self._ctx.model.graph)
+        for i, node in enumerate(loops):
+            if self._is_to_be_asked(node):
+                self._clock += 1
+                group, fired = neighbours.group_of(node), len(self._applying.report.patches)
+                self._settled.update(dict.fromkeys(self._settle(node), (self._clock, group)))
+                if len(self._applying.report.patches) > fired:
+                    self._changed[group] = self._clock
+            if progress is not None:
+                progress(i + 1, len(loops))
+        return adopt_loops(self._ctx, self._applying.report)
+
+    def ask_all_again(self) -> None:
+        """Look at all loops in the next sweep."""
+        self._settled.clear()
+
+    def give_up(self) -> None:
+        """Give the loops that changed last a reason to be left as they are."""
+        last = max(self._changed.values(), default=0)
+        for entry in (REPORT.of(node) for node, (clock, _) in self._settled.items() if clock == last):
+            if entry is not None:
+                entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after as many sweeps as there may be"))
+
+    def spare(self) -> list[ir.Node]:
+        """Apply the rules without which onnxruntime may end the process to the loops that are left of a model that was changed.
+
+        What refused an empty sequence before it came there may be gone, or go because nobody reads it, whichever rules the caller
+        chose.
+        """
+        graph = self._ctx.model.graph
+        for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
+            for node in loops_inside_out(graph):
+                loop, entry = view(node, self._ctx.opset), REPORT.of(node)
+                is_needed = rule not in self._rules and rule.needed is not None and rule.needed(loop)
+                if entry is not None and is_needed and unsliced(loop, self._ctx.opset) is None:
+                    outcome = ask(rule, loop, entry.where, self._ctx)
+                    if isinstance(outcome, Patch) and not self._applying.is_over:
+                        self._applying.apply(rule, entry, outcome)
+        return loops_inside_out(graph)
+
+    def _is_to_be_asked(self, node: ir.Node) -> bool:
+        """Whether something next to the loop has changed since it was looked at."""
+        settled, group = self._settled.get(node, (-1, None))
+        return settled < 0 or self._changed.get(group, 0) > settled
+
+    def _settle(self, node: ir.Node) -> list[ir.Node]:
+        """Apply rules to ``node`` and what takes its place until none fires, and return what stands there then."""
+        entry, settled = REPORT.of(node), list[ir.Node]()
+        if entry is None or node.graph is None:
+            return settled
+        most = max(_PATCHES_PER_LOOP, entry.nodes_before)
+        waiting, left = [node], most
+        while waiting and left:
+            current = waiting.pop()
+            replaced = self._step(current, entry)
+            if replaced is None:
+                settled.append(current)
+                continue
+            for new in replaced:
+                REPORT.put_new(new, entry)
+            waiting.extend(reversed(replaced))
+            left += most * max(0, len(replaced) - 1) - 1
+        if not left:
+            entry.reasons = [Reason("engine", "RULE-LIMIT", f"the rules still fire after {most} patches")]
+        return settled + waiting
+
+    def _step(self, node: ir.Node, entry: LoopReport) -> Sequence[ir.Node] | None:
+        if self._applying.is_over or node.graph is None:
+            return None
+        entry.reasons = []
+        ctx, opset = self._ctx, self._ctx.opset
+        parts, loop = _parts(node), view(node, opset)
+        refused = unsliced(loop, opset)
+        rules = self._rules if refused is None else [rule for rule in self._rules if rule.use == "always" or rule.phase == "unroll"]
+        if refused is not None and len(rules) < len(self._rules):
+            entry.reasons = [Reason("element-types", refused.code, refused.detail)]
+        for rule in rules:
+            with ctx.vetoes.blaming(rule.name, entry.where):
+                if _parts(node) != parts:
+                    parts, loop = _parts(node), view(node, opset)
+                outcome = ctx.vetoes.on(rule.name, entry.where) or rule.check(loop, ctx)
+            if isinstance(outcome, NotApplicable):
+                if not outcome.silent:
+                    entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
+                continue
+            entry.notes.extend(outcome.notes)
+            return self._applying.apply(rule, entry, outcome)
+        return None
+
+
+def _parts(node: ir.Node) -> list[Any]:
+    """Return what a view of a loop is made of: while it is the same, so is the view."""
+    values: list[Any] = [*node.inputs, *node.outputs, *node.attributes.data.values()]
+    for body in node_graphs(node):
+        values += [body, *body.inputs[:], *body.outputs[:]]
+    return values

@@ -1,0 +1,70 @@
+"""Opens and closes the reports of loops: each loop of a model has one, and so has what becomes of it."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.base.report import Fate, LoopReport, Report
+from rewrites.graph.context import Context
+from rewrites.graph.loop_entries import written_out_of
+from rewrites.graph.marks import REPORT
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import is_loop, loops_inside_out, view
+from rewrites.loops.checks import label
+
+__all__ = ["adopt_loops", "close_reports"]
+
+
+def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
+    """Return all loops, inner ones first; those that no loop of ``report`` became get reports of their own.
+
+    Raises MalformedLoop where a new one is malformed.
+    """
+    loops = loops_inside_out(ctx.model.graph)
+    if not all(map(REPORT.on, loops)):
+        for node, where in _with_paths(ctx.model.graph, "main"):
+            if not REPORT.on(node):
+                loop = view(node, ctx.opset)
+                size = _size(loop.body)
+                entry = LoopReport(where, "Scan-8" if loop.batched else loop.kind, loop.steps, size, size)
+                REPORT.put(node, entry)
+                report.loops.append(entry)
+    return loops
+
+
+def close_reports(ctx: Context, report: Report, loops: Sequence[ir.Node], unrolled: bool) -> None:
+    """Say of each loop of ``report`` what is left of it, ``loops`` being all there are."""
+    for every in report.loops:
+        every.fate, every.nodes_after = "removed", 0
+    for step in all_nodes(ctx.model.graph) if unrolled else ():
+        written = written_out_of(step)
+        if written is not None:
+            written.unrolled_nodes += 1
+    for node in loops:
+        entry = REPORT.of(node)
+        if entry is not None:
+            entry.nodes_after += _size(view(node, ctx.opset).body)
+            entry.fate = _fate(entry)
+
+
+def _fate(entry: LoopReport) -> Fate:
+    if entry.nodes_after < entry.nodes_before:
+        return "reduced"
+    return "rewritten" if entry.fired else "kept"
+
+
+def _with_paths(graph: ir.Graph, path: str) -> list[tuple[ir.Node, str]]:
+    found: list[tuple[ir.Node, str]] = []
+    for node in graph:
+        if not is_loop(node) and not node_graphs(node):
+            continue
+        here = f"{path}/{node.op_type} {label(node)}"
+        for inner in node_graphs(node):
+            found.extend(_with_paths(inner, here))
+        if is_loop(node):
+            found.append((node, here))
+    return found
+
+
+def _size(body: ir.Graph) -> int:
+    return sum(1 for _ in all_nodes(body))
