@@ -1,7 +1,7 @@
-"""Which states of a loop need each other: the strongly connected components of their dependence, in an order that can be run.
+"""Which states of a loop need each other: the strongly connected components of their dependence, in a topological order.
 
 ``a`` needs ``b`` where the next value of ``a`` is computed from ``b``; states that need each other, also by way of others, are one
-component.
+component. They are read off the transitive closure, by Warshall's algorithm on bit sets.
 """
 
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ class Components:
     of: dict[ir.Node, int]
 
     def needing(self, number: int) -> int:
-        """Give a bit for component ``number`` and for each that needs it."""
+        """Return a bit for component ``number`` and for each that needs it."""
         return sum(1 << i for i, needs in enumerate(self.needs) if needs >> number & 1)
 
 
 def find_components(loop: ScanView) -> Components:
-    """Read the components off ``loop``, with work of the square of the number of states."""
+    """Return the components of ``loop``, found with work of the square of the number of states."""
     count = len(loop.states)
     behind = {state.inner: 1 << i for i, state in enumerate(loop.states)}
     nodes: dict[ir.Node, int] = {}

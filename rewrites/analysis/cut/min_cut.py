@@ -1,7 +1,8 @@
-"""The cheapest cut through a directed graph: which of its vertices stay with the source.
+"""The minimum cut through a directed graph, by Edmonds and Karp: which of its vertices stay with the source.
 
-The cut costs what the edges from the source's side to the sink's side carry. It is found by filling shortest paths, so the work is
-in the number of paths times the size of the graph; few values cross between the parts of a loop, and so few paths are filled.
+The cut costs what the edges from the source's side to the sink's side carry. Shortest augmenting paths are filled until none is
+left; the work is in their number times the size of the graph, and few values cross between the parts of a loop. What residual edges
+reach from the source is then the least of all minimum cuts.
 """
 
 from collections import deque
@@ -27,7 +28,7 @@ class CutGraph:
         edges[end] = min(FOREVER, edges.get(end, 0) + cost)
 
     def with_source(self, most_paths: int) -> set[Hashable] | None:
-        """Give the vertices on the source's side, as few as can be; None without a cut, or after ``most_paths`` paths."""
+        """Return the vertices on the source's side, as few as can be; None without a finite cut, or after ``most_paths`` paths."""
         for _ in range(most_paths):
             before = self._search()
             if self.SINK not in before:
@@ -47,7 +48,7 @@ class CutGraph:
         return None
 
     def _search(self) -> dict[Hashable, Hashable]:
-        """Give for each vertex that can be reached from the source the one before it, up to the sink."""
+        """Return, by breadth-first search, each vertex that the source reaches with the one before it, up to the sink."""
         before: dict[Hashable, Hashable] = {self.SOURCE: self.SOURCE}
         waiting: deque[Hashable] = deque([self.SOURCE])
         while waiting and self.SINK not in before:
