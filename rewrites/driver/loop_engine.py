@@ -127,7 +127,7 @@ class LoopEngine:
             with ctx.vetoes.blaming(rule.name, entry.where):
                 if _parts(node) != parts:
                     parts, loop = _parts(node), view(node, opset)
-                outcome = ctx.vetoes.on(rule.name, entry.where) or rule.check(loop, ctx)
+            outcome = ask(rule, loop, entry.where, ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:
                     entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
