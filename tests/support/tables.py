@@ -32,28 +32,32 @@ _LIMITS = {
 
 
 def rules() -> str:
-    """Return RULES.md: on loops and nodes a table a phase, then the rules on models."""
-    places = {rule: place for place, rule in enumerate(RULES, 1)}
-    phases = dict.fromkeys(rule.phase for rule in RULES)
+    """Return RULES.md: the order, then a table a phase, then the rules on models."""
+    subjects = dict.fromkeys(rule.subject for rule in RULES)
+    named = {subject: dict.fromkeys(f"`{rule.name}`" for rule in RULES if rule.subject == subject) for subject in subjects}
+    order = "".join(f"* {subject}: {', '.join(names)}\n" for subject, names in named.items())
     parts = [
         f"# All rules\n\n{_MADE}",
-        "*Place* is the order in which the rules on one kind of subject are tried; the first that fires starts the row again. *Used*:\n"
-        "by default, unless `skip` names it; always, whatever the options say; or only where `passes` names it. *Also where needed*: on\n"
-        "loops of a changed model that onnxruntime might not survive as they are, whatever the options say. An *absent node* is a recurrent\n"
-        "node that the target lacks, a *pair* two of opposite directions.\n",
+        "*Used*: by default, unless `skip` names it; always, whatever the options say; or only where `passes` names it. *Also where needed*:\n"
+        "on loops of a changed model that onnxruntime might not survive as they are, whatever the options say.\n",
+        "## Order\n\nA subject is asked in this order; the first rule that fires changes it, and what stands there then is asked from the start.\n"
+        f"An *absent node* is a recurrent node that the target lacks, a *pair* two of opposite directions.\n\n{order}",
     ]
-    for phase in phases:
-        chosen = [rule for rule in RULES if rule.phase == phase]
-        parts.append(f"## {phase}\n\n{_first_line(f'rewrites.rules.{phase}')}\n\n{_rules(chosen, places.__getitem__)}")
-    whole = (("Before all others", BEFORE), ("After all others", (FLATTEN_IFS, *AFTER, STATELESS_LOOPS)))
-    for title, chosen in whole:
-        parts.append(f"## {title}, on the model as a whole\n\n{_rules(chosen, lambda rule: f'`{rule.phase}`', 'phase')}")
+    for phase in dict.fromkeys(rule.phase for rule in RULES):
+        purpose, chosen = _first_line(f"rewrites.rules.{phase}"), [rule for rule in RULES if rule.phase == phase]
+        parts.append(f"## {phase}\n\n{purpose}\n\n{_rules(chosen)}")
+    parts.append(f"## Before all others, on the model as a whole\n\n{_rules(BEFORE)}")
+    parts.append(f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *AFTER, STATELESS_LOOPS))}")
     return "\n".join(parts)
 
 
-def _rules(chosen: Sequence[Rule[Any]], first: Callable[[Rule[Any]], object], title: str = "place") -> str:
-    rows = [(first(rule), f"`{rule.name}`", rule.subject, _used(rule), _first_line(rule.check.__module__)) for rule in chosen]
-    return _table([title, "rule", "subject", "used", "what it does"], rows)
+def _rules(chosen: Sequence[Rule[Any]]) -> str:
+    rows = [(f"`{rule.name}`", rule.subject, _used(rule), _home(rule), _first_line(rule.check.__module__)) for rule in chosen]
+    return _table(["rule", "subject", "used", "file in rewrites/rules", "what it does"], rows)
+
+
+def _home(rule: Rule[Any]) -> str:
+    return f"{'/'.join(rule.check.__module__.split('.')[2:])}.py"
 
 
 def _used(rule: Rule[Any]) -> str:
