@@ -55,10 +55,14 @@ def clipped(integers: "Integers", node: ir.Node) -> Affine | None:
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
     for bound, greatest in ((low, True), (high, False)):
-        limit = integers.of(bound) if isinstance(bound, ir.Value) else None if bound is None else Affine.of(int(bound))
         if bound is not None and data is not None:
+            limit = integers.of(bound) if isinstance(bound, ir.Value) else _whole(bound)
             data = None if limit is None else _extreme(integers, [data, limit], greatest)
     return data
+
+
+def _whole(bound: float) -> Affine | None:
+    return Affine.of(int(bound)) if float(bound).is_integer() else None
 
 
 def _extreme(integers: "Integers", parts: list[Affine], greatest: bool) -> Affine | None:
