@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_floors import FLOORS
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [file for folder in ("ortscan", "rewrites", "tests") for file in sorted((ROOT / folder).rglob("*.md"))] + [
     ROOT / "README.md"
@@ -17,6 +19,25 @@ def test_every_link_leads_to_a_file(document):
     assert [link for link in links if not (document.parent / link).is_file()] == []
 
 
-@pytest.mark.parametrize(("document", "most"), [("README.md", 110)])
+@pytest.mark.parametrize(("document", "most"), [("README.md", 110), ("rewrites/README.md", 250)])
 def test_what_is_read_first_stays_short(document, most):
     assert len((ROOT / document).read_text(encoding="utf-8").splitlines()) <= most
+
+
+def test_the_map_names_every_floor_and_room():
+    text = (ROOT / "rewrites" / "README.md").read_text(encoding="utf-8")
+    floors = [floor for package in FLOORS.values() for floor in package]
+    rooms = [file.parent for file in (ROOT / "rewrites").rglob("__init__.py")]
+    rooms = [
+        room.name for room in rooms if room.parent.parent == ROOT / "rewrites" and room.parent.name in ("analysis", "rules", "ops")
+    ]
+    assert [floor for floor in floors if f"`{floor}`" not in text] == []
+    assert [room for room in rooms if f"`{room}/`" not in text] == []
+
+
+def test_the_files_that_the_map_names_are_there():
+    text = (ROOT / "rewrites" / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:rewrites/|ortscan/|tests/)?(?:[a-z0-9_]+/)*[a-z0-9_]+\.(?:py|md))[`:]", text))
+    files = [str(file.relative_to(ROOT)) for folder in ("ortscan", "rewrites", "tests") for file in (ROOT / folder).rglob("*.*")]
+    assert len(named) > 40
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in [*files, "README.md"])] == []
