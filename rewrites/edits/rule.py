@@ -5,7 +5,7 @@ patch's ``edit``, which the engine runs once, and which never refuses.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
 import onnx_ir as ir
@@ -13,8 +13,10 @@ import onnx_ir as ir
 from rewrites.base.made import Made
 from rewrites.base.not_applicable import NOTHING_HERE, NotApplicable
 from rewrites.graph.context import Context
+from rewrites.graph.learned_shapes import put_shapes, shapes_of, taken_back
+from rewrites.graph.walk import all_nodes, inner_graphs
 
-__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use"]
+__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "learning"]
 
 S = TypeVar("S")
 
@@ -39,6 +41,23 @@ class Patch:
     edit: Callable[[], Sequence[ir.Node]]
     notes: tuple[str, ...] = ()
     made: Made = field(default_factory=Made)
+
+
+def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
+    """Return what ``look`` returns; the shapes that it finds of values in ``body`` wait for the patch to be made."""
+    values = [value for graph in (body, *inner_graphs(body)) for value in graph.inputs]
+    before = shapes_of([*values, *(value for node in all_nodes(body) for value in node.outputs)])
+    outcome = look()
+    learned = taken_back(before)
+    if not learned or not isinstance(outcome, Patch):
+        return outcome
+    make = outcome.edit
+
+    def edit() -> Sequence[ir.Node]:
+        put_shapes(learned)
+        return make()
+
+    return replace(outcome, edit=edit)
 
 
 @dataclass(eq=False)

@@ -24,16 +24,17 @@ _SHAPED_BY = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 _TO_THE_END = (1 << 31) - 1
 
 
-def sharpen(values: Iterable[ir.Value], ctx: Context) -> bool:
-    """Look again at how ``values`` are made; gives whether any shape on the way is better known now."""
-    changed = False
+def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
+    """Look again at how ``values`` are made; return those on the way whose shape is better known now, with what it was."""
+    changed: dict[ir.Value, ir.Shape | None] = {}
     for node in _makers(values):
         for value in node.outputs:
             shape = value.shape
             if shape is not None and None in shape_dims(shape):
                 found = _again(node, value, ctx)
                 value.shape = _merged(shape, found)
-                changed = changed or shape_dims(value.shape) != shape_dims(shape)
+                if shape_dims(value.shape) != shape_dims(shape):
+                    changed.setdefault(value, shape)
     return changed
 
 

@@ -13,6 +13,7 @@ from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.shapes.refine import infer_sharply, sharpen
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
+from rewrites.graph.learned_shapes import LearnedShapes, put_shapes, shapes_of, taken_back
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.loops import LoopView, ScanView, State, is_loop, view
@@ -21,13 +22,16 @@ from rewrites.loops.captures import captured_values
 __all__ = ["settled_beside", "unsettled_shapes"]
 
 
-def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | None:
-    """Say which state may change its shape, or which result has no known rank; None where all is settled.
+def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
+    """Say which state may change its shape, or which result has no known rank; where all is settled, return the shapes found.
 
-    The values of the body have the shapes found then, else those they had. A declared shape proves nothing of a state, and counts
-    for other values only where nothing can be inferred. Where too little is known, what the loop is given is looked at again.
+    All values have the shapes they had. A declared shape proves nothing of a state, and counts for other values only where nothing
+    can be inferred. Where too little is known, what the loop is given is looked at again.
     """
-    return _with_second_look(loop, ctx, {})
+    before = shapes_of(_values_in(loop.body))
+    refusal, sharpened = _with_second_look(loop, ctx, {})
+    learned = taken_back({**sharpened, **before})
+    return learned if refusal is None else refusal
 
 
 @contextmanager
@@ -36,23 +40,29 @@ def settled_beside(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int 
 
     Where they do, the values of the body have the shapes found as long as the context lasts, and those they had afterwards.
     """
-    values = [value for graph in (loop.body, *inner_graphs(loop.body)) for value in graph.inputs]
-    values += [value for node in all_nodes(loop.body) for value in node.outputs]
-    before = {value: value.shape for value in values}
+    before = shapes_of(_values_in(loop.body))
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
+    refusal, sharpened = _with_second_look(loop, ctx, {**sequences, **growing})
     try:
-        yield _with_second_look(loop, ctx, {**sequences, **growing}) is None
+        yield refusal is None
     finally:
-        for value, shape in before.items():
-            value.shape = shape
+        put_shapes({**sharpened, **before})
 
 
-def _with_second_look(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> NotApplicable | None:
-    refusal = _unsettled(loop, ctx, growing)
-    given = [*captured_values(loop.body), *(state.initial for state in loop.states)]
-    if refusal is not None and sharpen(given, ctx):
-        refusal = _unsettled(loop, ctx, growing)
-    return refusal
+def _values_in(body: ir.Graph) -> list[ir.Value]:
+    values = [value for graph in (body, *inner_graphs(body)) for value in graph.inputs]
+    return values + [value for node in all_nodes(body) for value in node.outputs]
+
+
+def _with_second_look(
+    loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]
+) -> tuple[NotApplicable | None, LearnedShapes]:
+    """Look at the loop, and if need be again; return why it is not settled, and what shapes of values outside were."""
+    refusal, sharpened = _unsettled(loop, ctx, growing), dict[ir.Value, ir.Shape | None]()
+    if refusal is not None:
+        sharpened = sharpen([*captured_values(loop.body), *(state.initial for state in loop.states)], ctx)
+        refusal = _unsettled(loop, ctx, growing) if sharpened else refusal
+    return refusal, sharpened
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> NotApplicable | None:

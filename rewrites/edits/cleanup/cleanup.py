@@ -13,6 +13,7 @@ from rewrites.edits.cleanup.folding import fold, put_constants
 from rewrites.edits.cleanup.merging import merge_twins, twins_among
 from rewrites.edits.unroll.stacked_reads import read_steps
 from rewrites.graph.context import Context
+from rewrites.graph.learned_shapes import put_shapes
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.values import shape_dims, static_dims
@@ -48,11 +49,12 @@ def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
 def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
     """Let constant work among ``nodes`` be constants, of ``allowance`` bytes at most in all; gives their bytes, 0 for none."""
     inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
-    done, known = fold(inner, ctx)
-    taken = sum(known[value].nbytes for node in done for value in node.outputs if value in known)
-    if not done or taken > allowance:
+    folded = fold(inner, ctx)
+    put_shapes(folded.learned)
+    taken = sum(folded.known[value].nbytes for node in folded.done for value in node.outputs if value in folded.known)
+    if not folded.done or taken > allowance:
         return 0
-    put_constants(done, known, ctx)
+    put_constants(folded, ctx)
     return max(1, taken)
 
 

@@ -1,7 +1,8 @@
 """Runs nodes whose inputs are constants, and puts what they give in their place."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -9,30 +10,31 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.graph.context import Context
 from rewrites.graph.evaluation import evaluate_nodes
+from rewrites.graph.learned_shapes import LearnedShapes, taken_back
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import const_array, size_estimate, static_dims
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["divides_by_zero", "fold", "put_constants"]
+__all__ = ["Folded", "divides_by_zero", "fold", "put_constants"]
 
 
 _LARGEST = 1 << 16
 
 
-def put_constants(done: Iterable[ir.Node], known: Mapping[ir.Value, np.ndarray], ctx: Context) -> None:
-    """Let what reads the nodes that ``fold`` has ``done`` read constants, and remove them."""
-    done = list(done)
-    for node in done:
-        for value in node.outputs:
-            if value.uses():
-                replace_value(value, ctx.constants.value(known[value], value.name or "const"), ctx.names)
-    remove_nodes(done)
+@dataclass(frozen=True)
+class Folded:
+    """Nodes whose results are constant, ``done``; the constants that are ``known``, and the shapes ``learned`` on the way."""
+
+    done: Sequence[ir.Node]
+    known: Mapping[ir.Value, np.ndarray]
+    learned: LearnedShapes
 
 
-def fold(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], dict[ir.Value, np.ndarray]]:
-    """Give those of ``nodes`` (makers before readers, no name twice) whose results are constant, and the constants."""
+def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
+    """Run those of ``nodes`` (producers before users, no name twice) whose results are constant; all shapes stay what they are."""
+    before: dict[ir.Value, ir.Shape | None] = {}
     known: dict[ir.Value, np.ndarray] = {}
     work: list[ir.Node] = []
     made: set[ir.Value] = set()
@@ -49,14 +51,23 @@ def fold(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], dict[ir
             and node.domain == ""
             and _has_constant_inputs(node, known, made)
             and not _may_kill(node, known)
-            and _is_small(node, ctx)
+            and _is_small(node, ctx, before)
         ):
             work.append(node)
             made.update(node.outputs)
     folded = _run(work, known, ctx)
     known.update(folded)
     done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
-    return done, known
+    return Folded(done, known, taken_back(before))
+
+
+def put_constants(folded: Folded, ctx: Context) -> None:
+    """Let what reads the nodes that ``fold`` has done read constants, and remove them."""
+    for node in folded.done:
+        for value in node.outputs:
+            if value.uses():
+                replace_value(value, ctx.constants.value(folded.known[value], value.name or "const"), ctx.names)
+    remove_nodes(folded.done)
 
 
 def _has_strings(node: ir.Node) -> bool:
@@ -97,12 +108,13 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
     return array is None or bool(np.isin(array, (0, -1)).any())
 
 
-def _is_small(node: ir.Node, ctx: Context) -> bool:
+def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
     """Whether the results are known to be small before they are computed (an Expand can make any size of a few bytes)."""
     results = [value for value in node.outputs if value.name]
     vague = {value: value.shape for value in results if static_dims(value) is None}
     if vague:
-        for value in vague:
+        for value, shape in vague.items():
+            before.setdefault(value, shape)
             value.shape = None
         infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
         for value, shape in vague.items():

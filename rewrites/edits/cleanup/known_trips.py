@@ -17,7 +17,7 @@ _MOST_NODES = 64
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
     """Give what nodes compute from constants for ``values``, and for what they are made from."""
     makers = {maker: None for value in values for maker in _makers(value)}
-    return fold(makers, ctx)[1] if makers else {}
+    return dict(fold(makers, ctx).known) if makers else {}
 
 
 def _makers(value: ir.Value) -> list[ir.Node]:

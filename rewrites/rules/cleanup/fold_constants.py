@@ -14,6 +14,7 @@ from rewrites.edits.cleanup.constant_branches import inline_decided, is_if, take
 from rewrites.edits.cleanup.folding import fold, put_constants
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.learned_shapes import put_shapes
 from rewrites.graph.node_inference import learn_shapes
 from rewrites.loops import Loop
 
@@ -23,19 +24,20 @@ __all__ = ["RULE", "check"]
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find constant work and run it."""
     inner = (node for node in loop.body if not any(value.is_graph_output() for value in node.outputs))
-    done, known = fold(inner, ctx)
+    folded = fold(inner, ctx)
     ifs = [node for node in loop.body if is_if(node) and taken_branch(node, ctx) is not None]
-    if not done and not ifs:
+    if not folded.done and not ifs:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
+        put_shapes(folded.learned)
         inline_decided(ifs, ctx)
-        readers = {user for node in done for value in node.outputs for user, _ in value.uses()}
-        put_constants(done, known, ctx)
+        readers = {user for node in folded.done for value in node.outputs for user, _ in value.uses()}
+        put_constants(folded, ctx)
         learn_shapes(loop.body, readers, ctx.model.opset_imports, ctx.model.ir_version)
         return [loop.node]
 
-    what = [f"folded {len(done)} constant nodes"] if done else []
+    what = [f"folded {len(folded.done)} constant nodes"] if folded.done else []
     what += ["put the branches that constants choose in the place of Ifs"] if ifs else []
     return Patch(" and ".join(what), edit)
 

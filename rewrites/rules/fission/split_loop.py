@@ -16,7 +16,7 @@ from rewrites.edits.fission.after import After, find_after
 from rewrites.edits.fission.before import Before, find_before
 from rewrites.edits.fission.blocks import Blocks, choose_blocks, in_blocks
 from rewrites.edits.fission.stackable import not_plain
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule, learning
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -33,8 +33,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView):
         return NOTHING_HERE
     refusal = not_plain(loop, ctx)
-    if refusal is not None:
-        return refusal
+    return learning(loop.body, lambda: _leaving(loop, ctx)) if refusal is None else refusal
+
+
+def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     before = find_before(loop, ctx, sizes)
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):

@@ -26,6 +26,7 @@ from rewrites.edits.loop_form.guard import guarded, zero_step_shapes
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.learned_shapes import put_shapes
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import dim_of, rank_of, shape_dims
@@ -62,12 +63,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             detail = f"'{read.source.name}' has {length} rows, but is read at {first}..{first + count - 1}"
             return NotApplicable("LOOP-OUT-OF-RANGE", detail)
     empty = zero_step_shapes(loop)
-    unsettled = unsettled_shapes(loop, ctx)
-    if unsettled is not None:
-        return unsettled
+    settled = unsettled_shapes(loop, ctx)
+    if isinstance(settled, NotApplicable):
+        return settled
     sure = at_least(steps, 1)
 
     def edit() -> list[ir.Node]:
+        put_shapes(settled)
         build, body, limit = ctx.builder(), loop.body, _limit(loop)
         count = build.const([steps.number]) if steps.number is not None else as_vector(build, limit)
         scans = [_scan_input(read, read.rows(build, steps, count), ctx) for read in reads]
