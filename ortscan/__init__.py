@@ -1,4 +1,7 @@
-"""ortscan takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed."""
+"""ortscan takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.
+
+Here are the names for users alone, each imported when it is asked for: ``import ortscan`` loads no runtime.
+"""
 
 from typing import TYPE_CHECKING, Any
 

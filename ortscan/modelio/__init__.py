@@ -1,4 +1,8 @@
-"""The border between a caller's model and the ``onnx_ir.Model`` that passes work on."""
+"""The border between a caller's model and the ``onnx_ir.Model`` that rules work on.
+
+Reading, refusing what is malformed, keeping the interface and external data, writing. What a model means, and what becomes of it,
+is not decided here.
+"""
 
 from ortscan.modelio.functions import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.modelio.interface import Interface

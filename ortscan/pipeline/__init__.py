@@ -1,3 +1,7 @@
-"""The way of a model: lifted, rewritten, checked, compared."""
+"""The way of a model: lifted, rewritten, checked, compared.
+
+Here is the order of things, and what happens where one fails. What a rewrite does is in ``rewrites``, what a comparison does in
+``verification``.
+"""
 
 __all__: list[str] = []

@@ -1,4 +1,7 @@
-"""The verifier: runs two models on onnxruntime on the same inputs and compares what they compute."""
+"""The verifier: runs two models on onnxruntime on the same inputs and compares what they compute.
+
+What it says of two models holds whoever made the second, and however.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,3 +1,6 @@
-"""Graphs of values and nodes: walking, naming, building, moving and replacing; and the context that rules share."""
+"""Graphs of values and nodes: walking, naming, building, moving and replacing; and the context that rules share.
+
+How a loop is put together is known in ``rewrites.loops``, what an operator means in ``rewrites.ops``.
+"""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""Changes of a Scan's form that more than a rule makes."""
+"""Changes of a Scan's form that several rules, or migration too, make."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""Work that is constant, done twice, done in every step, or for nobody."""
+"""Work that is constant, done twice, loop-invariant, or for nobody. What a loop computes for each step stays as it is."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""RNN, LSTM and GRU nodes that onnxruntime cannot run, as nodes that it can."""
+"""RNN, LSTM and GRU nodes that onnxruntime cannot run, as nodes that it can. What runs keeps its numbers."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""Loops, and branches, that a target lacks or that are faster written out."""
+"""Loops, recurrent nodes and branches that a target lacks, or that are faster unrolled. The target says which."""
 
 __all__: list[str] = []

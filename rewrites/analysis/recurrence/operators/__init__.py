@@ -1,4 +1,7 @@
-"""How each operator of a body is read: (operator type) to a function that gives the meanings of its outputs, or None."""
+"""How each operator of a body is read: from its type to a function that returns the abstract values of its outputs, or None.
+
+An operator is read exactly or not at all; what a cell is made of is ``families``'.
+"""
 
 from collections.abc import Callable, Sequence
 
