@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code.
+    """Run one command and return its exit code.
 
     0 done; 1 an error; 2 wrong usage; 3 the result computes something else (nothing written); 4 nothing changed under
     ``--strict`` (nothing written); 130 interrupted. Errors are one line on stderr.

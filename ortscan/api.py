@@ -55,7 +55,7 @@ def optimize(
     memory_limit: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> onnx.ModelProto | ir.Model:
-    """Give ``model`` without the loops that can go, computing the same numbers up to the order of sums.
+    """Return ``model`` without the loops that can go, computing the same numbers up to the order of sums.
 
     RNN, GRU and LSTM nodes that onnxruntime refuses, or computes otherwise than the operators' text says, become ones it runs.
 
@@ -130,7 +130,7 @@ def migrate(
     memory_limit: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> onnx.ModelProto | ir.Model:
-    """Give ``model`` in another opset, computing the same.
+    """Return ``model`` in another opset, computing the same.
 
     An opset-8 Scan becomes a Scan of today that works on all rows at once, or where an operator in it forbids that, row by row.
 

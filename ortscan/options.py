@@ -38,17 +38,17 @@ _ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
 
 
 def rule_names() -> list[str]:
-    """Give the names of all rules, in the order they are tried."""
+    """Return the names of all rules, in the order they are tried."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS]))
 
 
 def default_names() -> list[str]:
-    """Give the names of the rules that are used where none are named, which the name ``default`` stands for."""
+    """Return the names of the rules that are used where none are named, which the name ``default`` stands for."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
 
 
 def on_request_names() -> list[str]:
-    """Give the names of the rules that are used only where they are named, or where everything that can be run is to be."""
+    """Return the names of the rules that are used only where they are named, or where everything that can be run is to be."""
     return list(dict.fromkeys(rule.name for rule in RULES if rule.use == "asked"))
 
 
@@ -82,7 +82,7 @@ def most_steps(max_unroll: Any) -> int | None:
 
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
-    """Give the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
+    """Return the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
     wanted = {DEFAULT} if passes is None else names_of("passes", passes)
     if DEFAULT in wanted:
         wanted = wanted - {DEFAULT} | set(default_names())
@@ -94,7 +94,7 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
 
 
 def left_out(skip: Iterable[str]) -> frozenset[str]:
-    """Give the names of the rules on a model as a whole that are not to be used, of those that ``rules_for`` has read."""
+    """Return the names of the rules on a model as a whole that are not to be used, of those that ``rules_for`` has read."""
     return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
 
 
@@ -112,7 +112,7 @@ def names_of(option: str, given: Any) -> set[str]:
 
 
 def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
-    """Give a typical size for each symbolic dimension, from typical shapes of inputs.
+    """Return a typical size for each symbolic dimension, from typical shapes of inputs.
 
     Raises OptionError for an input the model does not have, and for a shape that cannot be its.
     """

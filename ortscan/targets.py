@@ -96,14 +96,14 @@ TARGETS: dict[str, Target] = {
 
 
 def target_named(name: str) -> Target:
-    """Give the target called ``name``; raises OptionError where there is none."""
+    """Return the target called ``name``; raises OptionError where there is none."""
     if not isinstance(name, str) or name not in TARGETS:
         raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}.")
     return TARGETS[name]
 
 
 def unroll_limits(target: Target, max_unroll: int | None) -> UnrollLimits:
-    """Give how far to unroll for ``target``; ``max_unroll`` steps, and nodes as ``MOST_NODES`` allows, where it is given."""
+    """Return how far to unroll for ``target``; ``max_unroll`` steps, and nodes as ``MOST_NODES`` allows, where it is given."""
     if max_unroll is None:
         return target.unroll
     return UnrollLimits(max_unroll if max_unroll > 1 else 0, MOST_NODES)

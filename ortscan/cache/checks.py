@@ -27,7 +27,7 @@ _WORD = "<u8"
 
 
 def checks_of(content: bytes) -> str:
-    """Give the checks of all blocks of ``content``, ``CHECK_SIZE`` characters for each."""
+    """Return the checks of all blocks of ``content``, ``CHECK_SIZE`` characters for each."""
     view, room = memoryview(content), bytearray(BLOCK)
     checks = []
     for start in range(0, len(view), BLOCK):
@@ -38,7 +38,7 @@ def checks_of(content: bytes) -> str:
 
 
 def check_of(room: bytearray, size: int) -> str:
-    """Give the check of the first ``size`` bytes of a room for a block; the rest of the room is cleared."""
+    """Return the check of the first ``size`` bytes of a room for a block; the rest of the room is cleared."""
     import numpy as np
 
     if size < BLOCK:

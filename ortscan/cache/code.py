@@ -44,7 +44,7 @@ def _digest(notes: Notes) -> str:
 
 
 def _files() -> Iterator[tuple[str, str, int]]:
-    """Give each file's name, what tells whether it is still the same, and when it last changed."""
+    """Return each file's name, what tells whether it is still the same, and when it last changed."""
     waiting = list(_NAMES)
     while waiting:
         folder = waiting.pop()

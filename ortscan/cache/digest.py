@@ -40,7 +40,7 @@ _SMALL = 64 << 20
 
 
 def digest_of_bytes(content: bytes | memoryview) -> str:
-    """Give a digest of all of ``content``: of the digests of its chunks, which several threads make."""
+    """Return a digest of all of ``content``: of the digests of its chunks, which several threads make."""
     view = memoryview(content)
     return _digest(len(view), lambda start: view[start : start + _CHUNK])
 
@@ -60,7 +60,7 @@ def _digest(size: int, chunk: Callable[[int], bytes | memoryview]) -> str:
 
 
 def _digest_of_file(path: str) -> str:
-    """Give ``digest_of_bytes`` of what is in a file, of which no more than a chunk for each thread is in memory."""
+    """Return ``digest_of_bytes`` of what is in a file, of which no more than a chunk for each thread is in memory."""
 
     def chunk(start: int) -> bytes:
         with open(path, "rb") as file:
@@ -71,7 +71,7 @@ def _digest_of_file(path: str) -> str:
 
 
 def identity_of_file(path: str) -> Identity:
-    """Give what tells whether the file at ``path`` is still the same without reading it. Raises OSError.
+    """Return what tells whether the file at ``path`` is still the same without reading it. Raises OSError.
 
     The time of its last change of any kind comes last: one written anew may be given its old time of modification.
     """
@@ -80,7 +80,7 @@ def identity_of_file(path: str) -> Identity:
 
 
 def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
-    """Give the digest of each of the files. Raises OSError."""
+    """Return the digest of each of the files. Raises OSError."""
     noted = noted_digests(paths, notes)
     digests, fresh = [], dict[str, Noted]()
     for path in paths:
@@ -100,7 +100,7 @@ def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
 
 
 def noted_digests(paths: Sequence[str], notes: Notes) -> dict[str, Noted]:
-    """Give what is noted of those of the files that anything is noted of, true or not any more."""
+    """Return what is noted of those of the files that anything is noted of, true or not any more."""
     known = notes.read(_name(paths))
     found = {path: known.get(os.path.realpath(path)) for path in paths}
     return {
@@ -133,5 +133,5 @@ def _name(paths: Sequence[str]) -> str:
 
 
 def _last_change(identity: Identity) -> int:
-    """Give the time of a file's last change; of its last modification where the system keeps no other."""
+    """Return the time of a file's last change; of its last modification where the system keeps no other."""
     return int(identity[2] if os.name == "nt" else identity[-1])

@@ -24,14 +24,14 @@ _EDGE = 16 << 10
 
 
 def sample_of(given: bytes) -> str:
-    """Give a digest of some of the bytes: a name under which to look for what may be made from them."""
+    """Return a digest of some of the bytes: a name under which to look for what may be made from them."""
     step = max(len(given) // _SAMPLES, 1)
     parts = [given[:_EDGE], given[-_EDGE:], *(given[start : start + _PROBE] for start in range(0, len(given), step))]
     return hashlib.sha256(b"".join(parts) + str(len(given)).encode()).hexdigest()
 
 
 def runs_between(content: bytes, given: bytes) -> list[tuple[int, int, int]]:
-    """Give long stretches that both hold, in the order of ``given``; not all of them, for the search must end."""
+    """Return long stretches that both hold, in the order of ``given``; not all of them, for the search must end."""
     runs, at, start = [], 0, 0
     step = max(_STEP, len(given) >> 12)
     budget = 4 * len(content) + 64 * _NEAR
@@ -63,7 +63,7 @@ def _same(content: bytes, at: int, given: bytes, start: int) -> int:
 
 
 def rest_of(given: bytes, runs: Sequence[Run]) -> bytes:
-    """Give what of ``given`` is in no run."""
+    """Return what of ``given`` is in no run."""
     return b"".join(given[start:stop] for start, stop in _gaps(len(given), runs))
 
 

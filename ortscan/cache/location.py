@@ -14,7 +14,7 @@ _VARIABLE = "ORTSCAN_CACHE_DIR"
 
 
 def cache_folder(given: str | None = None) -> Path | None:
-    """Give the folder: the one given, the one the environment names (``ORTSCAN_CACHE_DIR``), or the user's own on this system.
+    """Return the folder: the one given, the one the environment names (``ORTSCAN_CACHE_DIR``), or the user's own on this system.
 
     None where nothing is named and the user has no folder. Raises OptionError where what is named is no path.
     """
@@ -25,7 +25,7 @@ def cache_folder(given: str | None = None) -> Path | None:
 
 
 def check_folder(named: str, what: str) -> Path:
-    """Give the absolute path of the folder ``named``; raises OptionError, which calls it ``what``, where that is no path."""
+    """Return the absolute path of the folder ``named``; raises OptionError, which calls it ``what``, where that is no path."""
     if not named or "\0" in named:
         raise OptionError(f"{what} cannot be {named!r}: it is not a path.")
     try:
@@ -49,7 +49,7 @@ def _own_folder() -> Path | None:
 
 
 def _home() -> Path | None:
-    """Give the user's folder; None for a user without one, as there are in containers."""
+    """Return the user's folder; None for a user without one, as there are in containers."""
     if os.name == "posix" and (named := _absolute(os.environ.get("HOME"))):
         return named
     with suppress(RuntimeError):
@@ -63,5 +63,5 @@ def _home() -> Path | None:
 
 
 def _absolute(folder: str | None) -> Path | None:
-    """Give a folder that the environment names; a relative one is none, as the XDG base directory specification has it."""
+    """Return a folder that the environment names; a relative one is none, as the XDG base directory specification has it."""
     return Path(folder) if folder and "\0" not in folder and os.path.isabs(folder) else None

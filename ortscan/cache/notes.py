@@ -23,7 +23,7 @@ class Notes:
         self.folder = folder
 
     def read(self, name: str) -> dict[str, Any]:
-        """Give the note of this name; nothing is in it where there is none."""
+        """Return the note of this name; nothing is in it where there is none."""
         return read_facts(self._file(name)) or {}
 
     def write(self, name: str, note: dict[str, Any]) -> None:

@@ -91,14 +91,14 @@ class Store:
         self._models = folder / PARTS[0]
 
     def find(self, key: str) -> Entry | None:
-        """Give the entry of this name, or None; its model has not been looked at. Raises ValueError where ``key`` is no name."""
+        """Return the entry of this name, or None; its model has not been looked at. Raises ValueError where ``key`` is no name."""
         facts = read_facts(self._place_of(key) / _FACTS)
         if facts is None or facts.get("key") != key or not is_well_formed(facts):
             return None
         return Entry(self._place_of(key), facts)
 
     def get(self, key: str) -> Entry | None:
-        """Give the entry of this name, which can be opened, or None; one that cannot is dropped."""
+        """Return the entry of this name, which can be opened, or None; one that cannot is dropped."""
         entry = self.find(key)
         if entry is None:
             return None
@@ -174,7 +174,7 @@ class Store:
         return usage
 
     def _entries(self) -> Iterator[tuple[Path, int, float]]:
-        """Give each entry, and what is left of one, with its bytes and the time of its last use. Raises OSError."""
+        """Return each entry, and what is left of one, with its bytes and the time of its last use. Raises OSError."""
         try:
             found = listed(self._models)
         except FileNotFoundError:

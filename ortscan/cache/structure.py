@@ -26,7 +26,7 @@ Structure = tuple[str, Sequence[Sequence[int]]]
 
 
 def structure_of(content: bytes) -> Structure:
-    """Give the structure of ``content``, a ModelProto; all of it is structure where it cannot be read as one."""
+    """Return the structure of ``content``, a ModelProto; all of it is structure where it cannot be read as one."""
     values = []
     try:
         for graph in _fields(content, (0, len(content)), _GRAPH):
@@ -54,7 +54,7 @@ def has_structure(path: Path, size: int, structure: Structure) -> bool:
 
 
 def _fields(content: "bytes | mmap", within: tuple[int, int], wanted: int) -> Iterator[tuple[int, int]]:
-    """Give where the values of one field of a message begin and end; raises IndexError or KeyError where it is no message."""
+    """Return where the values of one field of a message begin and end; raises IndexError or KeyError where it is no message."""
     return ((start, stop) for number, kind, start, stop in fields_of(content, within) if number == wanted and kind == _BYTES)
 
 

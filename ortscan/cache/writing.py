@@ -34,7 +34,7 @@ def make_folder(folder: Path) -> None:
 
 
 def spare_name(folder: Path) -> Path:
-    """Give a path in ``folder`` that nobody else uses, for something not finished."""
+    """Return a path in ``folder`` that nobody else uses, for something not finished."""
     return folder / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
 
 
@@ -44,7 +44,7 @@ def is_spare(name: str) -> bool:
 
 
 def listed(folder: str | os.PathLike[str]) -> list["os.DirEntry[str]"]:
-    """Give what is in ``folder``. Raises OSError."""
+    """Return what is in ``folder``. Raises OSError."""
     with os.scandir(folder) as items:
         return list(items)
 

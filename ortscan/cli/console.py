@@ -13,7 +13,7 @@ PIPE_WIDTH = 80
 
 
 def stdout_console(no_color: bool = False) -> "Console":
-    """Give a console on stdout: no control codes in a pipe, nor on request (``no_color``, or ``NO_COLOR`` in the environment)."""
+    """Return a console on stdout: no control codes in a pipe, nor on request (``no_color``, or ``NO_COLOR`` in the environment)."""
     from rich.console import Console
 
     fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ

@@ -109,7 +109,7 @@ def add_display(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def checking(args: argparse.Namespace) -> dict[str, Any]:
-    """Give the verification options as keywords of the API."""
+    """Return the verification options as keywords of the API."""
     is_quick = getattr(args, "level", "full") == "quick"
     return {
         "level": "quick" if is_quick else "full",
@@ -123,7 +123,7 @@ def checking(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def rewriting(args: argparse.Namespace) -> dict[str, Any]:
-    """Give the rewriting options as keywords of the API; what was not given is left to its default."""
+    """Return the rewriting options as keywords of the API; what was not given is left to its default."""
     options: dict[str, Any] = {
         "target": args.target,
         "opset": args.opset,

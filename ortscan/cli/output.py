@@ -16,7 +16,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def output_of(args: argparse.Namespace) -> str | None:
-    """Give the path to write to, None for --dry-run; raises OptionError where there is none, or are two."""
+    """Return the path to write to, None for --dry-run; raises OptionError where there is none, or are two."""
     if args.output is not None and args.output_option is not None:
         raise OptionError("The output is given twice: as OUT and with -o.")
     output: str | None = args.output if args.output is not None else args.output_option

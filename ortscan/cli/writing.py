@@ -17,7 +17,7 @@ __all__ = ["checked_output", "compared", "write_model"]
 
 
 def checked_output(args: argparse.Namespace) -> str | None:
-    """Give the path to write to, None for --dry-run, once all files the verb is given have been looked at.
+    """Return the path to write to, None for --dry-run, once all files the verb is given have been looked at.
 
     ``args.given`` becomes the model to go on with: its path, or what was read from it where that is a pipe.
     """

@@ -28,7 +28,7 @@ _NARROW = frozenset(
 
 @quietly
 def prepared_body(model: onnx.ModelProto) -> Body:
-    """Give what runs ``model`` on its inputs in order. Raises UnsupportedModel where nothing can."""
+    """Return what runs ``model`` on its inputs in order. Raises UnsupportedModel where nothing can."""
     by_numpy = compiled(model)
     if by_numpy is not None:
         return by_numpy

@@ -19,7 +19,7 @@ _MOST_PREPARED = 256
 
 
 def run_call(text: str, slots: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run the call that ``text`` describes on what is in ``slots``, and give the slots it returns. Raises whatever goes wrong."""
+    """Run the call that ``text`` describes on what is in ``slots``, and return the slots it returns. Raises whatever goes wrong."""
     spec, run = _prepared(text)
     results = slots_of(run(_inputs(slots, spec)), spec.outputs)
     room_for_results(results)

@@ -56,7 +56,7 @@ _SINCE = 7
 
 
 def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequence[Any]] | None:
-    """Give a function for ``model``, or None where not all of it is elementwise."""
+    """Return a function for ``model``, or None where not all of it is elementwise."""
     graph = model.graph
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     if version < _SINCE or model.functions or graph.initializer or not graph.node:

@@ -41,7 +41,7 @@ _lock = ForkSafeLock()
 
 
 def keep(error: BaseException) -> int:
-    """Keep an exception and give its number; it is kept without the arrays that its frames hold."""
+    """Keep an exception and return its number; it is kept without the arrays that its frames hold."""
     with suppress(Exception):  # a class of exceptions may refuse anything
         _forget_locals(error)
     with _lock:
@@ -77,7 +77,7 @@ def going_on(thread: int = 0) -> Callable[[], None]:
 
 
 def cause_of(message: str) -> BaseException | None:
-    """Give the exception that made onnxruntime fail with this message, and forget it; None where it was something else."""
+    """Return the exception that made onnxruntime fail with this message, and forget it; None where it was something else."""
     said = _SAID.search(message)
     if said is None:
         return None

@@ -20,7 +20,7 @@ def calls_python(target: "str | os.PathLike[str] | bytes") -> bool:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Give the version of the op that the metadata of ``model`` names; 0 where it names none. Raises as ``load`` does."""
+    """Return the version of the op that the metadata of ``model`` names; 0 where it names none. Raises as ``load`` does."""
     from ortscan.modelio import load
 
     said = load(model).model.metadata_props.get(METADATA)

@@ -19,7 +19,7 @@ _lock = ForkSafeLock()
 
 
 def library_path() -> str:
-    """Give the path of the library that session options register. Raises OptionError where the package is missing."""
+    """Return the path of the library that session options register. Raises OptionError where the package is missing."""
     return str(_extensions().get_library_path())
 
 

@@ -21,7 +21,7 @@ _WIDE["float8e5m2fnuz"] = "float8_e5m2fnuz"
 
 
 def dtype_of(kind: str) -> np.dtype:
-    """Give numpy's type for an element type; those numpy lacks are those of ml_dtypes."""
+    """Return numpy's type for an element type; those numpy lacks are those of ml_dtypes."""
     if kind in _SLOT_TYPES:
         return _SLOT_TYPES[kind]
     name = _WIDE.get(kind, kind)
@@ -77,7 +77,7 @@ def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarra
 
 
 def failed(number: int) -> list[np.ndarray]:
-    """Give the slots of a call that failed; ``number`` is that of its exception."""
+    """Return the slots of a call that failed; ``number`` is that of its exception."""
     slots = [np.empty(0, dtype_of(slot)) for slot in SLOTS]
     slots[SLOTS.index(META)] = np.zeros((1, number), np.int64)
     return slots

@@ -79,7 +79,7 @@ def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray
 def _nothing(
     plan: ScanPlan, body: Body, states: Sequence[np.ndarray], streams: Sequence[np.ndarray], captured: Sequence[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Give the stacks of no step. A step that is made up tells their sizes; where there can be none, what is declared does."""
+    """Return the stacks of no step. A step that is made up tells their sizes; where there can be none, what is declared does."""
     shapes = [dims for _, dims in plan.elements]
     with contextlib.suppress(Exception):
         made_up = body([*states, *(np.zeros(stream.shape[1:], stream.dtype) for stream in streams), *captured])

@@ -18,7 +18,7 @@ __all__ = ["shielded"]
 
 
 def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
-    """Give what ``work`` gives, or the tensors of a failed call. Raises nothing."""
+    """Return what ``work`` gives, or the tensors of a failed call. Raises nothing."""
     main = is_main_thread()
     before = protection.on
     try:

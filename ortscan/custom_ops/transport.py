@@ -23,11 +23,11 @@ class Carried:
         self._array = array
 
     def flatten(self) -> "Carried":
-        """Give itself."""
+        """Return itself."""
         return self
 
     def tolist(self) -> object:
-        """Give what the library copies the values from."""
+        """Return what the library copies the values from."""
         return self._array.reshape(-1).tolist() if self._array.dtype == object else self._array
 
 

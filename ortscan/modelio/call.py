@@ -17,7 +17,7 @@ class CannotInline(Exception):
 
 
 def inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) -> list[ir.Node]:
-    """Replace ``call`` in its graph, and give the new nodes, those in nested graphs included.
+    """Replace ``call`` in its graph, and return the new nodes, those in nested graphs included.
 
     Attribute references are resolved, also inside nested graphs. All names are fresh but those of the call's outputs. Symbols in
     the function's shapes mean nothing outside it and are dropped.

@@ -57,7 +57,7 @@ class DataFile:
         return (status.st_dev, status.st_ino) == self._identity[:2]
 
     def view(self, offset: int, length: int) -> memoryview:
-        """Give bytes of the file: of a shared map if it is held open, else read into memory."""
+        """Return bytes of the file: of a shared map if it is held open, else read into memory."""
         if self._held is None:
             with self._open() as file:
                 return memoryview(b"".join(self._chunks(file, offset, length)))
@@ -107,7 +107,7 @@ class DataFiles:
         self._files: dict[str, DataFile] = {}
 
     def get(self, path: str) -> DataFile:
-        """Give the file at ``path``, which has no links in it; raises OSError where it cannot be opened."""
+        """Return the file at ``path``, which has no links in it; raises OSError where it cannot be opened."""
         if path not in self._files:
             self._files[path] = DataFile(path, hold=len(self._files) < _HELD)
         return self._files[path]

@@ -21,7 +21,7 @@ _SMALL_ALIGNMENT = 64
 
 
 def write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tuple[Slot, ir.ExternalTensor]]:
-    """Write the tensors in ``slots`` to ``file`` and give references to them, for a model beside ``location``."""
+    """Write the tensors in ``slots`` to ``file`` and return references to them, for a model beside ``location``."""
     written: dict[Hashable, int] = {}
     references = []
     for slot in slots:

@@ -19,7 +19,7 @@ __all__ = ["DataPath", "data_path", "destination"]
 
 
 def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> Path:
-    """Give the file to replace or create; a symbolic link is followed. Raises ModelFileError where that cannot be, as where it is
+    """Return the file to replace or create; a symbolic link is followed. Raises ModelFileError where that cannot be, as where it is
     one of the data files ``used`` by the model to be written, and OptionError for what is no path."""
     if not is_path_like(path):
         raise OptionError(f"output must be a path, not {shown(path)}.")
@@ -84,7 +84,7 @@ def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> Da
 
 
 def _own_data(target: Path) -> list[Path]:
-    """Give the files of the names used here that the model at ``target`` refers to."""
+    """Return the files of the names used here that the model at ``target`` refers to."""
     name = re.compile(rf"{re.escape(target.name)}(\.\d+)?\.data")
     with suppress(OrtscanError):
         locations = map(os.path.normpath, locations_in(reading.read(target)))

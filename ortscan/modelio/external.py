@@ -41,7 +41,7 @@ def _is_number(text: str | bytes) -> bool:
 
 
 def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
-    """Give a tensor that reads what ``tensor`` refers to, looked for in the first of ``folders``.
+    """Return a tensor that reads what ``tensor`` refers to, looked for in the first of ``folders``.
 
     Raises:
         OutOfReach: there is no such data.

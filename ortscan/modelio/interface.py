@@ -70,7 +70,7 @@ class Interface:
         _put_header(model, self.header)
 
     def with_metadata(self, key: str, text: str) -> "Interface":
-        """Give the same with one more entry in the model's metadata, or with this text in the place of another."""
+        """Return the same with one more entry in the model's metadata, or with this text in the place of another."""
         header = onnx.ModelProto()
         header.CopyFrom(self.header)
         kept = [entry for entry in header.metadata_props if entry.key != key]

@@ -139,7 +139,7 @@ def written(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def reason_of(error: BaseException) -> str:
-    """Give the first line of what lies at the bottom of a chain of errors.
+    """Return the first line of what lies at the bottom of a chain of errors.
 
     Raises:
         MemoryError: that is what lies there, which says nothing of the model.

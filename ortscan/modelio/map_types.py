@@ -21,7 +21,7 @@ def holds_map(kind: onnx.TypeProto) -> bool:
 
 
 def hide_map_types(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """Give a copy of ``proto`` without map types, or ``proto`` itself where it has none.
+    """Return a copy of ``proto`` without map types, or ``proto`` itself where it has none.
 
     Raises:
         UnsupportedModel: a nested graph takes or returns a map.

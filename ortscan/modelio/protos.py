@@ -52,6 +52,6 @@ def tensors_in(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def locations_in(proto: onnx.ModelProto) -> list[str]:
-    """Give the files that external data is in, as the model names them, each once."""
+    """Return the files that external data is in, as the model names them, each once."""
     found = (entry for tensor in tensors_in(proto) for entry in tensor.external_data if entry.key == "location")
     return sorted({entry.value for entry in found})

@@ -54,7 +54,7 @@ class Replacement:
         return bool(self._written) and not os.path.lexists(self._written[-1][1])
 
     def open(self, final: Path) -> BinaryIO:
-        """Give a new empty file that will become ``final``."""
+        """Return a new empty file that will become ``final``."""
         aside = self._aside(final)
         file = aside.open("x+b")
         self._written.append((file, aside, final))

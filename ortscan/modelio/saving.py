@@ -23,7 +23,7 @@ __all__ = ["give_back", "hand_back", "save"]
 
 
 def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
-    """Give an ``ir.Model`` for one, a ``ModelProto`` for anything else, with the interface as declared.
+    """Return an ``ir.Model`` for one, a ``ModelProto`` for anything else, with the interface as declared.
 
     A model that came by path has its external data loaded (as ``onnx.load`` does) unless ``references`` asks for references,
     which are relative to the source's folder. Other models keep the references they came with.
@@ -46,7 +46,7 @@ def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelPro
 def hand_back(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: ModelLike | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output`` if that is given, and give it as ``give_back`` does.
+    """Write the model to ``output`` if that is given, and return it as ``give_back`` does.
 
     ``unchanged``: what it was loaded from, where nothing at all was done to it; a ModelProto or bytes come back as they are then.
     What comes back for a path, with an output, refers to the external data beside the output. Raises as ``save`` and ``give_back``.

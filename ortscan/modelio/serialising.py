@@ -16,7 +16,7 @@ _MARK = "ortscan-embed:"
 
 
 def external_slots(slots: Iterable[Slot]) -> list[Slot]:
-    """Give those that hold external tensors."""
+    """Return those that hold external tensors."""
     return [slot for slot in slots if isinstance(slot.get(), ir.ExternalTensor)]
 
 

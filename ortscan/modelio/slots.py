@@ -18,7 +18,7 @@ class InitializerSlot:
     value: ir.Value
 
     def get(self) -> ir.TensorProtocol:
-        """Give the tensor."""
+        """Return the tensor."""
         assert self.value.const_value is not None
         return self.value.const_value
 
@@ -36,7 +36,7 @@ class AttributeSlot:
     index: int | None
 
     def get(self) -> ir.TensorProtocol:
-        """Give the tensor."""
+        """Return the tensor."""
         attribute = self.node.attributes[self.attribute]
         return attribute.as_tensor() if self.index is None else attribute.as_tensors()[self.index]
 

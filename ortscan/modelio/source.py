@@ -74,7 +74,7 @@ def _opened(model: AnyModel, stack: ExitStack) -> Source:
 
 
 def model_of(source: Source) -> ir.Model:
-    """Give the model of ``source`` to be worked on, its external data where onnxruntime finds it."""
+    """Return the model of ``source`` to be worked on, its external data where onnxruntime finds it."""
     model = own_ir(source.proto)
     folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
     for tensor in _external_tensors(model):

@@ -59,7 +59,7 @@ class FileTensor(ir.ExternalTensor):
         self.data = data
 
     def numpy(self) -> np.ndarray:
-        """Give the array, mapped from the file where its elements are whole bytes."""
+        """Return the array, mapped from the file where its elements are whole bytes."""
         if self.size == 0:
             return np.empty(self.shape.numpy(), self.dtype.numpy())
         content = self.data.view(self.offset or 0, self.nbytes)
@@ -69,11 +69,11 @@ class FileTensor(ir.ExternalTensor):
         return np.frombuffer(content, np.dtype(self.dtype.numpy()).newbyteorder("<")).reshape(self.shape.numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Give the array as numpy asks for it."""
+        """Return the array as numpy asks for it."""
         return np.array(self.numpy(), dtype=dtype, copy=copy) if dtype is not None or copy else self.numpy()
 
     def tobytes(self) -> bytes:
-        """Give the bytes as they are in the file."""
+        """Return the bytes as they are in the file."""
         return bytes(self.data.view(self.offset or 0, self.nbytes)) if self.size else b""
 
     def tofile(self, file: BinaryIO) -> None:
@@ -112,7 +112,7 @@ class AbsentTensor(ir.ExternalTensor):
         raise self._refusal()
 
     def as_it_came(self) -> ir.ExternalTensor:
-        """Give the reference as an ordinary tensor again."""
+        """Return the reference as an ordinary tensor again."""
         tensor = ir.ExternalTensor(**_described(self), base_dir=self.base_dir)
         if not self._was_valid:
             tensor.invalidate()
@@ -123,21 +123,21 @@ class AbsentTensor(ir.ExternalTensor):
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:
-    """Give a tensor object of our own with the same data, for one that is not external."""
+    """Return a tensor object of our own with the same data, for one that is not external."""
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         return MessageTensor(tensor.raw, is_ours=is_ours)
     return tensor if is_ours else copy.copy(tensor)
 
 
 def props_of(tensor: ir.TensorProtocol) -> dict[str, str]:
-    """Give the metadata of a tensor."""
+    """Return the metadata of a tensor."""
     if isinstance(tensor, MessageTensor):
         return {entry.key: entry.value for entry in tensor.raw.metadata_props}
     return dict(tensor.metadata_props)
 
 
 def bytes_needed(tensor: ir.TensorProtocol) -> int:
-    """Give the size in bytes; 0 for strings, which have none."""
+    """Return the size in bytes; 0 for strings, which have none."""
     return 0 if tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED) else math.ceil(tensor.size * tensor.dtype.bitwidth / 8)
 
 

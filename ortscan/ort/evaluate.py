@@ -12,7 +12,7 @@ __all__ = ["evaluate"]
 
 
 def evaluate(model: onnx.ModelProto) -> Sequence[np.ndarray] | None:
-    """Give the model's outputs, or None where onnxruntime cannot load or run it, or might end the process."""
+    """Return the model's outputs, or None where onnxruntime cannot load or run it, or might end the process."""
     if may_trap(model):
         return None
     import onnxruntime as ort

@@ -16,7 +16,7 @@ _MOST_DIGITS = 20
 
 @functools.cache
 def newest_opset() -> int:
-    """Give the newest opset whose operators are known and that the installed onnxruntime loads, by trying."""
+    """Return the newest opset whose operators are known and that the installed onnxruntime loads, by trying."""
     from ortscan.ort.evaluate import evaluate
 
     for version in range(min(NEWEST, onnx.defs.onnx_opset_version()), 0, -1):
@@ -27,7 +27,7 @@ def newest_opset() -> int:
 
 @functools.cache
 def newest_ir_version() -> int:
-    """Give the newest IR version that the installed onnxruntime loads, by trying."""
+    """Return the newest IR version that the installed onnxruntime loads, by trying."""
     from ortscan.ort.evaluate import evaluate
 
     for version in range(int(onnx.IR_VERSION), 0, -1):

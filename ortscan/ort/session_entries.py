@@ -9,7 +9,7 @@ __all__ = ["entry_of"]
 
 
 def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
-    """Give the entry ``key`` of SessionOptions, or None where there is none."""
+    """Return the entry ``key`` of SessionOptions, or None where there is none."""
     if options is None:
         return None
     try:

@@ -31,7 +31,7 @@ def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
 def merged_shapes(
     typical: Mapping[str, Sequence[int | None]] | None, fixed: Mapping[str, Sequence[int | None]] | None
 ) -> dict[str, Sequence[int | None]] | None:
-    """Give the shapes to compare two models at, of which one has ``fixed`` built in; that counts where both name an input."""
+    """Return the shapes to compare two models at, of which one has ``fixed`` built in; that counts where both name an input."""
     return {**(typical or {}), **(fixed or {})} or None
 
 
@@ -98,7 +98,7 @@ class FixedShapes:
         return ir.Shape([dim if isinstance(dim, int) else self._sizes.get(dim.value or "", dim) for dim in shape.dims])
 
     def _forgotten(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """Give ``shape`` of an inner value without the names that are bound: it may be declared wrongly, and is inferred."""
+        """Return ``shape`` of an inner value without the names that are bound: it may be declared wrongly, and is inferred."""
         if shape is None:
             return None
         return ir.Shape([None if not isinstance(dim, int) and dim.value in self._sizes else dim for dim in shape.dims])

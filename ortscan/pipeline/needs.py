@@ -13,7 +13,7 @@ _MOST_SAID = 20
 
 
 def note_python_ops(loaded: LoadedModel, report: Report) -> list[str]:
-    """Say in the metadata that the model calls Python, where it does, and give sentences on each call for the report."""
+    """Say in the metadata that the model calls Python, where it does, and return sentences on each call for the report."""
     from ortscan import __version__
 
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)

@@ -10,7 +10,7 @@ __all__ = ["dump", "report_dict"]
 
 
 def report_dict(report: Report) -> dict[str, Any]:
-    """Give ``report`` as plain data; the loops first, then what was counted."""
+    """Return ``report`` as plain data; the loops first, then what was counted."""
     counts = {"operators_before": dict(report.operators_before), "operators_after": dict(report.operators_after)}
     return {**report.to_dict(), **counts, "changed": report.changed}
 

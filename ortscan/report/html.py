@@ -25,7 +25,7 @@ code { font-size: .92em } .long { opacity: .75; margin: .1rem 0 .5rem }
 
 
 def page(report: Report, title: str, facts: Sequence[str] = ()) -> str:
-    """Give the page; ``facts`` are sentences beside the report, such as on verification and on what was written."""
+    """Return the page; ``facts`` are sentences beside the report, such as on verification and on what was written."""
     paragraphs = "".join(f"<p>{_safe(line)}</p>\n" for line in (headline(report), *report.messages, *facts))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -12,7 +12,7 @@ __all__ = ["rows", "safe", "table"]
 
 
 def safe(content: object) -> Text:
-    """Give ``content`` as text to show just so."""
+    """Return ``content`` as text to show just so."""
     return Text(plain(content))
 
 

@@ -16,7 +16,7 @@ _FATES: dict[Fate, str] = {
 
 
 def plural(count: int, noun: str) -> str:
-    """Give ``1 loop``, ``2 loops``."""
+    """Return ``1 loop``, ``2 loops``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -53,7 +53,7 @@ def loop_line(loop: LoopReport) -> str:
 
 
 def size(count: int) -> str:
-    """Give a number of bytes for people, in units of 1024."""
+    """Return a number of bytes for people, in units of 1024."""
     value, units = float(count), ["B", "KiB", "MiB", "GiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024

@@ -18,7 +18,7 @@ _DEEPEST = 8
 
 
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
-    """Give the outputs of each recurrent node in a branch of an If that asks for all its sizes that may do harm."""
+    """Return the outputs of each recurrent node in a branch of an If that asks for all its sizes that may do harm."""
     found: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):
         makers = {name: node for node in graph.node for name in node.output}
@@ -36,7 +36,7 @@ def _harmful(node: onnx.NodeProto) -> list[int]:
 
 
 def _asked(name: str, makers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
-    """Give the values, and axes of them, whose sizes ``name`` is computed from."""
+    """Return the values, and axes of them, whose sizes ``name`` is computed from."""
     node = makers.get(name)
     if node is None or depth > _DEEPEST:
         return

@@ -37,7 +37,7 @@ class Applied:
         return self.make_report()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give what a copy or a pickle needs: the report itself in the place of what makes it."""
+        """Return what a copy or a pickle needs: the report itself in the place of what makes it."""
         return {**vars(self), "report": self.report, "make_report": _none}
 
 

@@ -17,7 +17,7 @@ __all__ = ["as_path_or_bytes"]
 
 
 def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
-    """Give as bytes what is read from a pipe, a ModelProto, and an onnx_ir Model.
+    """Return as bytes what is read from a pipe, a ModelProto, and an onnx_ir Model.
 
     Where a model is too large for bytes, or has its own folders, give the path of a temporary file.
     The second thing given keeps that file alive. Whatever else comes is given back as it is, for onnxruntime to take or refuse.

@@ -25,7 +25,7 @@ _PLACE = re.compile(r"\S*/onnxruntime/\S+:\d+ \S.*?\) (?=[^\s(]+ [^\s(]+ )")
 
 
 def in_words(problem: BaseException | None) -> str:
-    """Give what ``problem`` says, without places in onnxruntime's code."""
+    """Return what ``problem`` says, without places in onnxruntime's code."""
     said = one_line(str(problem))
     for pattern, words in _SAID:
         found = re.search(pattern, said)

@@ -240,7 +240,7 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
 
 @functools.cache
 def _shared_options() -> "ort.SessionOptions":
-    """Give options for all sessions that were given none: the library of the Python op keeps about 1 KB for each it is put on."""
+    """Return options for all sessions that were given none: the library of the Python op keeps about 1 KB for each it is put on."""
     return ort.SessionOptions()
 
 

@@ -21,7 +21,7 @@ Known = Mapping[str, tuple[int, Sequence[int | str | None]]]
 
 
 def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Give ``proto`` with inputs in the place of large weights: its sessions have the same outputs, and read nothing for them."""
+    """Return ``proto`` with inputs in the place of large weights: its sessions have the same outputs, and read nothing for them."""
     hollow = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
     graph, given = hollow.graph, proto.graph
     graph.name = given.name
@@ -39,7 +39,7 @@ def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def known_outputs(hollow: onnx.ModelProto) -> Known:
-    """Give the element type and shape of each tensor among the outputs, as a session does; none where no session can be made.
+    """Return the element type and shape of each tensor among the outputs, as a session does; none where no session can be made.
 
     None of a model whose session would end the process.
     """

@@ -35,7 +35,7 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Give the path or the bytes that a session opens; files made for that last as long as the block.
+    """Return the path or the bytes that a session opens; files made for that last as long as the block.
 
     Raises ModelFileError where external data is outside the model's folder, or no regular file.
     """
@@ -87,7 +87,7 @@ class _Model:
         return all(is_below(path, folder) for path in self.files.values())
 
     def below(self, folder: str) -> bytes:
-        """Give the model as it is in ``folder``: its data by paths without links, at which onnxruntime would stop."""
+        """Return the model as it is in ``folder``: its data by paths without links, at which onnxruntime would stop."""
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
             return self.content
@@ -119,7 +119,7 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
 
 
 def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
-    """Give a new folder to which ``bring`` has brought the files, or None where it cannot. No location leads out of it."""
+    """Return a new folder to which ``bring`` has brought the files, or None where it cannot. No location leads out of it."""
     place = stack.enter_context(TemporaryFolder())
     try:
         for location, path in files.items():

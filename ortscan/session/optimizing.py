@@ -105,7 +105,7 @@ def let_go(loaded: LoadedModel) -> None:
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
-    """Give the model as bytes, and whether it refers to external data; None where it is too large for bytes."""
+    """Return the model as bytes, and whether it refers to external data; None where it is too large for bytes."""
     given = give_back(loaded, references=True)
     proto = given if isinstance(given, onnx.ModelProto) else to_proto(loaded)
     if proto.ByteSize() > PROTOBUF_LIMIT:
@@ -114,7 +114,7 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 
 
 def _model(source: Source, proto: onnx.ModelProto, places: Sequence[str]) -> ModelLike:
-    """Give what is to be optimised, as it finds its external data; what is given in memory is looked for where nothing is."""
+    """Return what is to be optimised, as it finds its external data; what is given in memory is looked for where nothing is."""
     if places and source.is_in_memory:
         loaded = load(proto, source=os.path.join(source.data_folder, _NOWHERE, "model.onnx")).model
         for slot in tensor_slots(loaded):

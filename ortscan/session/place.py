@@ -59,7 +59,7 @@ class Place:
         return source.path is None or digest_of_bytes(source.content) == self.digest
 
     def beside(self, source: Source, data: Mapping[str, str]) -> "Place | None":
-        """Give the place for the model with external ``data`` (files and their digests); None if any of its files has changed."""
+        """Return the place for the model with external ``data`` (files and their digests); None if any of its files has changed."""
         try:
             if source.data_digests(data, self.store.notes) != data:
                 return None
@@ -74,7 +74,7 @@ class Place:
 
 
 def found_by_digest(source: Source, place: Place, renew: bool = False) -> Found | None:
-    """Give the entry at ``place``, or None. From then on it is known by its bytes where they are given.
+    """Return the entry at ``place``, or None. From then on it is known by its bytes where they are given.
 
     ``renew``: also if it should have been known by them before.
     """
@@ -96,7 +96,7 @@ def found_by_digest(source: Source, place: Place, renew: bool = False) -> Found 
 
 
 def found_by_bytes(source: Source, store: Store, options: Mapping[str, Any]) -> Found | None:
-    """Give the entry that was made from the very bytes of ``source``, or None; the only one in question is left to be confirmed."""
+    """Return the entry made from the very bytes of ``source``, or None; the only one in question is left to be confirmed."""
     given = source.given
     if given is None or source.sample is None:
         return None

@@ -86,7 +86,7 @@ def is_at_work() -> bool:
 
 
 def prepare(source: Source, settings: Settings, target: str, look_up: LookUp = "all") -> Prepared:
-    """Give what a session should open in the place of ``source``, which may be what ``look_up`` finds.
+    """Return what a session should open in the place of ``source``, which may be what ``look_up`` finds.
 
     Raises whatever goes wrong: OrtscanError on purpose, OSError where the model cannot be read.
     """
@@ -139,7 +139,7 @@ def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], lo
 
 
 def _store(settings: Settings) -> Store | str:
-    """Give the cache, or in words why there is none."""
+    """Return the cache, or in words why there is none."""
     folder = cache_folder(settings.cache_dir)
     if folder is None:
         return _NOWHERE

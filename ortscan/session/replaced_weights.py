@@ -48,7 +48,7 @@ def check_weights(options: "ort.SessionOptions", source: Source) -> None:
 
 
 def _names_by_type(source: Source) -> dict[int, list[str]]:
-    """Give the names of the weights, without reading more than what is around their values."""
+    """Return the names of the weights, without reading more than what is around their values."""
     found: dict[int, list[str]] = {}
     with contextlib.ExitStack() as stack:
         content: bytes | mmap.mmap
@@ -67,7 +67,7 @@ def _names_by_type(source: Source) -> dict[int, list[str]]:
 
 
 def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
-    """Give those of the weights that ``options`` replace, with their values; None where that cannot be told for their types."""
+    """Return those of the weights that ``options`` replace, with their values; None where that cannot be told for their types."""
     from onnxruntime.capi import _pybind_state as native
 
     kept = {name: value for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}

@@ -40,7 +40,7 @@ class Source:
         return Path(self.path).read_bytes()
 
     def digest(self, notes: Notes) -> str:
-        """Give the digest of the content; ``notes`` is where what is known of files is kept. Raises OSError."""
+        """Return the digest of the content; ``notes`` is where what is known of files is kept. Raises OSError."""
         return digest_of_bytes(self.content) if self.path is None else digests_of_files([self.path], notes)[0]
 
     @lazy
@@ -49,7 +49,7 @@ class Source:
         return sample_of(self.given) if self.given is not None and len(self.given) >= _LARGE else None
 
     def identity(self) -> list[int | str] | None:
-        """Give what tells whether the file is still the same; None for bytes. Raises OSError."""
+        """Return what tells whether the file is still the same; None for bytes. Raises OSError."""
         return None if self.path is None else identity_of_file(self.path)
 
     @property
@@ -65,7 +65,7 @@ class Source:
         return folders_of(self.path) if self.path is not None else [os.getcwd()]
 
     def data_file(self, place: str) -> str:
-        """Give the path of external data. Raises ModelFileError where it is outside the model's folder, or no regular file."""
+        """Return the path of external data. Raises ModelFileError where it is outside the model's folder, or no regular file."""
         try:
             return real_path(place, self.data_folders)
         except OutOfReach as error:
@@ -77,11 +77,11 @@ class Source:
         return self.ask_memory is not None and self.ask_memory()
 
     def data_files(self, places: Collection[str]) -> list[str]:
-        """Give the paths of the external data that is on disk, and counts. Raises as ``data_file`` does."""
+        """Return the paths of the external data that is on disk, and counts. Raises as ``data_file`` does."""
         return list(self._on_disk(places).values())
 
     def data_digests(self, places: Collection[str], notes: Notes) -> dict[str, str]:
-        """Give the digests of external data, an empty one of what is not there. Raises OSError, and as ``data_file`` does."""
+        """Return the digests of external data, an empty one of what is not there. Raises OSError, and as ``data_file`` does."""
         found = self._on_disk(places)
         known = dict(zip(found, digests_of_files(list(found.values()), notes), strict=True))
         return {place: known.get(place, "") for place in places}

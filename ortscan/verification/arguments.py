@@ -19,7 +19,7 @@ _MOST_BITS = 1000
 
 
 def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, Sequence[int | None]]:
-    """Give ``shapes`` as a dict of lists, {} for None; whether they fit the model is not looked at. ``option``: their name.
+    """Return ``shapes`` as a dict of lists, {} for None; whether they fit the model is not looked at. ``option``: their name.
 
     Raises:
         OptionError: it is no dict of input name to sizes.

@@ -72,7 +72,7 @@ class Dependence:
                 self._outputs[stacked.outer] = [stacked.inner]
 
     def _types_within(self, node: ir.Node) -> Iterator[int]:
-        """Give the types of all that a node computes out of sight: in the bodies of other operators, or in a function."""
+        """Return the types of all that a node computes out of sight: in the bodies of other operators, or in a function."""
         nodes = [each for graph in node_graphs(node) for each in all_nodes(graph)]
         called = [function for each in (node, *nodes) if (function := self._function(each)) is not None]
         seen: set[ir.Function] = set()

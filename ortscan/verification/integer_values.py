@@ -38,7 +38,7 @@ def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
 
 
 def _noteworthy(bits: int, largest: int) -> Iterator[int]:
-    """Give numbers at which something may change, the most likely first."""
+    """Return numbers at which something may change, the most likely first."""
     yield from (-largest - 1, largest, -1, 0, 1, 100, 1000, 1 << 16, 1 << 31, -largest, largest - 1, 10, -100)
     for power in range(bits):
         yield from (1 << power, 10 ** (power // 3), -(1 << power), (1 << power) - 1)

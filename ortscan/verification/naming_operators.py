@@ -39,7 +39,7 @@ _PLAIN = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
 
 
 def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Iterator[Known]:
-    """Give the values of the operand at ``position`` at which ``node`` turns; ``constants`` gives those of the other operands."""
+    """Return the values of the operand at ``position`` at which ``node`` turns; ``constants`` gives those of the other operands."""
     if node.op_type in _WITH_EACH_OTHER:
         for other in range(len(node.input)):
             if other != position:
@@ -77,7 +77,7 @@ def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Itera
 
 
 def patterns_of(node: onnx.NodeProto) -> Iterator[str]:
-    """Give the pattern that ``node`` matches strings with, if it does."""
+    """Return the pattern that ``node`` matches strings with, if it does."""
     if node.op_type == "RegexFullMatch":
         yield from (each.s.decode("utf-8", "replace") for each in node.attribute if each.name == "pattern")
 

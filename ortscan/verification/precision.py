@@ -53,7 +53,7 @@ def _coarsest(types: Iterable[int]) -> np.dtype[Any] | None:
 
 
 def _types_above(output: ir.Value, dependence: Dependence) -> Iterator[int]:
-    """Give the types of all floats that ``output`` is computed from."""
+    """Return the types of all floats that ``output`` is computed from."""
     waiting, seen = [output], {output}
     while waiting:
         value = waiting.pop()

@@ -20,7 +20,7 @@ _NO_KERNEL = "Could not find an implementation for"
 
 
 def reference_oracle(before: Source, error: str, stack: ExitStack) -> tuple[Source, list[str]] | None:
-    """Give ``before``, which onnxruntime refuses with ``error``, with calls of Python where it has no kernel, and words on that.
+    """Return ``before``, which onnxruntime refuses with ``error``, with calls of Python where it has no kernel, and words on that.
 
     None where that is not why it is refused, or a call cannot stand for every such node.
     """

@@ -70,7 +70,7 @@ def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def noise_feeds(roundings: float) -> Iterator[dict[str, np.ndarray]]:
-    """Give values for the inputs more, so that each number moves by ``roundings`` times as much as it may be rounded by.
+    """Return values for the inputs more, so that each number moves by ``roundings`` times as much as it may be rounded by.
 
     It moves the other way where that is negative.
     """

@@ -31,7 +31,7 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
 def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[Source, list[str]]:
-    """Give ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and what was changed in words.
+    """Return ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and what was changed in words.
 
     Gives ``before`` itself where there are none, or ``after`` still has such nodes: they are compared as onnxruntime has them then.
     Raises MigrationError where a model too old for Scans cannot be taken to a later opset.
@@ -51,7 +51,7 @@ def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[So
 
 
 def _refused(source: Source) -> _Refused | None:
-    """Load the model and give it with the nodes that have a meaning and need a rule; None where there are none."""
+    """Load the model and return it with the nodes that have a meaning and need a rule; None where there are none."""
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
     loaded, old = _loaded(source)

@@ -31,7 +31,7 @@ class Trace:
 def traces_of(
     node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constants: Callable[[int], Sequence[Known]]
 ) -> Iterator[Trace]:
-    """Give what the first output of ``node`` is made of; ``constants`` are the elements of operands that are constant."""
+    """Return what the first output of ``node`` is made of; ``constants`` are the elements of operands that are constant."""
     first = operands[0] if operands else ()
     match node.op_type:
         case kind if kind in _FROM_FIRST:
@@ -52,7 +52,7 @@ def traces_of(
 
 
 def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
-    """Give ``trace`` with ``number`` added and so on; it is the operand at the place ``at``."""
+    """Return ``trace`` with ``number`` added and so on; it is the operand at the place ``at``."""
     scale, shift = trace.scale, trace.shift
     if kind == "Add":
         yield Trace(trace.input, scale, shift + number)

@@ -34,7 +34,7 @@ class Absent:
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:
-    """Give the recurrent nodes outside loops that the target does not run, where it runs no loops either."""
+    """Return the recurrent nodes outside loops that the target does not run, where it runs no loops either."""
     target = ctx.options.target
     if target.loops:
         return []

@@ -28,7 +28,7 @@ class Unturned:
     removes: bool
 
     def write(self, build: Builder) -> ir.Value:
-        """Give the tensor without its reversal."""
+        """Return the tensor without its reversal."""
         if not self.perms:
             return self.source
         axes = tuple(range(len(self.perms[0])))
@@ -38,7 +38,7 @@ class Unturned:
 
 
 def unturned(value: ir.Value, axis: int, reversals: Reversals) -> Unturned | None:
-    """Give what ``value`` is the reversal of along ``axis``; None where it is none, or a Transpose would be needed twice."""
+    """Return what ``value`` is the reversal of along ``axis``; None where it is none, or a Transpose would be needed twice."""
     perms, alone = list[tuple[int, ...]](), True
     while (node := value.producer()) is not None:
         alone = alone and len(value.uses()) == 1 and not value.is_graph_output()
@@ -57,7 +57,7 @@ def unturned(value: ir.Value, axis: int, reversals: Reversals) -> Unturned | Non
 
 
 def turning_readers(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
-    """Give the reversals of ``stack`` along ``axis``, where all that is made of it is those and questions for its shape."""
+    """Return the reversals of ``stack`` along ``axis``, where all that is made of it is those and questions for its shape."""
     found, waiting = list[ir.Node](), [(stack, axis)]
     while waiting:
         value, place = waiting.pop()
@@ -88,7 +88,7 @@ def turning_readers(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _given_by_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Give the result of the If that a branch gives as ``value``, where the other branch's is the same turned round."""
+    """Return the result of the If that a branch gives as ``value``, where the other branch's is the same turned round."""
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
         return None

@@ -25,7 +25,7 @@ _CANNOT_FAIL = frozenset(
 
 
 def reads(node: ir.Node) -> list[ir.Value]:
-    """Give the values a node depends on: its inputs, and what the graphs nested in it capture."""
+    """Return the values a node depends on: its inputs, and what the graphs nested in it capture."""
     found = [value for value in node.inputs if value is not None]
     for graph in node_graphs(node):
         found.extend(captured_values(graph))
@@ -33,7 +33,7 @@ def reads(node: ir.Node) -> list[ir.Value]:
 
 
 def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
-    """Give ``seeds`` and every value of ``body`` computed from one of them (nodes in topological order)."""
+    """Return ``seeds`` and every value of ``body`` computed from one of them (nodes in topological order)."""
     varying = set(seeds)
     for node in body:
         if any(value in varying for value in reads(node)):
@@ -42,7 +42,7 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
 
 
 def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], given: Collection[ir.Value] = ()) -> list[ir.Node]:
-    """Give the nodes of ``body`` that ``wanted`` needs beside the values ``given``, in their order."""
+    """Return the nodes of ``body`` that ``wanted`` needs beside the values ``given``, in their order."""
     needed = {value for value in wanted if value not in given}
     nodes = list[ir.Node]()
     for node in reversed(body):

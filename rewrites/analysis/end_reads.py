@@ -30,7 +30,7 @@ class EndReads:
 
 
 def end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> EndReads | None:
-    """Give how ``stack`` is read along ``axis``, of ``length`` where that is known; None where not at one end only."""
+    """Return how ``stack`` is read along ``axis``, of ``length`` where that is known; None where not at one end only."""
     found = EndReads()
     waiting = [(stack, axis)]
     while waiting:
@@ -53,7 +53,7 @@ def end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> End
 
 
 def _moved(node: ir.Node, value: ir.Value, axis: int) -> int | None:
-    """Give the place of ``axis`` in the result of a node that only moves axes."""
+    """Return the place of ``axis`` in the result of a node that only moves axes."""
     if node.op_type == "Identity":
         return axis
     rank = rank_of(value)

@@ -47,7 +47,7 @@ class Link:
 
 
 def link_above(value: ir.Value | None) -> Link | None:
-    """Give the node that gives ``value``, where onnxruntime may drop or fuse it, or where it casts or transposes."""
+    """Return the node that gives ``value``, where onnxruntime may drop or fuse it, or where it casts or transposes."""
     node = None if value is None else value.producer()
     if node is None or node.domain != "" or value is not node.outputs[0]:
         return None

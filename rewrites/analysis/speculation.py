@@ -39,7 +39,7 @@ _LENGTHS = 4
 
 
 def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
-    """Give a node of ``body`` that may fail where ``seeds`` hold other numbers than it has been run with, or None.
+    """Return a node of ``body`` that may fail where ``seeds`` hold other numbers than it has been run with, or None.
 
     Operators that divide integers, look something up, or take sizes, counts and conditions from numbers may; those that only
     calculate give some number, NaN at worst. Operators of other domains are not known.
@@ -49,7 +49,7 @@ def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.N
 
 
 def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
-    """Give a node of ``branch`` that may fail where the branch would not have run, or None.
+    """Return a node of ``branch`` that may fail where the branch would not have run, or None.
 
     All sizes must be known, and no operator may mind what numbers it is given. Nothing is known of constants either: perhaps the
     branch has never run on them.

@@ -17,7 +17,7 @@ def note_quantized_outputs(graph: ir.Graph) -> None:
 
 
 def transposed_output(node: ir.Node) -> list[ir.Node]:
-    """Give the nodes that transpose an output of the graph for a QuantizeLinear, the last first; none of other nodes."""
+    """Return the nodes that transpose an output of the graph for a QuantizeLinear, the last first; none of other nodes."""
     if node.op_type != "QuantizeLinear" or node.domain != "":
         return []
     scale = const_array(node.inputs[1])

@@ -28,7 +28,7 @@ def node_too_long(steps: int, directions: int, limits: UnrollLimits) -> NotAppli
 
 
 def nodes_when_unrolled(loop: Loop, steps: int) -> int:
-    """Give the number of nodes that ``steps`` copies of the body make, with what reads a step's inputs; before anything folds."""
+    """Return the number of nodes that ``steps`` copies of the body make, with what reads a step's inputs; before anything folds."""
     body = sum(1 for _ in all_nodes(loop.body))
     single = sum(rank_of(scan.inner) in (None, 0) for scan in loop.scan_inputs)
     return steps * (body + single) + 2 * (len(loop.scan_inputs) + len(loop.scan_outputs))

@@ -22,7 +22,7 @@ _EXPAND_SINCE = 8
 
 
 def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
-    """Give the refusal of the first of ``values`` that holds elements which can be neither sliced nor joined in ``opset``."""
+    """Return the refusal of the first of ``values`` that holds elements which can be neither sliced nor joined in ``opset``."""
     for value in values:
         if value.dtype is not None and not _is_sliced(value.dtype, opset):
             return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -37,7 +37,7 @@ def _is_sliced(kind: ir.DataType, opset: int) -> bool:
 
 
 def unsliced(loop: Loop, opset: int) -> NotApplicable | None:
-    """Give the refusal of a loop that would have to be taken apart where its elements can be neither sliced nor joined."""
+    """Return the refusal of a loop that would have to be taken apart where its elements can be neither sliced nor joined."""
     values = [state.inner for state in loop.states]
     if isinstance(loop, ScanView):
         values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]

@@ -23,7 +23,7 @@ class SameValues:
         self._known: dict[ir.Value, int] = {}
 
     def number(self, value: ir.Value | None, depth: int = 0) -> int | None:
-        """Give a number that only values which are the same share; None for no value."""
+        """Return a number that only values which are the same share; None for no value."""
         value = through_identity(value)
         if value is None:
             return None
@@ -50,7 +50,7 @@ class SameValues:
 
 
 def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
-    """Give what Transposes made ``value`` of, and which of its axes each axis is; None where there is no Transpose."""
+    """Return what Transposes made ``value`` of, and which of its axes each axis is; None where there is no Transpose."""
     axes: tuple[int, ...] | None = None
     while (node := value.producer()) is not None and node.op_type in ("Identity", "Transpose") and node.domain == "":
         source = node.inputs[0]
@@ -64,7 +64,7 @@ def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | No
 
 
 def attribute_key(attribute: ir.Attr) -> Hashable:
-    """Give what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
+    """Return what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
     if attribute.is_ref():
         return attribute.ref_attr_name
     if attribute.type == ir.AttributeType.TENSOR:

@@ -51,7 +51,7 @@ class Reversals:
         self._opset, self._main = opset, main
 
     def read(self, node: ir.Node | None) -> Reversal | None:
-        """Give what ``node`` turns round, or None."""
+        """Return what ``node`` turns round, or None."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
         if node is None or reader is None or not node.inputs or node.inputs[0] is None or rank_of(node.inputs[0]) is None:
             return None
@@ -84,14 +84,14 @@ class _Reader:
         return self.integers.size_of(value, axis)
 
     def _from_the_source(self, found: Affine) -> Affine:
-        """Give sizes of transposed tensors as those of the tensors themselves."""
+        """Return sizes of transposed tensors as those of the tensors themselves."""
         sizes: Mapping[Symbol, Affine | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in found.terms if isinstance(symbol, Dim)
         }
         return found.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
     def every_element(self, value: ir.Value | None) -> Affine | None:
-        """Give the number that all elements of a tensor are, or None."""
+        """Return the number that all elements of a tensor are, or None."""
         if value is None:
             return None
         found = self.integers.of(value)

@@ -145,7 +145,7 @@ class Report:
             loop.reasons = loop.reasons or [Reason("none", "NO-RULE", "of the rules in use none has more to do with it")]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain lists, dicts, strings and numbers, ready for JSON."""
+        """Return everything as plain lists, dicts, strings and numbers, ready for JSON."""
         plain = asdict(replace(self, operators_before=Counter(), operators_after=Counter()))
         return plain | {"operators_before": dict(self.operators_before), "operators_after": dict(self.operators_after)}
 

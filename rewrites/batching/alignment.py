@@ -23,12 +23,12 @@ _NO_EXPAND_KERNEL = frozenset(
 
 
 def after_steps(axis: int) -> int:
-    """Give the place of a per-step ``axis`` behind the extra axis 0; negative axes count from the end and stay."""
+    """Return the place of a per-step ``axis`` behind the extra axis 0; negative axes count from the end and stay."""
     return axis if axis < 0 else axis + 1
 
 
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
-    """Give the ``axis`` attribute, one of operand ``index``, shifted behind the extra axis 0.
+    """Return the ``axis`` attribute, one of operand ``index``, shifted behind the extra axis 0.
 
     It comes out non-negative where the rank is known: ORT gives wrong shapes for some negative axes where there are no steps.
     """
@@ -37,7 +37,7 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Give the axes that operand ``index`` holds, shifted behind the extra axis 0; they may be known at run time only.
+    """Return the axes that operand ``index`` holds, shifted behind the extra axis 0; they may be known at run time only.
 
     They come out non-negative where ``rank``, that of what they belong to, is known.
     """
@@ -55,7 +55,7 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 
 
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
-    """Give ``operand``, whose axes belong to those of a value of ``rank`` axes from ``at`` on, such that it broadcasts with it."""
+    """Return ``operand``, whose axes are those of a value of ``rank`` axes from ``at`` on, such that it broadcasts with it."""
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
     after = at + operand.rank
@@ -65,14 +65,14 @@ def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
 
 
 def lifted(call: Call, operand: Operand, rank: int) -> ir.Value:
-    """Give the value of ``operand`` such that it broadcasts as a per-step value of ``rank`` axes does."""
+    """Return the value of ``operand`` such that it broadcasts as a per-step value of ``rank`` axes does."""
     if not operand.batched or operand.rank is None:
         return operand.value
     return unsqueeze(call.build, operand.value, range(1, 1 + rank - operand.rank))
 
 
 def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
-    """Give the values of operands (all, or those at ``indices``) such that they broadcast in every step as they do in one step.
+    """Return the values of operands (all, or those at ``indices``) such that they broadcast in every step as they do in one step.
 
     An operand that is the same in every step is never changed: its axes are counted from the end and never reach the steps. Ranks
     are needed only where a batched operand meets one that might have more axes in one step.
@@ -87,12 +87,12 @@ def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value |
 
 
 def expanded(call: Call, index: int) -> ir.Value:
-    """Give operand ``index`` with the steps as axis 0, copied for every step where it is the same in each."""
+    """Return operand ``index`` with the steps as axis 0, copied for every step where it is the same in each."""
     return repeated(call.build, call.operand(index), call.steps)
 
 
 def repeated(b: Builder, operand: Operand, steps: ir.Value) -> ir.Value:
-    """Give ``operand`` with the steps as axis 0, copied for every step where it is the same in each."""
+    """Return ``operand`` with the steps as axis 0, copied for every step where it is the same in each."""
     if operand.batched:
         return operand.value
     if operand.inner.dtype in _NO_EXPAND_KERNEL:

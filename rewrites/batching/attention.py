@@ -63,7 +63,7 @@ def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
 
 
 def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Give the mask for all rows of all steps; it has up to 4 axes, which broadcast."""
+    """Return the mask for all rows of all steps; it has up to 4 axes, which broadcast."""
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
         return mask.value

@@ -16,7 +16,7 @@ __all__ = ["batched_body", "body_for_all_steps", "for_all_steps"]
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all of ``body``, a graph of ``call.node``, into a builder of its own, and give its new inputs.
+    """Emit all of ``body``, a graph of ``call.node``, into a builder of its own, and return its new inputs.
 
     ``batched`` tells which inputs carry the steps. Refuses, leaving nothing behind, where a node cannot be batched.
     """
@@ -55,7 +55,7 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
 
 def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
-    """Give the value of ``operand``, with the steps in front where it ``varies``."""
+    """Return the value of ``operand``, with the steps in front where it ``varies``."""
     return repeated(call.build, operand, call.steps) if varies else operand.value
 
 

@@ -76,11 +76,11 @@ class Call:
         return self.build.opset
 
     def given(self, index: int) -> Operand | None:
-        """Give operand ``index``, or None where it is absent."""
+        """Return operand ``index``, or None where it is absent."""
         return self.operands[index] if index < len(self.operands) else None
 
     def operand(self, index: int) -> Operand:
-        """Give operand ``index``, which the operator requires."""
+        """Return operand ``index``, which the operator requires."""
         operand = self.given(index)
         if operand is None:
             raise self.refuse("MALFORMED", f"input {index} is missing")
@@ -92,7 +92,7 @@ class Call:
         return operand is not None and operand.batched
 
     def value(self, index: int) -> ir.Value | None:
-        """Give the value of operand ``index`` for all steps, or None where it is absent."""
+        """Return the value of operand ``index`` for all steps, or None where it is absent."""
         operand = self.given(index)
         return None if operand is None else operand.value
 
@@ -102,7 +102,7 @@ class Call:
         return [None if operand is None else operand.value for operand in self.operands]
 
     def rank(self, index: int) -> int:
-        """Give the rank of operand ``index`` in one step; refuses where it is not known."""
+        """Return the rank of operand ``index`` in one step; refuses where it is not known."""
         operand = self.operand(index)
         if operand.rank is None:
             raise self.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
@@ -128,7 +128,7 @@ class Call:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
     def like(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
-        """Emit the operator itself on other inputs, with some attributes changed, and give all its outputs as batched."""
+        """Emit the operator itself on other inputs, with some attributes changed, and return all its outputs as batched."""
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:

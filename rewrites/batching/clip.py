@@ -44,7 +44,7 @@ def clip(call: Call) -> Sequence[Result]:
 
 
 def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Give what stands for absent bounds: the finite limits of the type, so infinities are clipped even then."""
+    """Return what stands for absent bounds: the finite limits of the type, so infinities are clipped even then."""
     kind = dtype.numpy()
     info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     return np.array(info.min, dtype=kind), np.array(info.max, dtype=kind)

@@ -18,7 +18,7 @@ _ALLOWZERO_SINCE = 14
 
 
 def step_dims(call: Call, operand: Operand) -> list[Dim]:
-    """Give the per-step dimensions of ``operand``, whose rank is known."""
+    """Return the per-step dimensions of ``operand``, whose rank is known."""
     assert operand.rank is not None
     found: list[Dim] = []
     for axis in range(operand.rank):
@@ -41,7 +41,7 @@ def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
 
 
 def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
-    """Give a shape as a 1-D int64 tensor."""
+    """Return a shape as a 1-D int64 tensor."""
     parts: list[ir.Value] = []
     numbers: list[int] = []
     for dim in [*dims, None]:

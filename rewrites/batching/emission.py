@@ -46,7 +46,7 @@ class Emission:
         return value in self.known or value not in self._inside
 
     def get(self, value: ir.Value) -> Operand:
-        """Give the operand for ``value``, which must be known or captured."""
+        """Return the operand for ``value``, which must be known or captured."""
         if value in self.known:
             return self.known[value]
         assert value not in self._inside
@@ -87,7 +87,7 @@ class Emission:
         self.known[value] = Operand(stack, batched, value)
 
     def full(self, value: ir.Value) -> ir.Value:
-        """Give ``value`` for all steps as a tensor, repeated where it is the same in every step."""
+        """Return ``value`` for all steps as a tensor, repeated where it is the same in every step."""
         return repeated(self.build, self.get(value), self.steps)
 
 

@@ -17,14 +17,14 @@ _ALLOWZERO_SINCE = 14
 
 
 def first_dim(call: Call, index: int) -> Dim:
-    """Give the size of axis 0 of operand ``index`` in one step, its batch axis."""
+    """Return the size of axis 0 of operand ``index`` in one step, its batch axis."""
     if call.rank(index) < 1:
         raise call.refuse("NO-BATCHING-RULE", f"input {index} is a scalar")
     return step_dims(call, call.operand(index))[0]
 
 
 def folded(call: Call, index: int) -> ir.Value | None:
-    """Give operand ``index`` (None where it is absent) with the steps merged into its axis 0, copied for each if need be."""
+    """Return operand ``index`` (None where it is absent) with the steps merged into its axis 0, copied for each if need be."""
     if call.given(index) is None:
         return None
     first_dim(call, index)
@@ -47,13 +47,13 @@ def _parted(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Val
 
 
 def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
-    """Give ``sizes``, a shape of one step, with the rows of all steps in place of the ``first`` dimension."""
+    """Return ``sizes``, a shape of one step, with the rows of all steps in place of the ``first`` dimension."""
     b, rows = call.build, product_of(call.build, [call.steps, first])
     return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
 def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
-    """Give operand ``index`` (None where it is absent) with the steps merged into its ``axis``, in front of what is there."""
+    """Return operand ``index`` (None where it is absent) with the steps merged into its ``axis``, in front of what is there."""
     if call.given(index) is None:
         return None
     rank = call.rank(index)
@@ -75,11 +75,11 @@ def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> 
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
-    """Give operand ``index``, a vector (None where it is absent), as one vector for all steps."""
+    """Return operand ``index``, a vector (None where it is absent), as one vector for all steps."""
     return None if call.given(index) is None else call.build.op("Reshape", expanded(call, index), call.build.const([-1]))
 
 
 def static_steps(call: Call) -> int | None:
-    """Give the number of steps where it is known."""
+    """Return the number of steps where it is known."""
     outside = (one.value for one in call.operands if one is not None and one.batched)
     return next((dim for value in outside if value.shape is not None and isinstance(dim := value.shape[0], int)), None)

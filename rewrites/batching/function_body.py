@@ -38,7 +38,7 @@ def by_its_function(call: Call) -> Sequence[Result]:
 
 
 def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
-    """Give the definition as a graph, and what stands outside for each of its inputs."""
+    """Return the definition as a graph, and what stands outside for each of its inputs."""
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")
     given: dict[str, Operand] = {}

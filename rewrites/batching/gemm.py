@@ -85,7 +85,7 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 
 
 def _oriented(call: Call, index: int, flag: str) -> Operand:
-    """Give matrix ``index`` untransposed, together with a stand-in for its value in one step that has the right shape."""
+    """Return matrix ``index`` untransposed, together with a stand-in for its value in one step that has the right shape."""
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):
         return operand

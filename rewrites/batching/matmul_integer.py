@@ -44,7 +44,7 @@ def _product(call: Call, zero: ir.Value | None) -> ir.Value:
 
 
 def _centred(call: Call) -> ir.Value:
-    """Give ``B - b0`` in int32."""
+    """Return ``B - b0`` in int32."""
     b = call.build
     wide = b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT32))
     zero = call.value(3)

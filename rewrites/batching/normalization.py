@@ -39,7 +39,7 @@ def trailing_normalization(call: Call) -> Sequence[Result]:
 
 
 def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
-    """Give a scale that changes nothing, of the shape that the scale has in one step."""
+    """Return a scale that changes nothing, of the shape that the scale has in one step."""
     scale = call.operand(1)
     if dtype is None:
         raise call.refuse("TYPE-UNKNOWN", f"the element type of {scale.inner.name!r} is not known")

@@ -49,7 +49,7 @@ def max_unpool(call: Call) -> Sequence[Result]:
 
 
 def _offsets(call: Call, size: Dim) -> ir.Value:
-    """Give how many elements stand before each step, shaped to broadcast with all steps."""
+    """Return how many elements stand before each step, shaped to broadcast with all steps."""
     b = call.build
     starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
     return unsqueeze(b, starts, range(1, 1 + call.rank(0)))

@@ -156,5 +156,5 @@ def _axis_first(axis: int, rank: int) -> list[int]:
 
 
 def _first_behind(count: int, rank: int) -> list[int]:
-    """Give the order that moves axis 0 behind the next ``count`` axes."""
+    """Return the order that moves axis 0 behind the next ``count`` axes."""
     return [*range(1, count + 1), 0, *range(count + 1, rank)]

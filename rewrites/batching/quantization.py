@@ -69,7 +69,7 @@ def _written_out(call: Call) -> ir.Value:
 
 
 def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
-    """Give a scale or zero point such that it broadcasts with the data."""
+    """Return a scale or zero point such that it broadcasts with the data."""
     operand = call.operand(index)
     if _is_single(call, operand):
         at = rank - call.rank(index)
@@ -81,7 +81,7 @@ def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
 
 
 def _vector(call: Call, index: int) -> ir.Value:
-    """Give a one-element operand as one element for each step."""
+    """Return a one-element operand as one element for each step."""
     return squeeze(call.build, expanded(call, index), range(1, 1 + call.rank(index)))
 
 

@@ -97,7 +97,7 @@ def reshape(call: Call) -> Sequence[Result]:
 
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
-    """Give what ``shape`` joins, all numbers above 0 but for one computed dimension, which becomes -1; else None."""
+    """Return what ``shape`` joins, all numbers above 0 but for one computed dimension, which becomes -1; else None."""
     node = None if shape is None else shape.producer()
     if node is None or node.op_type != "Concat" or node.domain != "":
         return None

@@ -35,7 +35,7 @@ def each_feature(call: Call) -> Sequence[Result]:
 @rule("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", domain=_ML)
 @rule("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", domain=_ML)
 def each_row(call: Call) -> Sequence[Result]:
-    """Give results for each row of features."""
+    """Return results for each row of features."""
     if call.rank(0) not in (1, 2):
         raise call.refuse("NO-BATCHING-RULE", f"features of rank {call.rank(0)}")
     if call.rank(0) == 1:

@@ -83,6 +83,6 @@ def _with_steps(pads: Sequence[int]) -> list[int]:
 
 
 def _like_indices(call: Call, index: int, numbers: Sequence[int]) -> ir.Value:
-    """Give ``numbers`` as a constant of the integer type of operand ``index``: an operator's index inputs share one type."""
+    """Return ``numbers`` as a constant of the integer type of operand ``index``: an operator's index inputs share one type."""
     dtype = np.int32 if call.operand(index).inner.dtype == ir.DataType.INT32 else np.int64
     return call.build.const(np.array(numbers, dtype=dtype))

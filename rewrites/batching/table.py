@@ -104,7 +104,7 @@ def has_rule(node: ir.Node) -> bool:
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
-    """Emit ``call``'s operator for all steps at once and give its results, one for each output of the node.
+    """Emit ``call``'s operator for all steps at once and return its results, one for each output of the node.
 
     A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
     operand's own value, or a constant (the Shape of a batched value is the same in every step). Where the answer is NotApplicable,

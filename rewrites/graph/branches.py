@@ -44,7 +44,7 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Give ``value`` where the If on ``flag`` stands in an opset before 11: there, a number that one branch tells counts for both.
+    """Return ``value`` where the If on ``flag`` is of an opset before 11: there, a number that one branch tells counts for both.
 
     onnxruntime folds what is made from such a number, the Shape of what the If gives above all.
     """

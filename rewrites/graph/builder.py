@@ -37,7 +37,7 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> ir.Value:
-        """Make a node with one output and give that output. Attributes that are None are left out."""
+        """Make a node with one output and return that output. Attributes that are None are left out."""
         return self.ops(op_type, inputs, 1, domain=domain, hint=hint, version=version, **attributes)[0]
 
     def ops(
@@ -51,7 +51,7 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> tuple[ir.Value, ...]:
-        """Make a node with ``outputs`` outputs and give them; trailing absent inputs are dropped (ORT crashes on some)."""
+        """Make a node with ``outputs`` outputs and return them; trailing absent inputs are dropped (ORT crashes on some)."""
         given = {key: value for key, value in attributes.items() if value is not None}
         return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(given), domain, hint, version)
 
@@ -85,7 +85,7 @@ class Builder:
         return tuple(node.outputs)
 
     def const(self, array: np.ndarray | Sequence[int] | int, dtype: Any = np.int64) -> ir.Value:
-        """Give a constant (an initializer of the main graph, shared between equal constants; ints become int64)."""
+        """Return a constant (an initializer of the main graph, shared between equal constants; ints become int64)."""
         return self._constants.value(array if isinstance(array, np.ndarray) else np.asarray(array, dtype=dtype))
 
     def insert_before(self, anchor: ir.Node) -> None:
@@ -110,5 +110,5 @@ class Builder:
         del self.nodes[since:]
 
     def another(self) -> "Builder":
-        """Give a new, empty Builder for the same model, such as one for the nodes of a body."""
+        """Return a new, empty Builder for the same model, such as one for the nodes of a body."""
         return Builder(self.names, self._constants, self.opsets, self._ir_version)

@@ -24,7 +24,7 @@ class ConstantPool:
         self._wanted: list[ir.Value] | None = None
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
-        """Give the initializer that holds ``array``."""
+        """Return the initializer that holds ``array``."""
         tensor = _tensor(array)
         content = repr(array.tolist()).encode() if tensor.dtype == ir.DataType.STRING else array.tobytes()
         key = (str(tensor.dtype), array.shape, content)

@@ -89,7 +89,7 @@ class Context:
         return self.model.opset_imports.get("", 1)
 
     def if_around(self, branch: ir.Graph) -> ir.Node | None:
-        """Give the If that has ``branch``, or None."""
+        """Return the If that has ``branch``, or None."""
         owner = self.owners.get(branch)
         if owner is None or owner.graph is None or branch not in node_graphs(owner):
             self.owners.clear()
@@ -99,5 +99,5 @@ class Context:
         return owner if owner is not None and owner.op_type == "If" and owner.domain == "" else None
 
     def builder(self) -> Builder:
-        """Give a new, empty Builder."""
+        """Return a new, empty Builder."""
         return Builder(self.names, self.constants, self.model.opset_imports, self.model.ir_version)

@@ -15,7 +15,7 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def taken_back(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Give values the shapes they had ``before``; return those that had become others, as they had become."""
+    """Return values the shapes they had ``before``; return those that had become others, as they had become."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned

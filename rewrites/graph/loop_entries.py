@@ -11,7 +11,7 @@ __all__ = ["entry_of", "hand_on", "mark_written_out", "written_out_of"]
 
 
 def entry_of(node: ir.Node) -> LoopReport | None:
-    """Give the report of the loop that ``node`` is or stands for, where it has one."""
+    """Return the report of the loop that ``node`` is or stands for, where it has one."""
     entry: LoopReport | None = REPORT.of(node)
     return entry
 
@@ -32,6 +32,6 @@ def mark_written_out(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
 
 
 def written_out_of(node: ir.Node) -> LoopReport | None:
-    """Give the report of the loop whose steps ``node`` is one of, or None."""
+    """Return the report of the loop whose steps ``node`` is one of, or None."""
     entry: LoopReport | None = UNROLLED_FROM.of(node)
     return entry

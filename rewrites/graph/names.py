@@ -31,7 +31,7 @@ class Names:
             self._taken.update(value.name or "" for value in node.outputs)
 
     def fresh(self, hint: str) -> str:
-        """Give ``hint`` itself where it is free, else ``hint_N``; the name is taken from then on."""
+        """Return ``hint`` itself where it is free, else ``hint_N``; the name is taken from then on."""
         hint = hint or "value"
         name, count = hint, self._next.get(hint, 0)
         while name in self._taken:
@@ -42,5 +42,5 @@ class Names:
         return name
 
     def unshared(self, name: str | None) -> str:
-        """Give ``name`` where only one thing in the model has it (the one asked for), else a fresh name made from it."""
+        """Return ``name`` where only one thing in the model has it (the one asked for), else a fresh name made from it."""
         return name if name and self._taken[name] <= 1 else self.fresh(name or "value")

@@ -89,7 +89,7 @@ def _is_open(value: ir.Value) -> bool:
 
 
 def _with_numbers(shape: ir.Shape | None, found: ir.Shape | None) -> ir.Shape | None:
-    """Give ``shape`` with the numbers of ``found`` where it has none."""
+    """Return ``shape`` with the numbers of ``found`` where it has none."""
     if found is None or (shape is not None and len(shape) != len(found)):
         return shape
     dims = [None] * len(found) if shape is None else list(shape.dims)

@@ -29,7 +29,7 @@ def is_overridable(value: ir.Value) -> bool:
 
 
 def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
-    """Give the constant behind ``value``, through Identity and Constant nodes, or None.
+    """Return the constant behind ``value``, through Identity and Constant nodes, or None.
 
     Overridable initializers are not constants; nor are tensors of more than ``limit`` bytes, so that large weights are never
     paged in by accident.
@@ -51,7 +51,7 @@ def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def const_scalar(value: ir.Value | None) -> int | float | bool | None:
-    """Give the single element of a one-element constant of a number type, or None."""
+    """Return the single element of a one-element constant of a number type, or None."""
     array = const_array(value)
     if array is None or array.size != 1 or array.dtype.kind not in "biuf":
         return None
@@ -70,12 +70,12 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
 
 
 def rank_of(value: ir.Value) -> int | None:
-    """Give the rank of a tensor value, or None where it is not known."""
+    """Return the rank of a tensor value, or None where it is not known."""
     return None if value.shape is None else len(value.shape)
 
 
 def static_dims(value: ir.Value) -> tuple[int, ...] | None:
-    """Give all dimensions where each is a number, or None."""
+    """Return all dimensions where each is a number, or None."""
     if value.shape is None:
         return None
     dims = tuple(d for d in value.shape.dims if isinstance(d, int))
@@ -83,12 +83,12 @@ def static_dims(value: ir.Value) -> tuple[int, ...] | None:
 
 
 def shape_dims(shape: ir.Shape) -> list[int | str | None]:
-    """Give the dimensions of a shape: numbers, symbols' names, or None where one is not known."""
+    """Return the dimensions of a shape: numbers, symbols' names, or None where one is not known."""
     return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
 def dim_of(value: ir.Value, axis: int) -> int | str | None:
-    """Give one dimension: a number, a symbol's name, or None where it is not known."""
+    """Return one dimension: a number, a symbol's name, or None where it is not known."""
     if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
         return None
     dim = value.shape[axis]
@@ -96,7 +96,7 @@ def dim_of(value: ir.Value, axis: int) -> int | str | None:
 
 
 def bytes_per_element(value: ir.Value) -> int:
-    """Give the size of one element in bytes (16 for strings; 4 where the type is not known)."""
+    """Return the size of one element in bytes (16 for strings; 4 where the type is not known)."""
     if value.dtype is None:
         return 4
     if value.dtype == ir.DataType.STRING:

@@ -19,7 +19,7 @@ def all_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
 
 
 def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
-    """Give all graphs nested in the nodes of ``graph``, each once and before those nested in it."""
+    """Return all graphs nested in the nodes of ``graph``, each once and before those nested in it."""
     found: dict[ir.Graph, None] = {}
     for node in graph:
         if node.attributes.data:
@@ -29,7 +29,7 @@ def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
 
 
 def node_graphs(node: ir.Node) -> list[ir.Graph]:
-    """Give the graphs that are attributes of ``node``."""
+    """Return the graphs that are attributes of ``node``."""
     found: list[ir.Graph] = []
     for attribute in node.attributes.data.values():
         if attribute.type not in _GRAPHS or attribute.is_ref():

@@ -8,12 +8,12 @@ __all__ = ["captured_values", "graphs_within"]
 
 
 def graphs_within(graph: ir.Graph) -> list[ir.Graph]:
-    """Give ``graph`` and all graphs nested in its nodes."""
+    """Return ``graph`` and all graphs nested in its nodes."""
     return [graph, *inner_graphs(graph)]
 
 
 def captured_values(graph: ir.Graph) -> list[ir.Value]:
-    """Give the values that ``graph`` or a graph nested in it reads from outside, each once, in order of first use."""
+    """Return the values that ``graph`` or a graph nested in it reads from outside, each once, in order of first use."""
     inside = set(map(id, graphs_within(graph)))
     found: dict[ir.Value, None] = {}
     for node in all_nodes(graph):

@@ -25,7 +25,7 @@ def malformed(node: ir.Node, field: str, problem: str) -> MalformedLoop:
 
 
 def body_of(node: ir.Node) -> ir.Graph:
-    """Give the body graph."""
+    """Return the body graph."""
     attribute = node.attributes.get("body")
     if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.GRAPH:
         raise malformed(node, "body", "is missing")

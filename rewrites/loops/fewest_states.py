@@ -10,5 +10,5 @@ _STATELESS_LOOPS_SINCE = 11
 
 
 def fewest_states(loop: Loop, ctx: Context) -> int:
-    """Give the number of states that the operator cannot do without."""
+    """Return the number of states that the operator cannot do without."""
     return int(isinstance(loop, LoopView) and ctx.opset < _STATELESS_LOOPS_SINCE)

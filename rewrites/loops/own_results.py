@@ -17,7 +17,7 @@ def not_own(loop: Loop) -> list[int]:
 
 
 def shared_outputs(body: ir.Graph) -> list[int]:
-    """Give the positions of outputs that are not computed by a node of ``body``, or were returned at an earlier position."""
+    """Return the positions of outputs that are not computed by a node of ``body``, or were returned at an earlier position."""
     seen: set[ir.Value] = set()
     found = []
     for i, value in enumerate(body.outputs):

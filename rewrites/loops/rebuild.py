@@ -22,7 +22,7 @@ def rebuild(
     scan_inputs: Sequence[ScanInput] | None = None,
     scan_outputs: Sequence[ScanOutput] | None = None,
 ) -> ir.Node:
-    """Replace ``loop``'s node by one with these parts (None keeps those of the view) and give the new node.
+    """Replace ``loop``'s node by one with these parts (None keeps those of the view) and return the new node.
 
     Parts whose outer side is a result of the old node keep their uses and public names. Parts with ``final`` or ``outer`` None
     get a new result. Body inputs of dropped parts must have no uses left; results of dropped parts must have none either.

@@ -19,12 +19,12 @@ def is_loop(node: ir.Node) -> bool:
 
 
 def loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
-    """Give all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
+    """Return all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
     return loops_in(graph)
 
 
 def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
-    """Give all loops among ``nodes`` and in the graphs nested in them, inner ones before those around them."""
+    """Return all loops among ``nodes`` and in the graphs nested in them, inner ones before those around them."""
     found: list[ir.Node] = []
     for node in nodes:
         for inner in node_graphs(node):

@@ -19,7 +19,7 @@ class FunctionConstants(ConstantPool):
         self._nodes: dict[tuple[str, tuple[int, ...], bytes], ir.Node] = {}
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
-        """Give a value that holds ``array`` everywhere in the function."""
+        """Return a value that holds ``array`` everywhere in the function."""
         key = (str(array.dtype), array.shape, array.tobytes())
         node = self._nodes.get(key)
         if node is None:

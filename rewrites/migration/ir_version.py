@@ -29,7 +29,7 @@ def raise_ir_version(model: ir.Model) -> None:
 
 
 def _least(domain: str, version: int) -> int:
-    """Give the IR version of the first release that had this operator set; the oldest where onnx does not know."""
+    """Return the IR version of the first release that had this operator set; the oldest where onnx does not know."""
     try:
         return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
     except ValueError:

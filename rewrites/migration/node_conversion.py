@@ -34,7 +34,7 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph, and give the operators written in its place; none where it stays.
+        """Convert ``node`` in its graph, and return the operators written in its place; none where it stays.
 
         Raises Unconvertible.
         """
@@ -58,7 +58,7 @@ class NodeConversion:
         return () if final == [node] else tuple(one.op_type for one in final)
 
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Sequence[ir.Value] | None] | None:
-        """Do the next step of ``node`` and give the opset it leads to, and what was written; None where it has arrived."""
+        """Do the next step of ``node`` and return the opset it leads to, and what was written; None where it has arrived."""
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
         if at is None:
@@ -78,7 +78,7 @@ class NodeConversion:
 
 
 def _next_version(op_type: str, version: int, target: int) -> int | None:
-    """Give the opset of the next step from ``version`` to ``target``, or None where there is none."""
+    """Return the opset of the next step from ``version`` to ``target``, or None where there is none."""
     known = versions_of(op_type)
     if not known or version == target:
         return None

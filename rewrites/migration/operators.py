@@ -93,7 +93,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Convert a copy of ``function``, whose nodes get sorted, and give what was converted."""
+    """Convert a copy of ``function``, whose nodes get sorted, and return what was converted."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:

@@ -23,7 +23,7 @@ _LEGACY = frozenset({"consumed_inputs"})
 
 
 def plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Sequence[ir.Value] | None:
-    """Write the node of schema ``old`` for schema ``new``, or give None where nothing needs to change."""
+    """Write the node of schema ``old`` for schema ``new``, or return None where nothing needs to change."""
     assert old is not None
     assert new is not None
     if new.deprecated:

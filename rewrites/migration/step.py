@@ -55,7 +55,7 @@ class Step:
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
-        """Give ``x`` the dimensions that the tensor ``shape`` holds, where a 0 means 0 from opset 14 on."""
+        """Return ``x`` the dimensions that the tensor ``shape`` holds, where a 0 means 0 from opset 14 on."""
         if self.target < _ALLOW_ZERO_SINCE:
             return self.builder.op("Reshape", x, shape)
         later = Builder(self.builder.names, self._constants, {"": _ALLOW_ZERO_SINCE}, 8)
@@ -65,23 +65,23 @@ class Step:
         return result
 
     def scalar(self, number: float, dtype: ir.DataType) -> ir.Value:
-        """Give a constant of rank 0 and of an element type."""
+        """Return a constant of rank 0 and of an element type."""
         with np.errstate(over="ignore"):
             return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
 
     def value(self, index: int) -> ir.Value | None:
-        """Give an input, or None where it is absent."""
+        """Return an input, or None where it is absent."""
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def required(self, index: int) -> ir.Value:
-        """Give an input the operator cannot do without."""
+        """Return an input the operator cannot do without."""
         found = self.value(index)
         if found is None:
             raise Unconvertible(f"its input {index} is missing")
         return found
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
-        """Give a constant input, or None where it is absent; it must be constant."""
+        """Return a constant input, or None where it is absent; it must be constant."""
         found = self.value(index)
         if found is None:
             return None
@@ -91,18 +91,18 @@ class Step:
         return array
 
     def rank(self, index: int = 0) -> int | None:
-        """Give the rank of an input, or None where it is not known."""
+        """Return the rank of an input, or None where it is not known."""
         return rank_of(self.required(index))
 
     def known_rank(self, index: int = 0) -> int:
-        """Give the rank of an input; it must be known."""
+        """Return the rank of an input; it must be known."""
         rank = self.rank(index)
         if rank is None:
             raise NotKnownHere(f"the rank of its input {index} is not known")
         return rank
 
     def dtype(self, index: int = 0) -> ir.DataType:
-        """Give the element type of an input; it must be known."""
+        """Return the element type of an input; it must be known."""
         dtype = self.required(index).dtype
         if dtype is None:
             raise NotKnownHere(f"the element type of its input {index} is not known")
@@ -113,27 +113,27 @@ class Step:
         return name in self.node.attributes
 
     def int_(self, name: str, default: int) -> int:
-        """Give an int attribute."""
+        """Return an int attribute."""
         found = self._attribute(name, ir.AttributeType.INT)
         return default if found is None else found.as_int()
 
     def float_(self, name: str) -> float | None:
-        """Give a float attribute, or None where it is absent."""
+        """Return a float attribute, or None where it is absent."""
         found = self._attribute(name, ir.AttributeType.FLOAT)
         return None if found is None else found.as_float()
 
     def string(self, name: str, default: str) -> str:
-        """Give a string attribute."""
+        """Return a string attribute."""
         found = self._attribute(name, ir.AttributeType.STRING)
         return default if found is None else found.as_string()
 
     def ints(self, name: str) -> list[int] | None:
-        """Give an ints attribute, or None where it is absent."""
+        """Return an ints attribute, or None where it is absent."""
         found = self._attribute(name, ir.AttributeType.INTS)
         return None if found is None else list(found.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
-        """Give a floats attribute, or None where it is absent."""
+        """Return a floats attribute, or None where it is absent."""
         found = self._attribute(name, ir.AttributeType.FLOATS)
         return None if found is None else list(found.as_floats())
 

@@ -11,13 +11,13 @@ NEWEST = 28
 
 
 def schema_of(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Give the schema that a model of ``opset`` means, or None where it has no such operator."""
+    """Return the schema that a model of ``opset`` means, or None where it has no such operator."""
     return _history().get(op_type, {}).get(since(op_type, opset))
 
 
 @functools.cache
 def since(op_type: str, opset: int) -> int:
-    """Give the version of the operator that a model of ``opset`` means, or 0 where it has no such operator."""
+    """Return the version of the operator that a model of ``opset`` means, or 0 where it has no such operator."""
     return max((version for version in versions_of(op_type) if version <= opset), default=0)
 
 
@@ -35,7 +35,7 @@ def _spelling(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
 
 
 def versions_of(op_type: str) -> tuple[int, ...]:
-    """Give all versions of an operator, oldest first; none for what onnx never knew."""
+    """Return all versions of an operator, oldest first; none for what onnx never knew."""
     return tuple(sorted(_history().get(op_type, {})))
 
 

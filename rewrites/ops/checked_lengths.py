@@ -9,7 +9,7 @@ __all__ = ["checked_lengths"]
 
 
 def checked_lengths(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
-    """Give ``lengths`` (int64), by way of a Gather that fails where one is not in 0..T; ``steps`` holds T alone."""
+    """Return ``lengths`` (int64), by way of a Gather that fails where one is not in 0..T; ``steps`` holds T alone."""
     after = b.op("Add", steps, b.const([1]))
     below = b.op("Less", lengths, b.const([0]))
     return gather(b, count_up(b, after), where(b, below, after, lengths), 0)

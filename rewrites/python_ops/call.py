@@ -48,7 +48,7 @@ def write_call(
     outputs: Sequence[ir.Value],
     ports: tuple[Any, Any],
 ) -> list[ir.Value]:
-    """Write the call and give its results, of the types and shapes of ``outputs``. ``ports`` describe inputs and outputs."""
+    """Write the call and return its results, of the types and shapes of ``outputs``. ``ports`` describe inputs and outputs."""
     spec = Spec(what, *ports, payload)
     slots = _slots(b, inputs, spec.inputs)
     hint = outputs[0].name or what

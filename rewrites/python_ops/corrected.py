@@ -16,7 +16,7 @@ __all__ = ["corrected_operators"]
 
 
 def corrected_operators() -> "list[type[OpRun]]":
-    """Give them as ``ReferenceEvaluator`` takes them."""
+    """Return them as ``ReferenceEvaluator`` takes them."""
     from onnx.reference.op_run import OpRun
 
     class Erf(OpRun):

@@ -21,7 +21,7 @@ def missing_kernel(node: ir.Node, ctx: Context) -> bool:
 
 
 def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
-    """Give a model of one node, with an input for each value it reads, each once."""
+    """Return a model of one node, with an input for each value it reads, each once."""
     inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
     outputs = [value for value in node.outputs if value.name]
     for value in (*inputs, *outputs):
@@ -37,7 +37,7 @@ def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
 
 
 def body_model(body: ir.Graph, captures: Sequence[ir.Value], ctx: Context) -> onnx.ModelProto:
-    """Give a model of a body without nested graphs; what it reads from outside are further inputs."""
+    """Return a model of a body without nested graphs; what it reads from outside are further inputs."""
     nodes = [ir.serde.serialize_node(node) for node in body]
     for proto in nodes:
         proto.name = proto.doc_string = ""

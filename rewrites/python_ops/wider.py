@@ -29,7 +29,7 @@ _BY_TYPE = frozenset({"Cast", "CastLike", "BitCast", "QuantizeLinear", "Dequanti
 
 
 def run_wider(node: ir.Node, ctx: Context) -> str | None:
-    """Put casts around ``node``, and give words for it; None, and nothing done, where no wider type has a kernel."""
+    """Put casts around ``node``, and return words for it; None, and nothing done, where no wider type has a kernel."""
     narrow = next((value.dtype for value in (*node.inputs, *node.outputs) if value is not None and value.dtype in _WIDER), None)
     if narrow is None or node.op_type in _BY_TYPE or ctx.has_kernel is None:
         return None

@@ -116,7 +116,7 @@ def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
 
 
 def meta_offsets(outputs: Sequence[Port]) -> list[int]:
-    """Give where in the int64 slot the facts on each result start: its start and end where it is packed, then its shape."""
+    """Return where in the int64 slot the facts on each result start: its start and end where it is packed, then its shape."""
     offsets, at = [], 0
     for port in outputs:
         offsets.append(at)
@@ -125,5 +125,5 @@ def meta_offsets(outputs: Sequence[Port]) -> list[int]:
 
 
 def meta_length(outputs: Sequence[Port]) -> int:
-    """Give how many numbers of the int64 slot are such facts."""
+    """Return how many numbers of the int64 slot are such facts."""
     return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

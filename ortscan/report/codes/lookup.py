@@ -17,11 +17,11 @@ def lookup(code: str) -> Code | None:
 
 
 def meaning(code: str) -> str:
-    """Give the one line on ``code``, or nothing where no table has it."""
+    """Return the one line on ``code``, or nothing where no table has it."""
     known = lookup(code)
     return known.meaning if known else ""
 
 
 def similar(code: str) -> list[str]:
-    """Give the known codes spelled most like ``code``, the likest first."""
+    """Return the known codes spelled most like ``code``, the likest first."""
     return difflib.get_close_matches(code.upper(), CODES, n=4, cutoff=0.4)

@@ -28,11 +28,11 @@ class MeasuredSets:
         self._sizes: list[int] = []
 
     def of(self, values: Iterable[ir.Value]) -> MeasuredSet:
-        """Give the set of ``values``."""
+        """Return the set of ``values``."""
         return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number, values))
 
     def union(self, sets: Iterable[MeasuredSet]) -> MeasuredSet:
-        """Give the union of ``sets``; the work is in what they do not share."""
+        """Return the union of ``sets``; the work is in what they do not share."""
         first, *rest = sorted(sets, key=lambda one: one.size, reverse=True) or [EMPTY]
         members, size = first.members, first.size
         for one in rest:

@@ -47,10 +47,10 @@ class Ready:
                     heapq.heappush(self._heap, i)
 
     def next_node(self) -> ir.Node | None:
-        """Give the first node of which all inputs are known, each node once."""
+        """Return the first node of which all inputs are known, each node once."""
         return self._nodes[heapq.heappop(self._heap)] if self._heap else None
 
     def next_states(self) -> list[State]:
-        """Give the states that are known since the last call, in order."""
+        """Return the states that are known since the last call, in order."""
         delays, self._delays = sorted(self._delays), []
         return [self._states[i] for i in delays]

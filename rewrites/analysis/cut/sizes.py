@@ -49,11 +49,11 @@ class StepSizes:
         return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names, loop, ctx)
 
     def step(self, value: ir.Value) -> int:
-        """Give the bytes of ``value`` in one step."""
+        """Return the bytes of ``value`` in one step."""
         return size_estimate(value, self.options.sizes, self.options.assumed_dim)
 
     def outside(self, value: ir.Value) -> int:
-        """Give the bytes of a value outside the loop, whose dimensions may be the number of steps."""
+        """Return the bytes of a value outside the loop, whose dimensions may be the number of steps."""
         return size_estimate(value, self.known, self.options.assumed_dim)
 
     def note(self, taken: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class StepSizes:
         return (f"stacks of about {taken} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
 
     def elements(self, value: ir.Value) -> int:
-        """Give the number of elements of ``value``."""
+        """Return the number of elements of ``value``."""
         return self.step(value) // bytes_per_element(value)
 
     def hinted(self, value: ir.Value) -> bool:
@@ -105,13 +105,13 @@ class StepSizes:
         return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
-        """Give the factors of ``node``, a product, that come from outside the body."""
+        """Return the factors of ``node``, a product, that come from outside the body."""
         if node.op_type not in _PRODUCTS:
             return []
         return [value for value in node.inputs[:2] if value is not None and value.graph is not node.graph]
 
     def rows(self, node: ir.Node) -> int | None:
-        """Give the number of rows of a product in one step; None where it is not known."""
+        """Return the number of rows of a product in one step; None where it is not known."""
         result = node.outputs[0]
         if result.shape is None or len(result.shape) == 0 or not self.hinted(result):
             return None

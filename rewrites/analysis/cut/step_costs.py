@@ -37,24 +37,24 @@ _ASSUMED_ROWS = 4
 
 
 def to_carry(size: int, sizes: StepSizes) -> int:
-    """Give what it costs to write and read ``size`` bytes a step."""
+    """Return what it costs to write and read ``size`` bytes a step."""
     if size * sizes.steps <= _CACHE:
         return size // _NEAR_BYTES_PER_NS
     return _FAR_NS + size // _FAR_BYTES_PER_NS
 
 
 def carrying_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Give what it costs to write ``value`` to a stack in one loop and to read it in another."""
+    """Return what it costs to write ``value`` to a stack in one loop and to read it in another."""
     return _CARRY_NS + to_carry(sizes.step(value), sizes)
 
 
 def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Give what it costs a loop to read ``value`` from a stack that is there anyway."""
+    """Return what it costs a loop to read ``value`` from a stack that is there anyway."""
     return _READ_NS + to_carry(sizes.step(value), sizes) // 2
 
 
 def start_ns(sizes: StepSizes) -> int:
-    """Give what it costs to start one more loop, spread over the steps."""
+    """Return what it costs to start one more loop, spread over the steps."""
     return _START_NS // max(1, sizes.steps)
 
 
@@ -73,12 +73,12 @@ def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
-    """Give the bytes of the weights that ``nodes`` multiply by."""
+    """Return the bytes of the weights that ``nodes`` multiply by."""
     return sum(sum(map(sizes.outside, sizes.weights(node))) for node in nodes)
 
 
 def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
-    """Give what reading the weights of ``node`` costs, in a loop that reads ``in_loop`` bytes of weights.
+    """Return what reading the weights of ``node`` costs, in a loop that reads ``in_loop`` bytes of weights.
 
     The work itself hides some of that where there are several rows and the weights are near.
     """
@@ -89,7 +89,7 @@ def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
 
 
 def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
-    """Give what it costs to have ``nodes`` in the loop instead of running them for all steps at once."""
+    """Return what it costs to have ``nodes`` in the loop instead of running them for all steps at once."""
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
     return sum(_NODE_NS + product_ns(node, in_loop, sizes) for node in work)
 

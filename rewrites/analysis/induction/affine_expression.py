@@ -65,12 +65,12 @@ class Affine:
         return self.const.astype(np.int64) if not self.terms else None
 
     def factor(self, symbol: Symbol) -> int:
-        """Give the factor of ``symbol``, of an expression of one element."""
+        """Return the factor of ``symbol``, of an expression of one element."""
         array = self.terms.get(symbol)
         return 0 if array is None else int(array.reshape(-1)[0])
 
     def without(self, symbol: Symbol) -> "Affine":
-        """Give the expression without its part in ``symbol``."""
+        """Return the expression without its part in ``symbol``."""
         return Affine(self.const, {key: array for key, array in self.terms.items() if key != symbol}, self.exact_to)
 
     def substituted(self, values: Mapping[Symbol, "Affine"]) -> "Affine":
@@ -87,11 +87,11 @@ class Affine:
         return Affine(_array(move(self.const)), _nonzero(parts), self.exact_to)
 
     def reshaped(self, shape: tuple[int, ...]) -> "Affine":
-        """Give the same elements in another shape."""
+        """Return the same elements in another shape."""
         return self.moved(lambda array: array.reshape(shape))
 
     def limited(self, exact_to: int | None) -> "Affine":
-        """Give the same expression, exact up to ``exact_to`` at most."""
+        """Return the same expression, exact up to ``exact_to`` at most."""
         return Affine(self.const, self.terms, _least(self.exact_to, exact_to))
 
     def __add__(self, other: "Affine") -> "Affine":
@@ -144,7 +144,7 @@ def _filled(shape: tuple[int, ...], number: int) -> np.ndarray:
 
 
 def _array(result: Any) -> np.ndarray:
-    """Give an array again where numpy made a bare number of one without axes."""
+    """Return an array again where numpy made a bare number of one without axes."""
     return np.asarray(result, dtype=object)
 
 

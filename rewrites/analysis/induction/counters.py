@@ -34,7 +34,7 @@ class Counter:
 
 
 def trip_count(loop: LoopView, opset: int) -> Affine | None:
-    """Give the limit of a Loop that nothing stops early, as one element without axes; a Loop takes a negative one as 0."""
+    """Return the limit of a Loop that nothing stops early, as one element without axes; a Loop takes a negative one as 0."""
     return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
 
 
@@ -61,7 +61,7 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
 
 
 def _one_element(iteration: ir.Value) -> tuple[int, ...]:
-    """Give the shape of a step's number, whatever else is declared."""
+    """Return the shape of a step's number, whatever else is declared."""
     dims = static_dims(iteration)
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
@@ -76,7 +76,7 @@ def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
 
 
 def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_rank: bool = False) -> Integers:
-    """Give the integers of the body of ``loop``: its step number is STEP, and the states that count are known by it.
+    """Return the integers of the body of ``loop``: its step number is STEP, and the states that count are known by it.
 
     ``any_rank`` as for ``counters``: then the ranks of the expressions mean nothing.
     """

@@ -14,7 +14,7 @@ __all__ = ["emit", "scalar_of", "times"]
 
 
 def emit(b: Builder, expression: Affine, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
-    """Give the value of ``expression``; ``values`` has that of symbols which are no value by themselves."""
+    """Return the value of ``expression``; ``values`` has that of symbols which are no value by themselves."""
     parts = []
     for symbol in expression.terms:
         factor, part = expression.factor(symbol), _value(b, symbol, values or {})
@@ -33,14 +33,14 @@ def emit(b: Builder, expression: Affine, values: Mapping[Symbol, ir.Value] | Non
 
 
 def times(b: Builder, numbers: ir.Value, step: int, kind: ir.DataType | None) -> ir.Value:
-    """Give int64 ``numbers`` times ``step``, as ``kind``: int32 or int64."""
+    """Return int64 ``numbers`` times ``step``, as ``kind``: int32 or int64."""
     assert kind is not None
     typed = numbers if kind == ir.DataType.INT64 else b.op("Cast", numbers, to=int(kind))
     return typed if step == 1 else b.op("Mul", typed, b.const(np.array(step, kind.numpy())))
 
 
 def scalar_of(b: Builder, value: ir.Value) -> ir.Value:
-    """Give a one-element integer as an int64 without axes."""
+    """Return a one-element integer as an int64 without axes."""
     wide = value if value.dtype == ir.DataType.INT64 else b.op("Cast", value, to=int(ir.DataType.INT64))
     return wide if static_dims(value) == () else reshape(b, wide, [])
 

@@ -20,7 +20,7 @@ __all__ = ["READERS"]
 
 
 def cast(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the elements as another type of number."""
+    """Return the elements as another type of number."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
         return None
@@ -28,7 +28,7 @@ def cast(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def arithmetic(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give a sum, difference or product."""
+    """Return a sum, difference or product."""
     one, other = integers.operand(node, 0), integers.operand(node, 1)
     if one is None or other is None or (node.op_type == "Mul" and one.terms and other.terms):
         return None
@@ -39,19 +39,19 @@ def arithmetic(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def negated(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the negative elements."""
+    """Return the negative elements."""
     data = integers.operand(node, 0)
     return None if data is None else -data
 
 
 def extreme(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the input of a Min or Max that surely is the least, or the greatest."""
+    """Return the input of a Min or Max that surely is the least, or the greatest."""
     parts = [integers.of(value) for value in node.inputs]
     return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
 
 
 def clipped(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the input of a Clip between bounds that it surely keeps."""
+    """Return the input of a Clip between bounds that it surely keeps."""
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
     for bound, greatest in ((low, True), (high, False)):
@@ -75,7 +75,7 @@ def _extreme(integers: "Integers", parts: list[Affine], greatest: bool) -> Affin
 
 
 def chosen(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the side of a Where whose condition surely holds, or surely does not."""
+    """Return the side of a Where whose condition surely holds, or surely does not."""
     holds = integers.truth(node.inputs[0])
     if holds is None:
         return None
@@ -91,7 +91,7 @@ def chosen(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def counted(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the constant numbers of a Range."""
+    """Return the constant numbers of a Range."""
     parts = [integers.scalar(value) for value in node.inputs]
     start, limit, step = (None if part is None else part.number for part in parts)
     if start is None or limit is None or not step or abs(limit - start) > LARGEST:

@@ -20,7 +20,7 @@ __all__ = ["READERS"]
 
 
 def shape(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the dimensions of the input of a Shape; dimensions inside the body may change from step to step."""
+    """Return the dimensions of the input of a Shape; dimensions inside the body may change from step to step."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -33,7 +33,7 @@ def shape(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def size(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the size of the input of a Size, where all but one dimension are numbers."""
+    """Return the size of the input of a Size, where all but one dimension are numbers."""
     dims = shape(integers, node)
     if dims is None:
         return None
@@ -47,7 +47,7 @@ def size(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def gather(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give chosen elements, or the number that stands at a place of an even row of numbers."""
+    """Return chosen elements, or the number that stands at a place of an even row of numbers."""
     data, places = integers.operand(node, 0), integers.operand(node, 1)
     if data is None or places is None:
         return _from_range(integers, node, places) if places is not None else None
@@ -81,7 +81,7 @@ def _from_range(integers: "Integers", node: ir.Node, places: Affine) -> Affine |
 
 
 def sliced(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give a constant range of elements."""
+    """Return a constant range of elements."""
     data = integers.operand(node, 0)
     spec = None if data is None else slice_spec(node, integers.opset, data.const.ndim)
     if data is None or spec is None or spec is DYNAMIC:
@@ -95,14 +95,14 @@ def sliced(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def concatenated(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give joined elements."""
+    """Return joined elements."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
 def squeezed(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the elements without, or with more, axes of size 1."""
+    """Return the elements without, or with more, axes of size 1."""
     data = integers.operand(node, 0)
     axes = None if data is None else axes_of(node, integers.opset, data.const.ndim)
     if data is None or axes is DYNAMIC or (axes is None and node.op_type == "Unsqueeze"):
@@ -115,7 +115,7 @@ def squeezed(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def reshaped(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the elements in a constant other shape."""
+    """Return the elements in a constant other shape."""
     data = integers.operand(node, 0)
     dims = ints_operand(node, 1) if len(node.inputs) > 1 else None
     if data is None or dims is None or dims is DYNAMIC or not data.const.size or bool(node.attributes.get_int("allowzero", 0)):
@@ -130,7 +130,7 @@ def reshaped(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def expanded(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the elements broadcast to a constant shape."""
+    """Return the elements broadcast to a constant shape."""
     data, dims = integers.operand(node, 0), integers.operand(node, 1)
     shape = None if dims is None else dims.numbers
     if data is None or shape is None or (shape < 0).any():
@@ -143,13 +143,13 @@ def expanded(integers: "Integers", node: ir.Node) -> Affine | None:
 
 
 def transposed(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give the elements with axes exchanged."""
+    """Return the elements with axes exchanged."""
     data = integers.operand(node, 0)
     return None if data is None else data.moved(lambda array: np.transpose(array, perm_of(node, array.ndim)))
 
 
 def copied(integers: "Integers", node: ir.Node) -> Affine | None:
-    """Give what an Identity copies."""
+    """Return what an Identity copies."""
     return integers.operand(node, 0)
 
 

@@ -53,7 +53,7 @@ class Integers:
         self._depth = 0
 
     def of(self, value: ir.Value | None) -> Affine | None:
-        """Give the expression of ``value``, or None."""
+        """Return the expression of ``value``, or None."""
         if value is None or self._depth > _DEPTH:
             return None
         if value not in self._found:
@@ -63,7 +63,7 @@ class Integers:
         return self._found[value]
 
     def scalar(self, value: ir.Value | None) -> Affine | None:
-        """Give the expression of the one element of ``value``, without axes, or None."""
+        """Return the expression of the one element of ``value``, without axes, or None."""
         found = self.of(value)
         return found.reshaped(()) if found is not None and found.const.size == 1 else None
 
@@ -91,7 +91,7 @@ class Integers:
         return False if at_least(-room, 0, self.steps) else None
 
     def room(self, value: ir.Value | None) -> Affine | None:
-        """Give the expression that is 1 or more just where a comparison of integers holds, or None."""
+        """Return the expression that is 1 or more just where a comparison of integers holds, or None."""
         node = value.producer() if value is not None else None
         if node is None or node.domain != "":
             return None
@@ -126,11 +126,11 @@ class Integers:
         return Affine.symbol(value, static_dims(value) or ())
 
     def size_of(self, value: ir.Value, axis: int) -> Affine | None:
-        """Give one dimension of ``value``; None where it may change from step to step."""
+        """Return one dimension of ``value``; None where it may change from step to step."""
         return None if value.shape is None else self.dim(value, axis)
 
     def bounds(self, node: ir.Node) -> list[Bounds] | None:
-        """Give from where to where a Slice with step 1 takes its input, or None."""
+        """Return from where to where a Slice with step 1 takes its input, or None."""
         rank = None if node.inputs[0] is None else rank_of(node.inputs[0])
         operands = [self.operand(node, index) for index in (1, 2, 3)]
         starts, ends, axes = operands
@@ -150,11 +150,11 @@ class Integers:
         ]
 
     def operand(self, node: ir.Node, index: int) -> Affine | None:
-        """Give the expression of input ``index``."""
+        """Return the expression of input ``index``."""
         return self.of(node.inputs[index]) if index < len(node.inputs) else None
 
     def dim(self, value: ir.Value, axis: int) -> Affine | None:
-        """Give one dimension of a value of known rank; None where it may change from step to step."""
+        """Return one dimension of a value of known rank; None where it may change from step to step."""
         assert value.shape is not None
         dim = value.shape[axis]
         if isinstance(dim, int):

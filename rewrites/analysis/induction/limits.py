@@ -21,7 +21,7 @@ SLOPE_IN_FLOATS = 16
 
 
 def constants(array: np.ndarray) -> Affine | None:
-    """Give the expression of a constant of integers, or of whole floating-point numbers; None for others."""
+    """Return the expression of a constant of integers, or of whole floating-point numbers; None for others."""
     if array.size > LARGEST:
         return None
     if array.dtype.kind == "f" and array.dtype.itemsize >= 2:

@@ -37,7 +37,7 @@ class RowRead:
     ones: int
 
     def first(self, steps: Affine) -> Affine:
-        """Give the lowest place that is read."""
+        """Return the lowest place that is read."""
         return self.start - steps + Affine.of(1) if self.reverse else self.start
 
     def missing(self, steps: Affine) -> bool:
@@ -46,7 +46,7 @@ class RowRead:
         return after.number is not None and after.number > 0
 
     def rows(self, b: Builder, steps: Affine, count: ir.Value) -> ir.Value:
-        """Give the rows that are read, in the order of the source; fails on too few rows just as the loop would.
+        """Return the rows that are read, in the order of the source; fails on too few rows just as the loop would.
 
         ``count``: the number of steps, as one int64 element with one axis.
         """
@@ -94,5 +94,5 @@ def _length(read: RowRead) -> Affine:
 
 
 def as_vector(b: Builder, number: ir.Value) -> ir.Value:
-    """Give a one-element tensor with one axis."""
+    """Return a one-element tensor with one axis."""
     return number if rank_of(number) == 1 else reshape(b, number, [1])

@@ -158,7 +158,7 @@ def _range_of(value: ir.Value | None, tensor: ir.Value, axis: int, integers: Int
 
 
 def _all_the_same(places: Affine) -> Affine | None:
-    """Give the one expression that all elements are."""
+    """Return the one expression that all elements are."""
     flat = places.reshaped((-1,))
     first = flat.moved(lambda array: array[0])
     difference = flat - first

@@ -26,7 +26,7 @@ _NEVER_CLIPPED = frozenset({"Clip", "Exp", "Softplus"})
 
 
 def normal_form(atom: "Activation") -> "Activation":
-    """Give an activation in its normal form."""
+    """Return an activation in its normal form."""
     if atom.name in ("Clip", "Relu"):
         return _clipped(atom)
     if atom.name == "HardSigmoid" and (atom.alpha, atom.beta) == (1.0, 0.0):
@@ -50,7 +50,7 @@ def _with_clip(atom: "Activation") -> "Activation":
 
 
 def _clipped(atom: "Activation") -> "Activation":
-    """Give Clip or Relu; one of another is one."""
+    """Return Clip or Relu; one of another is one."""
     low, high = _bounds(atom)
     inner = atom.of.single
     if inner is not None and inner.name in ("Clip", "Relu"):
@@ -71,7 +71,7 @@ def _bounds(atom: "Activation") -> tuple[float, float]:
 
 
 def as_one_activation(affine: Affine, products: "Mapping[Hashable, Product]") -> "Polynomial | None":
-    """Give a number times an activation plus a number as an activation, where it is one."""
+    """Return a number times an activation plus a number as an activation, where it is one."""
     if len(products) != 1 or not affine.is_constant:
         return None
     (product,) = products.values()

@@ -19,7 +19,7 @@ ARRAYS = ("w", "r", "wb", "rb", "peepholes")
 
 
 def source_of(state: State) -> Hashable:
-    """Give the source that ``state`` is, as affine maps name it."""
+    """Return the source that ``state`` is, as affine maps name it."""
     return ("input", state.inner.name)
 
 
@@ -63,12 +63,12 @@ class Cell:
         return bool(self.wb.any() or self.rb.any())
 
     def with_numbers(self, numbers: Mapping[ir.Value, np.ndarray]) -> "Cell":
-        """Give the cell for what tensors known only when the model runs may hold."""
+        """Return the cell for what tensors known only when the model runs may hold."""
         arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
         return replace(self, recipes={}, **arrays)
 
     def without_idle_inputs(self) -> "Cell":
-        """Give the cell without the inputs that it multiplies by nothing."""
+        """Return the cell without the inputs that it multiplies by nothing."""
         ends = np.cumsum([width for _, width in self.sources]).tolist()
         columns = {source: self.w[:, end - source[1] : end] for source, end in zip(self.sources, ends, strict=True)}
         used = tuple(source for source in self.sources if columns[source].any())

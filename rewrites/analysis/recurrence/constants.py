@@ -22,7 +22,7 @@ class Constants:
         self._known: dict[ir.Value, np.ndarray | None] = {**(given or {})}
 
     def of(self, value: ir.Value | None, depth: int = 0) -> np.ndarray | None:
-        """Give the array that ``value`` always is, or None."""
+        """Return the array that ``value`` always is, or None."""
         if value is None or depth > _DEEPEST:
             return None
         if value not in self._known:

@@ -70,7 +70,7 @@ def too_slow_with_cells(cell: Cell, lead: Sequence[int | str | None], options: O
 
 
 def _fewest_steps(cell: Cell) -> int:
-    """Give how many steps it takes to make up for what is done to weights that are known only when the model runs."""
+    """Return how many steps it takes to make up for what is done to weights that are known only when the model runs."""
     work = [recipe.work for recipe in cell.recipes.values()]
     copied, picked = sum(blocks for blocks, _ in work), sum(single for _, single in work)
     return math.ceil((copied * 1.0 + picked * 5.5) / (5000 + 0.05 * (copied + picked)))

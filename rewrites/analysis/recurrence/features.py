@@ -43,7 +43,7 @@ class Features:
         return np.arange(self.width).reshape(self.shape)
 
     def taken(self, index: np.ndarray) -> "Features":
-        """Give the features at the places in ``index``, in its shape."""
+        """Return the features at the places in ``index``, in its shape."""
         flat = index.reshape(-1)
         starts = np.cumsum([0, *(run.width for run in self.runs)])
         owner = np.searchsorted(starts, flat, side="right") - 1
@@ -70,7 +70,7 @@ class Features:
         return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(one, another) for one, another in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
-        """Give features ``begin`` to ``end`` as one polynomial, or None where they are of different kinds."""
+        """Return features ``begin`` to ``end`` as one polynomial, or None where they are of different kinds."""
         part = self.taken(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
             return part.runs[0]

@@ -27,7 +27,7 @@ class Found:
 
 
 def found_cells(loop: ScanView, opset: int) -> Iterator[Found]:
-    """Give the cells the body may be, the plainest first."""
+    """Return the cells the body may be, the plainest first."""
 
     def plain(numbers: Mapping[ir.Value, np.ndarray]) -> list[tuple[Cell, tuple[Interpretation, Mask | None]]]:
         reading = Interpretation.of_body(loop, opset, numbers=numbers)

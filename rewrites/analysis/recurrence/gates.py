@@ -18,7 +18,7 @@ Not Softplus: onnxruntime's recurrent kernels compute it as log(1 + exp(x)), whi
 
 
 def gate(polynomial: Polynomial) -> Activation | None:
-    """Give ``polynomial`` as one activation the recurrent operators have.
+    """Return ``polynomial`` as one activation the recurrent operators have.
 
     ``1 - sigmoid(a)`` is ``sigmoid(-a)``, a number times tanh is ``ScaledTanh``, and an affine map alone is ``Affine``.
     """
@@ -39,7 +39,7 @@ def gate(polynomial: Polynomial) -> Activation | None:
 
 
 def scaled(atom: Activation, factor: np.ndarray) -> Activation | None:
-    """Give a number times an activation as an activation."""
+    """Return a number times an activation as an activation."""
     if (factor == 1).all():
         return atom
     if atom.name != "Tanh" or not (factor == factor[0]).all():
@@ -50,7 +50,7 @@ def scaled(atom: Activation, factor: np.ndarray) -> Activation | None:
 
 
 def complement(activation: Activation) -> Activation | None:
-    """Give one minus ``activation`` as an activation."""
+    """Return one minus ``activation`` as an activation."""
     opposite = activation.of.scaled(-1.0)
     if activation.name == "Sigmoid" or (activation.name == "HardSigmoid" and activation.beta == 0.5):
         return replace(activation, of=opposite)
@@ -60,7 +60,7 @@ def complement(activation: Activation) -> Activation | None:
 
 
 def split_affine(affine: Affine, inputs: Sequence[tuple[Hashable, int]], hidden: Hashable) -> tuple[np.ndarray, np.ndarray] | None:
-    """Give the weights of ``affine`` on ``inputs`` [width, input width] and on ``hidden`` [width, hidden].
+    """Return the weights of ``affine`` on ``inputs`` [width, input width] and on ``hidden`` [width, hidden].
 
     None where it has other sources; no columns for ``hidden`` where that is none of them.
     """

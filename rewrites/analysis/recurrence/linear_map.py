@@ -66,7 +66,7 @@ class Affine:
         return Affine(self.bias * factor, {source: matrix for source, matrix in terms.items() if matrix.any()})
 
     def taken(self, index: np.ndarray) -> "Affine":
-        """Give the features at ``index``."""
+        """Return the features at ``index``."""
         terms = {source: np.ascontiguousarray(matrix[:, index]) for source, matrix in self.terms.items()}
         return Affine(self.bias[index], {source: matrix for source, matrix in terms.items() if matrix.any()})
 
@@ -77,7 +77,7 @@ class Affine:
 
 
 def digest(*parts: object) -> str:
-    """Give a short key of ``parts``: keys hold each other, so they must not grow with what they stand for."""
+    """Return a short key of ``parts``: keys hold each other, so they must not grow with what they stand for."""
     hashed = hashlib.blake2b(digest_size=16)
     for part in parts:
         content = part if isinstance(part, bytes) else str(part).encode()

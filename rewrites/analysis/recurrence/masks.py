@@ -41,7 +41,7 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Give what ``value`` is in other rows, where that is a number for each feature or a state."""
+        """Return what ``value`` is in other rows, where that is a number for each feature or a state."""
         found = self.kept.whole(value)
         if found is None:
             return None
@@ -53,7 +53,7 @@ class Mask:
 
 
 def masked_cells(loop: ScanView, opset: int, numbers: Mapping[ir.Value, np.ndarray]) -> Iterator[tuple[Cell, Mask]]:
-    """Give the cells that the body is in rows that take the step, where the others keep their states.
+    """Return the cells that the body is in rows that take the step, where the others keep their states.
 
     ``numbers``: what captured tensors are taken to hold.
     """
@@ -68,7 +68,7 @@ def masked_cells(loop: ScanView, opset: int, numbers: Mapping[ir.Value, np.ndarr
 
 
 def _conditions(loop: ScanView) -> list[ir.Value]:
-    """Give the conditions that choose between values in the body, as far back as they keep their rank."""
+    """Return the conditions that choose between values in the body, as far back as they keep their rank."""
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     found: dict[ir.Value, None] = {}
     for node in loop.body:

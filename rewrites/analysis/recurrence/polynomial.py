@@ -55,7 +55,7 @@ class Activation:
         return Polynomial.of_atom(self)
 
     def taken(self, index: np.ndarray) -> "Activation":
-        """Give the features at ``index``."""
+        """Return the features at ``index``."""
         return replace(self, of=self.of.taken(index))
 
 
@@ -99,7 +99,7 @@ class Polynomial:
 
     @classmethod
     def of_atom(cls, atom: Activation) -> "Polynomial":
-        """Give an activation as it is."""
+        """Return an activation as it is."""
         width = atom.of.width
         return _sum(Affine(np.zeros(width)), [Product(np.ones(width), (atom,))])
 
@@ -144,7 +144,7 @@ class Polynomial:
         return _sum(self.affine.scaled(numbers), products)
 
     def taken(self, index: np.ndarray) -> "Polynomial":
-        """Give the features at ``index``."""
+        """Return the features at ``index``."""
         products = []
         for product in self.products.values():
             products.append(Product(product.coefficient[index], _ordered(atom.taken(index) for atom in product.atoms)))
@@ -173,7 +173,7 @@ class Polynomial:
 
 
 def _parts(polynomial: Polynomial) -> list[Product]:
-    """Give the summands as products: the constant, the varying affine part, and the products."""
+    """Return the summands as products: the constant, the varying affine part, and the products."""
     affine = polynomial.affine
     parts = list(polynomial.products.values())
     if affine.terms:
@@ -185,7 +185,7 @@ def _parts(polynomial: Polynomial) -> list[Product]:
 
 
 def _sign(affine: Affine) -> np.ndarray:
-    """Give the sign of each feature's first weight, so that an affine map and its negative are the same atom."""
+    """Return the sign of each feature's first weight, so that an affine map and its negative are the same atom."""
     weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
     first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
     return np.where(first < 0, -1.0, 1.0)

@@ -39,7 +39,7 @@ _FUNCTIONS: Mapping[str, Callable[[np.ndarray, Function], np.ndarray]] = {
 
 
 def step(cell: Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Give the next states of ``cell`` for rows of inputs and states, as the operators' text has it."""
+    """Return the next states of ``cell`` for rows of inputs and states, as the operators' text has it."""
 
     def apply(which: int, argument: np.ndarray) -> np.ndarray:
         function = cell.functions[which]
@@ -113,14 +113,14 @@ def _kind(value: ir.Value) -> np.dtype:
 
 
 def _masked(mask: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray | None:
-    """Give ``new`` in the rows that ``mask`` has, else ``old``; None where it does not have one number for each row."""
+    """Return ``new`` in the rows that ``mask`` has, else ``old``; None where it does not have one number for each row."""
     return np.where(mask.reshape(-1, 1), new, old) if mask.size in (1, len(new)) else None
 
 
 def _random_feeds(
     reading: Interpretation, sources: dict[Hashable, np.ndarray], fed: set[ir.Value], cell: Cell, mask: ir.Value | None
 ) -> dict[ir.Value, np.ndarray] | None:
-    """Give something for each body input in ``fed``; ``sources`` takes the rows of the scanned sources behind it."""
+    """Return something for each body input in ``fed``; ``sources`` takes the rows of the scanned sources behind it."""
     rng = np.random.default_rng(7)
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
 

@@ -48,7 +48,7 @@ class Reading:
     _known: dict[ir.Value, Meaning] = field(default_factory=dict)
 
     def sizes(self, shape: ir.Shape) -> list[int | str | None]:
-        """Give the dimensions of ``shape``, the same name for all that are the same."""
+        """Return the dimensions of ``shape``, the same name for all that are the same."""
         return [self._settled(dim) for dim in shape_dims(shape)]
 
     def _settled(self, dim: int | str | None) -> int | str | None:
@@ -76,18 +76,18 @@ class Reading:
         return kinds.pop() if len(kinds) == 1 else None
 
     def meaning(self, value: ir.Value | None) -> Meaning:
-        """Give what ``value``, of the body or captured, means."""
+        """Return what ``value``, of the body or captured, means."""
         if value is None:
             return None
         return self._known[value] if value in self._known else self.constants.of(value)
 
     def features(self, value: ir.Value | None) -> Features | None:
-        """Give ``value`` as features where it varies from step to step, else None."""
+        """Return ``value`` as features where it varies from step to step, else None."""
         meaning = self.meaning(value)
         return meaning if isinstance(meaning, Features) else None
 
     def whole(self, value: ir.Value) -> Polynomial | None:
-        """Give what ``value`` is in a row as one polynomial, constant for a constant that is the same in all rows."""
+        """Return what ``value`` is in a row as one polynomial, constant for a constant that is the same in all rows."""
         meaning = self.meaning(value)
         if not isinstance(meaning, np.ndarray):
             return meaning.whole() if isinstance(meaning, Features) else None
@@ -109,7 +109,7 @@ class Reading:
         return left is not None and right is not None and left.key == right.key
 
     def as_source(self, features: Features) -> Affine:
-        """Give an affine map of ``features``, whose runs become sources of their own where they are none."""
+        """Return an affine map of ``features``, whose runs become sources of their own where they are none."""
         return joined([run.affine if run.is_affine else self._derived(run) for run in features.runs])
 
     def _derived(self, polynomial: Polynomial) -> Affine:
@@ -131,5 +131,5 @@ class Reading:
 
 
 def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
-    """Give leading axes without those of size 1: what is alike there has the same rows."""
+    """Return leading axes without those of size 1: what is alike there has the same rows."""
     return [dim for dim in dims if dim != 1]

@@ -25,11 +25,11 @@ class Piece:
     factor: float
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Give it for given numbers."""
+        """Return it for given numbers."""
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Give the first row and column of the rectangle of a matrix that it is, and whether it is turned; a vector is one row."""
+        """Return the first row and column of the part of a matrix that it is, and whether transposed; a vector is one row."""
         rows, columns = self._dims
         if not rows:
             return None
@@ -88,7 +88,7 @@ class Recipe:
         return sum(piece.at.size for piece in pieces) - picked, picked
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Give the array for given numbers."""
+        """Return the array for given numbers."""
         return np.concatenate([constant + sum(piece.value(numbers) for piece in pieces) for pieces, constant in self.blocks])
 
     def write(self, b: Builder, kind: ir.DataType) -> ir.Value:

@@ -35,7 +35,7 @@ class Remainder:
 
 
 def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | None) -> Remainder | None:
-    """Give what is left beside ``cell``, found in ``reading``; None where that needs the cell state under a mask.
+    """Return what is left beside ``cell``, found in ``reading``; None where that needs the cell state under a mask.
 
     A cell state that is needed in each step stays a state: with the hidden states of all steps given, little of it depends on it.
     """
@@ -95,7 +95,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
 def _read_by(
     wanted: Sequence[ir.Value], loop: ScanView, given: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Give ``wanted`` and what it is computed from, up to what is ``given``."""
+    """Return ``wanted`` and what it is computed from, up to what is ``given``."""
     waiting, seen, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
         value = waiting.pop()

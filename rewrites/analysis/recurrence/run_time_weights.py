@@ -35,7 +35,7 @@ _Found = tuple[Cell, Any]
 
 
 def run_time_weights(loop: ScanView, opset: int) -> list[ir.Value]:
-    """Give the captured tensors of known shapes that may be weights, and are no constants."""
+    """Return the captured tensors of known shapes that may be weights, and are no constants."""
     constants, found = Constants(opset), list[ir.Value]()
     for value in captured_values(loop.body):
         dims = static_dims(value)
@@ -48,7 +48,7 @@ def run_time_weights(loop: ScanView, opset: int) -> list[ir.Value]:
 
 
 def cells_of_run_time_weights(weights: Sequence[ir.Value], find: Callable[[Numbers], list[_Found]]) -> Iterator[_Found]:
-    """Give the cells that the body is whatever the ``weights`` hold; ``find`` gives those it is with numbers in their place.
+    """Return the cells that the body is whatever the ``weights`` hold; ``find`` gives those it is with numbers in their place.
 
     What ``find`` gives beside each cell is passed on.
     """
@@ -67,7 +67,7 @@ def cells_of_run_time_weights(weights: Sequence[ir.Value], find: Callable[[Numbe
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Give how the arrays of ``cell`` come about, from what they are in ``others``: one for each change, and the last."""
+    """Return how the arrays of ``cell`` come about, from what they are in ``others``: one for each change, and the last."""
     recipes = dict[str, Recipe]()
     for name in ARRAYS:
         array, *changed, final = (getattr(one, name) for one in (cell, *others))
@@ -86,13 +86,13 @@ def _blocks(cell: Cell, name: str) -> int:
 
 
 def _numbers(weights: Sequence[ir.Value], seed: int) -> dict[ir.Value, np.ndarray]:
-    """Give whole numbers for each weight, in float64."""
+    """Return whole numbers for each weight, in float64."""
     rng = np.random.default_rng(seed)
     return {weight: np.asarray(rng.integers(1, _LARGEST, static_dims(weight)).astype(np.float64)) for weight in weights}
 
 
 def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
-    """Give odd numbers for each weight, in float64, of which each tells its place."""
+    """Return odd numbers for each weight, in float64, of which each tells its place."""
     rng = np.random.default_rng(3)
     made = {}
     for weight in weights:

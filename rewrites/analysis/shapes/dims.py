@@ -56,7 +56,7 @@ def forget_variations(graph: ir.Graph) -> None:
 
 
 def into_scan(loop: ScanView) -> list[tuple[ir.Value, ir.Shape | None]]:
-    """Give the inputs of a Scan's body, each with the shape that it has by what the Scan is given."""
+    """Return the inputs of a Scan's body, each with the shape that it has by what the Scan is given."""
     found = [(state.inner, state.initial.shape) for state in loop.states]
     for scan in loop.scan_inputs:
         dims = None if scan.outer.shape is None else list(scan.outer.shape.dims)
@@ -67,7 +67,7 @@ def into_scan(loop: ScanView) -> list[tuple[ir.Value, ir.Shape | None]]:
 
 
 def out_of_scan(loop: ScanView, *, named: bool) -> list[tuple[ir.Value, ir.Shape]]:
-    """Give the results a Scan stacks with the shapes its body tells; ``named``: names of dimensions mean the same outside."""
+    """Return the results a Scan stacks with the shapes its body tells; ``named``: names of dimensions mean the same outside."""
     found = []
     for output in loop.scan_outputs:
         shape = output.inner.shape
@@ -79,7 +79,7 @@ def out_of_scan(loop: ScanView, *, named: bool) -> list[tuple[ir.Value, ir.Shape
 
 
 def stacked(shape: ir.Shape | None) -> ir.Shape | None:
-    """Give the shape of what a Loop stacks of values of ``shape``."""
+    """Return the shape of what a Loop stacks of values of ``shape``."""
     return None if shape is None else ir.Shape([None, *(None if varies(dim) else dim for dim in shape.dims)])
 
 
@@ -89,7 +89,7 @@ def without_names(shape: ir.Shape) -> ir.Shape:
 
 
 def refined(found: ir.Shape | None, declared: ir.Shape | None) -> ir.Shape | None:
-    """Give ``found``, with what only ``declared`` knows."""
+    """Return ``found``, with what only ``declared`` knows."""
     if found is None or declared is None or len(found) != len(declared):
         return declared if found is None else found
     pairs = zip(dims_of(found) or (), dims_of(declared) or (), strict=True)
@@ -130,5 +130,5 @@ def equal(left: Dim, right: Dim) -> bool:
 
 
 def dims_of(shape: ir.Shape | None) -> list[int | str | None] | None:
-    """Give the dimensions as numbers, names, or None."""
+    """Return the dimensions as numbers, names, or None."""
     return None if shape is None else shape_dims(shape)

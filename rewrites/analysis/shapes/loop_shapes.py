@@ -161,7 +161,7 @@ class _Search:
         return [(value, self._common([one.shape for one in given])) for value, given in results]
 
     def _common(self, shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
-        """Give what is known of a value that has one of ``shapes``; what varies in the first stays."""
+        """Return what is known of a value that has one of ``shapes``; what varies in the first stays."""
         known = [shape for shape in shapes if shape is not None]
         if not known or len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
             return None

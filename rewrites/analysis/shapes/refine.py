@@ -39,7 +39,7 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
 
 
 def dims_of(sizes: Affine | None) -> list[int | str | None] | None:
-    """Give the dimensions that a vector of sizes says: numbers, symbols, or None for what is neither."""
+    """Return the dimensions that a vector of sizes says: numbers, symbols, or None for what is neither."""
     if sizes is None or sizes.const.ndim != 1:
         return None
     dims: list[int | str | None] = []
@@ -53,7 +53,7 @@ def dims_of(sizes: Affine | None) -> list[int | str | None] | None:
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
-    """Give the nodes behind ``values`` whose shapes are not known fully, those that others read first."""
+    """Return the nodes behind ``values`` whose shapes are not known fully, those that others read first."""
     order: list[ir.Node] = []
     seen: set[ir.Node] = set()
     waiting: list[tuple[ir.Node, bool]] = [(node, False) for value in values if (node := _vague(value)) is not None]
@@ -101,7 +101,7 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
 
 
 def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
-    """Give the sizes of a Slice that takes axes of open size as they are."""
+    """Return the sizes of a Slice that takes axes of open size as they are."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None

@@ -21,7 +21,7 @@ Sizes = tuple[int | None, ...]
 
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
-    """Give what the bodies of Loops that were not looked at yet declare of what is stacked."""
+    """Return what the bodies of Loops that were not looked at yet declare of what is stacked."""
     loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
 
@@ -35,7 +35,7 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
-    """Give the sizes that one step's result has for onnxruntime where none is made, None for those it does not know."""
+    """Return the sizes that one step's result has for onnxruntime where none is made, None for those it does not know."""
     found, noted = _sizes(output.inner.shape), output.empty
     if found is None or noted is None or len(found) != len(noted):
         return noted if found is None else found

@@ -91,7 +91,7 @@ class _Doubted:
 
 
 def _states(node: ir.Node) -> list[_State]:
-    """Give the states of a Loop; a malformed one is refused later, not here."""
+    """Return the states of a Loop; a malformed one is refused later, not here."""
     if node.op_type != "Loop" or node.domain != "":
         return []
     found = []

@@ -122,7 +122,7 @@ def _infer_scan(loop: ScanView, ctx: Context) -> None:
 
 
 def _common(shapes: list[ir.Shape | None]) -> ir.Shape | None:
-    """Give what is known of a value that has one of ``shapes``."""
+    """Return what is known of a value that has one of ``shapes``."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
         return None

@@ -58,7 +58,7 @@ _Shapes = dict[ir.Value, ir.Shape | None]
 
 
 def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
-    """Give the values of the body of ``loop`` that may have another shape in another step."""
+    """Return the values of the body of ``loop`` that may have another shape in another step."""
     returned = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
     found = _Steps(ctx, {one for value in returned for one in (value, through_identity(value)) if one is not None})
     found.changing.update(loop.body.inputs)
@@ -93,7 +93,7 @@ class _Steps:
         return any(value in self.unsteady for value in values)
 
     def _results(self, node: ir.Node) -> _Shapes:
-        """Give what is sure of the shapes of the results that may have another in another step."""
+        """Return what is sure of the shapes of the results that may have another in another step."""
         if node.op_type == "If" and node.domain == "":
             return self._of_branches(node)
         loop = view(node, self.ctx.opset) if is_loop(node) else None
@@ -109,7 +109,7 @@ class _Steps:
         return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
 
     def _cut(self, node: ir.Node) -> ir.Shape | None:
-        """Give the shape of a Slice between ends that change: the sizes of the axes that it leaves alone."""
+        """Return the shape of a Slice between ends that change: the sizes of the axes that it leaves alone."""
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)
         axes = ints_operand(node, 3)

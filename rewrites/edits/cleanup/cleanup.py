@@ -75,7 +75,7 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
 
 
 def _better_known(found: ir.Shape | None, before: ir.Shape | None) -> ir.Shape | None:
-    """Give the numbers found, and for the rest the names there were."""
+    """Return the numbers found, and for the rest the names there were."""
     if found is None or before is None or len(found) != len(before):
         return before if found is None else found
     pairs = zip(shape_dims(found), shape_dims(before), strict=True)

@@ -53,7 +53,7 @@ def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node
 
 
 def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
-    """Give the branch that ``node``, an If, takes; None where that is not known, or the branch cannot take its place."""
+    """Return the branch that ``node``, an If, takes; None where that is not known, or the branch cannot take its place."""
     condition = const_scalar(node.inputs[0])
     if condition is None or node.graph is None:
         return None

@@ -15,13 +15,13 @@ _MOST_NODES = 64
 
 
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    """Give what nodes compute from constants for ``values``, and for what they are made from."""
+    """Return what nodes compute from constants for ``values``, and for what they are made from."""
     makers = {maker: None for value in values for maker in _makers(value)}
     return dict(fold(makers, ctx).known) if makers else {}
 
 
 def _makers(value: ir.Value) -> list[ir.Node]:
-    """Give the nodes that ``value`` is made from, makers before readers, as far as sizes; none where they are many."""
+    """Return the nodes that ``value`` is made from, makers before readers, as far as sizes; none where they are many."""
     order: dict[ir.Node, None] = {}
     seen: set[ir.Node] = set()
     waiting = [(value.producer(), False)]

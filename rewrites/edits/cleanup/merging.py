@@ -25,7 +25,7 @@ def merge_twins(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
 
 
 def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
-    """Give the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
+    """Return the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
     first: dict[Hashable, ir.Node] = {}
     same: dict[ir.Value, ir.Value] = {}
     twins = []

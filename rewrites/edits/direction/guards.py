@@ -70,7 +70,7 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_Meeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Give the Concat that ``value`` comes to, with all its axes, where nothing else is made of it."""
+    """Return the Concat that ``value`` comes to, with all its axes, where nothing else is made of it."""
     found = arrivals(value, opset)
     if value.shape is None or len(found) != 1 or len(found[0][2]) != len(value.shape):
         return None

@@ -26,7 +26,7 @@ class Meeting:
 
 
 def meetings(one: ir.Value, other: ir.Value, opset: int) -> list[Meeting]:
-    """Give where ``one`` and ``other`` meet along the axis of directions or, after that is gone, along the last."""
+    """Return where ``one`` and ``other`` meet along the axis of directions or, after that is gone, along the last."""
     if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
         return []
     rank, found = len(one.shape), list[Meeting]()
@@ -42,7 +42,7 @@ def meetings(one: ir.Value, other: ir.Value, opset: int) -> list[Meeting]:
 
 
 def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
-    """Give the Concats that ``value`` comes to through operators that only move axes."""
+    """Return the Concats that ``value`` comes to through operators that only move axes."""
     found, waiting = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
     while waiting:
         one, axes = waiting.pop()

@@ -50,7 +50,7 @@ def may_have_pairs(graph: ir.Graph) -> bool:
 
 
 def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
-    """Give the pairs of the main graph ``graph`` and the graphs nested in it, each node in one pair at most."""
+    """Return the pairs of the main graph ``graph`` and the graphs nested in it, each node in one pair at most."""
     same, ifs = SameValues(), _ifs(graph)
     views = list(_one_way_nodes(graph))
     pairs = _matched(views, id, same, opset)
@@ -71,7 +71,7 @@ def _one_way_nodes(graph: ir.Graph) -> Iterator[RecurrentNode]:
 
 
 def _matched(views: Sequence[RecurrentNode], place_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
-    """Give pairs of nodes of one place that may be put together, rather of those whose results meet than of others."""
+    """Return pairs of nodes of one place that may be put together, rather of those whose results meet than of others."""
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
         place = place_of(view.node.graph)
@@ -95,7 +95,7 @@ def _meet(pair: Pair, opset: int) -> bool:
 
 
 def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
-    """Give for each branch the If, and the name of the branch."""
+    """Return for each branch the If, and the name of the branch."""
     found = {}
     for node in all_nodes(graph):
         if node.op_type == "If" and node.domain == "":

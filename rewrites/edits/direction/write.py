@@ -24,7 +24,7 @@ _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
 def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
-    """Write the node, and give its results: those that nobody reads have no name."""
+    """Write the node, and return its results: those that nobody reads have no name."""
     forward = pair.forward
     functions = [function for view in pair.views for function in view.functions[0]]
     names = [function.name for function in functions]
@@ -50,7 +50,7 @@ def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
 
 
 def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
-    """Give an input of both nodes one below the other along the axis of directions; what one does not have is 0."""
+    """Return an input of both nodes one below the other along the axis of directions; what one does not have is 0."""
     values = [view.input(name) for view in pair.views]
     if name == "sequence_lens" or values == [None, None]:
         return values[0]
@@ -69,7 +69,7 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
-    """Give the constant that ``value`` is, of whatever size."""
+    """Return the constant that ``value`` is, of whatever size."""
     return None if is_overridable(value) else ir.convenience.get_const_tensor(value)
 
 
@@ -87,7 +87,7 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def _zeros(b: Builder, pair: Pair) -> ir.Value:
-    """Give an initial state of zeros: [1, rows, hidden]."""
+    """Return an initial state of zeros: [1, rows, hidden]."""
     kind = pair.forward.dtype
     assert kind is not None
     shape = concat(b, [b.const([1]), shape_of(b, pair.forward.x, 1), b.const([pair.forward.hidden])], 0)
@@ -128,7 +128,7 @@ def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
 
 
 def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.Value:
-    """Give what a Concat of both results was, from the result of both directions."""
+    """Return what a Concat of both results was, from the result of both directions."""
     axes, axis, rank = meeting.axes, meeting.axis, len(value.shape or ())
     direction = rank - 3
     gone = [each for each in range(rank) if each not in axes and each != direction]
@@ -144,7 +144,7 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Give the nodes that only move axes of ``values`` for nobody, those behind others first."""
+    """Return the nodes that only move axes of ``values`` for nobody, those behind others first."""
     found = list[ir.Node]()
 
     def look(value: ir.Value) -> bool:

@@ -68,7 +68,7 @@ def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, b
 def _not_crossing(
     nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Alive
 ) -> dict[ir.Node, NotApplicable]:
-    """Give the nodes that want stacks which cannot be, or are too large; ``alive`` holds those of the others."""
+    """Return the nodes that want stacks which cannot be, or are too large; ``alive`` holds those of the others."""
     found: dict[ir.Node, NotApplicable] = {}
     held: set[ir.Value] = set()
     for node in nodes:
@@ -114,7 +114,7 @@ def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Alive) -> dict[ir.Node
 
 
 def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
-    """Give the nodes of ``core`` that feed scan outputs and each other only, in order."""
+    """Return the nodes of ``core`` that feed scan outputs and each other only, in order."""
     needed = {state.next for state in loop.states if state not in before.states}
     chosen: set[ir.Node] = set()
     for node in reversed(core):
@@ -153,7 +153,7 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Bef
 
 
 def _reusable(loop: ScanView, before: Before) -> list[ScanOutput]:
-    """Give the scan outputs that are stacks in the order of the other stacks."""
+    """Return the scan outputs that are stacks in the order of the other stacks."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 

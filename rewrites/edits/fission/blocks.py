@@ -96,7 +96,7 @@ def _changes_rank(node: ir.Node | None, by: int) -> bool:
 
 
 def _open_sources(loop: ScanView, before: Before, sizes: StepSizes) -> list[ir.Value]:
-    """Give the values from outside, and the scan inputs, whose sizes decide about the temporaries and are not known."""
+    """Return the values from outside, and the scan inputs, whose sizes decide about the temporaries and are not known."""
     outside = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
     found = [value for value in outside if value not in inner and static_dims(value) is None]

@@ -38,7 +38,7 @@ class Groups:
         self._known: dict[ir.Node, Made] = {}
 
     def of(self, node: ir.Node) -> Made:
-        """Give the answer for ``node``."""
+        """Return the answer for ``node``."""
         waiting = [node]
         while waiting:
             unknown = [maker for maker in self._makers(waiting[-1]) if maker not in self._known]
@@ -49,12 +49,12 @@ class Groups:
         return self._known[node]
 
     def least_given(self, node: ir.Node) -> int:
-        """Give a number of bytes that ``node`` with what it is made from gives at least."""
+        """Return a number of bytes that ``node`` with what it is made from gives at least."""
         own = self._gives.of(value for value in node.outputs if value.is_graph_output() or value.uses())
         return self._gives.union([own, self.of(node).given]).size
 
     def all_makers(self, node: ir.Node) -> set[ir.Node]:
-        """Give ``node`` and the chosen nodes that it is made from."""
+        """Return ``node`` and the chosen nodes that it is made from."""
         group, waiting = {node}, [node]
         while waiting:
             new = [maker for maker in self._makers(waiting.pop()) if maker not in group]

@@ -37,7 +37,7 @@ class Alive:
         self._readers.update({state.next for state in loop.states})
 
     def copy(self) -> "Alive":
-        """Give one that goes on from here on its own."""
+        """Return one that goes on from here on its own."""
         other = copy(self)
         other._costs, other._readers = dict(self._costs), Counter(self._readers)
         return other
@@ -84,7 +84,7 @@ class Alive:
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
-        """Give the most bytes that results of ``nodes``, some ``apart``, and of the graphs nested in them take at a time."""
+        """Return the most bytes that results of ``nodes``, some ``apart``, and of the graphs nested in them take at a time."""
         readers = Counter(value for node in nodes for value in set(reads(node)))
         costs = dict.fromkeys(apart, 0)
         now = most = 0

@@ -19,7 +19,7 @@ _MOST_SOURCES = 32
 def not_worth_moving(
     nodes: Sequence[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Give those of ``nodes`` that, with all of them made from it, hand the recurrence much more than they read; and those.
+    """Return those of ``nodes`` that, with all of them made from it, hand the recurrence much more than they read; and those.
 
     Such a value (an outer product, an Expand) is cheaper made in each step than written for all steps and read back. Products by
     weights still move where a step has few rows: all steps at once read the weights once. The last such node goes first, and then
@@ -65,7 +65,7 @@ def not_worth_moving(
 def _dearer_than_their_source(
     moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Give what is made of one value alone, where it is cheaper to hand the recurrence that value than all that is made of it."""
+    """Return what is made of one value alone, where it is cheaper to hand the recurrence that value than all that is made of it."""
     blocked: dict[ir.Node, NotApplicable] = {}
     for source in stacks.sources()[:_MOST_SOURCES]:
         readers = [node for node, _ in source.uses()]
@@ -88,13 +88,13 @@ def _dearer_than_their_source(
 
 
 def _reads(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
-    """Give the bytes that ``group`` reads in each step."""
+    """Return the bytes that ``group`` reads in each step."""
     entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
     return sum(sizes.step(value) for value in entering if stacks.get(value).batched)
 
 
 def _made_from(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
-    """Give ``node`` and the nodes of ``moved`` that depend on it."""
+    """Return ``node`` and the nodes of ``moved`` that depend on it."""
     group = {node: None}
     waiting = [node]
     while waiting:
@@ -105,7 +105,7 @@ def _made_from(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
 
 
 def _made_of(group: Iterable[ir.Node], place: dict[ir.Node, int], after: int) -> set[ir.Node]:
-    """Give the nodes placed behind ``after`` that ``group`` is made from."""
+    """Return the nodes placed behind ``after`` that ``group`` is made from."""
     found: set[ir.Node] = set()
     waiting = list(group)
     while waiting:

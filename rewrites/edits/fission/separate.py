@@ -15,7 +15,7 @@ __all__ = ["needed_for", "separate"]
 
 
 def needed_for(values: Sequence[ir.Value], nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Give those of ``nodes``, makers before readers, that ``values`` are made by."""
+    """Return those of ``nodes``, makers before readers, that ``values`` are made by."""
     wanted, found = set(values), []
     for node in reversed(nodes):
         if any(value in wanted for value in node.outputs):
@@ -34,7 +34,7 @@ def separate(
     *,
     name: Callable[[ir.Value], str],
 ) -> ir.Node:
-    """Give a detached Scan of copies of ``nodes`` for ``states`` and ``outputs`` of ``loop``, which stays as it is.
+    """Return a detached Scan of copies of ``nodes`` for ``states`` and ``outputs`` of ``loop``, which stays as it is.
 
     ``carried``: what the nodes read of the rest of the body, each with the scan input that it becomes; the loop's own scan inputs
     are read where they are needed, and one at least. ``name``: gives the copy of a value its name.

@@ -33,22 +33,22 @@ class Stacks(Emission):
         return value in self._scans or super().has(value)
 
     def get(self, value: ir.Value) -> Operand:
-        """Give the operand for ``value``."""
+        """Return the operand for ``value``."""
         if value in self._scans and value not in self.known:
             scan = self._scans[value]
             self.known[value] = Operand(self.ordered(scan.outer, scan.reverse), True, value)
         return super().get(value)
 
     def sources(self) -> list[ir.Value]:
-        """Give the scan inputs, as the body sees them."""
+        """Return the scan inputs, as the body sees them."""
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Give a tensor whose rows are in ``backwards`` or forward order in the order of these stacks (and the other way round)."""
+        """Return a tensor with rows in ``backwards`` or forward order in the order of these stacks (and the other way round)."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Give ``value`` of the last step."""
+        """Return ``value`` of the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value
@@ -56,7 +56,7 @@ class Stacks(Emission):
         return squeeze(self.build, slice_axis(self.build, operand.value, 0, start, end), [0])
 
     def delayed(self, state: State) -> ir.Value:
-        """Give the stack of a state's value at the start of each step, from the stack of its ``next``."""
+        """Return the stack of a state's value at the start of each step, from the stack of its ``next``."""
         stack, first = self.full(state.next), unsqueeze(self.build, state.initial, [0])
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)

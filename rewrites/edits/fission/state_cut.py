@@ -45,7 +45,7 @@ class StateCut:
     alive: Alive
 
     def cost(self, sizes: StepSizes) -> int:
-        """Give what carrying the data costs in each step, in ns."""
+        """Return what carrying the data costs in each step, in ns."""
         return sum(carrying_ns(value, sizes) for value in self.carried)
 
 
@@ -87,7 +87,7 @@ def find_cut(loop: ScanView, components: Components, second: int, sizes: StepSiz
 
 
 def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
-    """Give a value called ``name`` that can hold ``value`` for all steps.
+    """Return a value called ``name`` that can hold ``value`` for all steps.
 
     Names of sizes in a body mean nothing outside, but a state has the shape of its initial value in every step.
     """
@@ -104,7 +104,7 @@ def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
 
 
 def _made_for(values: Sequence[ir.Value], loop: ScanView, stop: set[ir.Node]) -> set[ir.Node]:
-    """Give the nodes of the body that ``values`` are made by, those of ``stop`` and what is behind them left out."""
+    """Return the nodes of the body that ``values`` are made by, those of ``stop`` and what is behind them left out."""
     found: set[ir.Node] = set()
     waiting = list(values)
     while waiting:
@@ -118,7 +118,7 @@ def _made_for(values: Sequence[ir.Value], loop: ScanView, stop: set[ir.Node]) ->
 def _graph(
     loop: ScanView, needed: Sequence[ir.Value], early: set[ir.Node], late: set[ir.Node], ours: set[ir.Value], sizes: StepSizes
 ) -> CutGraph:
-    """Give the graph of nodes and values that both parts may compute; a value's side says whether it is carried or computed."""
+    """Return the graph of nodes and values that both parts may compute; a value's side says whether it is carried or computed."""
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours
     seen: set[ir.Node] = set()
@@ -162,7 +162,7 @@ def _graph(
 def _carried(
     loop: ScanView, needed: Sequence[ir.Value], with_first: Set[Hashable], early: set[ir.Node]
 ) -> tuple[list[ir.Value], set[ir.Node]]:
-    """Give what is carried, and the nodes that the second part computes itself to have ``needed``."""
+    """Return what is carried, and the nodes that the second part computes itself to have ``needed``."""
     carried: dict[ir.Value, None] = {}
     again: set[ir.Node] = set()
     states = {state.inner for state in loop.states}
@@ -180,7 +180,7 @@ def _carried(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Give what it costs to carry ``value``, and of two that cost the same the smaller less; what no stack can hold never is."""
+    """Return what it costs to carry ``value``, and of two that cost the same the smaller less; what no stack can hold never is."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))

@@ -32,7 +32,7 @@ class _Recorded(Context):
 
 @contextmanager
 def rehearsal(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Give a loop of ``states`` alone, out of the second part of ``cut``, and the context to try rules on it with.
+    """Return a loop of ``states`` alone, out of the second part of ``cut``, and the context to try rules on it with.
 
     What the rest of the body reads of it is a scan output.
     """

@@ -21,7 +21,7 @@ __all__ = ["guarded", "zero_step_shapes"]
 
 
 def zero_step_shapes(loop: LoopView) -> list[tuple[int, ...]]:
-    """Give the shapes of the stacked results without a step."""
+    """Return the shapes of the stacked results without a step."""
     return [(0, *(size or 0 for size in known_sizes(output) or ())) for output in loop.scan_outputs]
 
 

@@ -66,13 +66,13 @@ def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir
 
 
 def _element_type(state: State) -> ir.TypeProtocol | None:
-    """Give the type of what a state collects: inference knows no results of operators of other domains."""
+    """Return the type of what a state collects: inference knows no results of operators of other domains."""
     kind = state.initial.type or state.inner.type
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 
 
 def _known_sizes(shape: ir.Shape | None, other: ir.Shape) -> ir.Shape:
-    """Give the sizes of ``other`` where ``shape`` has no numbers: a loop without a step gives 0 for those not declared."""
+    """Return the sizes of ``other`` where ``shape`` has no numbers: a loop without a step gives 0 for those not declared."""
     if shape is None or len(shape) != len(other):
         return other
     return ir.Shape([mine if isinstance(mine, int) else theirs for mine, theirs in zip(shape.dims, other.dims, strict=True)])

@@ -23,7 +23,7 @@ __all__ = ["initial_states", "row_lengths", "write_scans"]
 
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
-    """Give the initial states, [directions, batch, hidden] each; zeros where the node is given none. ``layout`` is 0."""
+    """Return the initial states, [directions, batch, hidden] each; zeros where the node is given none. ``layout`` is 0."""
     return [_zeros(b, view) if given is None else given for given in view.states]
 
 
@@ -34,7 +34,7 @@ def _zeros(b: Builder, view: RecurrentNode) -> ir.Value:
 
 
 def row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
-    """Give the lengths of the rows as int64, by way of what fails where one is not in 0..T; None where there are none."""
+    """Return the lengths of the rows as int64, by way of what fails where one is not in 0..T; None where there are none."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return None
@@ -42,7 +42,7 @@ def row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
 
 
 def write_scans(ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.Value], lengths: ir.Value | None) -> list[ir.Value]:
-    """Give Y and the final states of a node whose ``layout`` is 0, from its initial states and the lengths of its rows."""
+    """Return Y and the final states of a node whose ``layout`` is 0, from its initial states and the lengths of its rows."""
     live = None if lengths is None else _live_steps(b, view, lengths)
     parts = [_direction(ctx, b, view, which, initial, live) for which in range(view.directions)]
     sequence = concat(b, [unsqueeze(b, part[0], [1]) for part in parts], 1)
@@ -51,7 +51,7 @@ def write_scans(ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.
 
 
 def _live_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
-    """Give which steps of which row are real, bool of shape [T, B, 1]."""
+    """Return which steps of which row are real, bool of shape [T, B, 1]."""
     time = count_up(b, shape_of(b, view.x, 0))
     return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, lengths, [0])), [2])
 
@@ -87,7 +87,7 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Give what a step reads, and the inputs times W with the biases added."""
+    """Return what a step reads, and the inputs times W with the biases added."""
     size, kind = view.hidden, view.kind
 
     def own(name: str) -> ir.Value | None:

@@ -36,7 +36,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Run what ``outputs`` come from on the initial states and rows of zeros, and give what they are for that step."""
+    """Run what ``outputs`` come from on the initial states and rows of zeros, and return what they are for that step."""
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)
@@ -51,7 +51,7 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
 
 
 def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.Value:
-    """Give no results like ``step``, stacked along ``axis``."""
+    """Return no results like ``step``, stacked along ``axis``."""
     shape = b.op("Shape", step)
     sizes = [b.const([0]), slice_axis(b, shape, 0, axis, _TO_THE_END)]
     if axis:
@@ -60,7 +60,7 @@ def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.V
 
 
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Give zeros of a shape that a tensor says, of any type but strings."""
+    """Return zeros of a shape that a tensor says, of any type but strings."""
     by_way = _NO_CONSTANT_OF.get(kind, kind)
     zeros = b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, by_way.numpy())))
     return zeros if by_way == kind else b.op("Cast", zeros, to=int(kind))

@@ -22,7 +22,7 @@ __all__ = ["write_guarded"]
 
 
 def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
-    """Give what ``write`` writes, guarded where ``some_input``, [steps, ..., width], may hold nothing."""
+    """Return what ``write`` writes, guarded where ``some_input``, [steps, ..., width], may hold nothing."""
     kind = cell.hidden.inner.dtype
     assert kind is not None
     some = b.op("Greater", b.op("Size", some_input), b.const(0))

@@ -38,7 +38,7 @@ def expand(view: RecurrentNode, ctx: Context) -> None:
 
 
 def _nothing(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[ir.Value]:
-    """Give an empty sequence and the initial states."""
+    """Return an empty sequence and the initial states."""
     assert view.dtype is not None
     shape = [shape_of(b, view.x, 0), b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])]
     zero = ir.tensor(np.zeros(1, view.dtype.numpy()))

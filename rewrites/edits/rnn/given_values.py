@@ -91,7 +91,7 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
 
 
 def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Sequence[int | str | None]) -> ir.Value:
-    """Give a scanned source: [steps, *lead, width]."""
+    """Return a scanned source: [steps, *lead, width]."""
     scanned, own = reading.scanned[key], reading.dims[key]
     return _with_lead(stacks, stacks.ordered(scanned.outer, scanned.reverse), own, lead, width)
 
@@ -115,7 +115,7 @@ def _may_be_empty(loop: ScanView, cell: Cell, lead: Sequence[int | str | None], 
 def _with_lead(
     stacks: Stacks, value: ir.Value, own: Sequence[int | str | None], lead: Sequence[int | str | None], width: int
 ) -> ir.Value:
-    """Give [steps, *own, width] as [steps, *lead, width]: the same but for axes of size 1."""
+    """Return [steps, *own, width] as [steps, *lead, width]: the same but for axes of size 1."""
     if list(own) == list(lead):
         return value
     return part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
@@ -136,7 +136,7 @@ def _can_be_shaped(value: ir.Value, features: Features, lead: Sequence[int | str
 
 
 def _shaped(b: Builder, stack: ir.Value, lead: Sequence[int | str | None], features: Features) -> ir.Value:
-    """Give [steps, *lead, width] with the axes that ``features`` have behind the steps.
+    """Return [steps, *lead, width] with the axes that ``features`` have behind the steps.
 
     A value of the body may hold the rows with more axes of size 1, before, between or behind them.
     """
@@ -148,7 +148,7 @@ def _shaped(b: Builder, stack: ir.Value, lead: Sequence[int | str | None], featu
 
 
 def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
-    """Give which rows take which steps: bool [steps, ..., 1], with as many axes as the states have and one more."""
+    """Return which rows take which steps: bool [steps, ..., 1], with as many axes as the states have and one more."""
     reason = stacks.add_all(nodes_behind(stacks.body, [mask.value]))
     if reason is not None:
         return reason

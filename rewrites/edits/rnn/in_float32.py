@@ -10,7 +10,7 @@ __all__ = ["in_float32"]
 
 
 def in_float32(view: RecurrentNode, ctx: Context) -> ir.Node:
-    """Put a node on float32, between casts, in the place of the node, and give it."""
+    """Put a node on float32, between casts, in the place of the node, and return it."""
     assert view.dtype is not None
     b, kind = ctx.builder(), int(view.dtype)
 

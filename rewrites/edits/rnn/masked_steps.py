@@ -61,7 +61,7 @@ def write_masked(
 
 
 def _keys(b: Builder, runs: ir.Value, steps: ir.Value) -> ir.Value:
-    """Give numbers that sort the steps that run before the others, and each kind in its order."""
+    """Return numbers that sort the steps that run before the others, and each kind in its order."""
     number = unsqueeze(b, count_up(b, steps), [1])
     return b.op("Sub", b.op("Mul", runs, steps), number)
 

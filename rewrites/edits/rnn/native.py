@@ -94,7 +94,7 @@ def _array(cell: Cell, name: str, kind: ir.DataType) -> np.ndarray:
 
 
 def join_inputs(b: Builder, cell: Cell, inputs: list[ir.Value], lead: Sequence[int | str | None]) -> ir.Value:
-    """Give ``inputs``, each [steps, *lead, width], side by side as [steps, rows, width]."""
+    """Return ``inputs``, each [steps, *lead, width], side by side as [steps, rows, width]."""
     kind = cell.hidden.inner.dtype
     assert kind is not None
     x = concat(b, [each if each.dtype == kind else b.op("Cast", each, to=int(kind)) for each in inputs], len(lead) + 1)

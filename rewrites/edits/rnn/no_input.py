@@ -13,7 +13,7 @@ __all__ = ["with_input"]
 
 
 def with_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
-    """Give ``cell`` with an input of one feature, and that input: [steps, ..., 1]."""
+    """Return ``cell`` with an input of one feature, and that input: [steps, ..., 1]."""
     b, initial = stacks.build, cell.hidden.initial
     assert initial.dtype is not None
     rows = slice_axis(b, b.op("Shape", initial), 0, 0, -1)

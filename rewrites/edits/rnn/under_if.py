@@ -66,7 +66,7 @@ def _may_be_0(view: RecurrentNode, axis: int) -> bool:
 
 
 def _harmful(view: RecurrentNode) -> list[int]:
-    """Give the axes that must not be empty."""
+    """Return the axes that must not be empty."""
     bare = view.input("sequence_lens") is None
     if view.kind == "LSTM" and UNSHIELDED.on(view.node):
         return [_ROWS]

@@ -63,7 +63,7 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
 
 
 def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
-    """Give which steps ``user`` takes, and whether it takes one without leaving its axis; None where it takes something else."""
+    """Return which steps ``user`` takes, and whether it takes one without leaving its axis; None where it takes something else."""
     if user.op_type == "Gather":
         indices = const_array(user.inputs[1])
         if user.attributes.get_int("axis", 0) % rank != axis or indices is None or indices.ndim > 1 or not indices.size:
@@ -82,7 +82,7 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
 
 
 def _turned(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
-    """Give ``step``, without the stack's ``axis``, in the order that ``perm`` has for the whole stack."""
+    """Return ``step``, without the stack's ``axis``, in the order that ``perm`` has for the whole stack."""
     if perm is None:
         return step
     return transpose(build, step, [place - (place > axis) for place in perm if place != axis])

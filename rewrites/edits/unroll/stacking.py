@@ -25,7 +25,7 @@ class Steps:
 
 
 def steps_of(value: ir.Value) -> Steps | None:
-    """Give the steps that ``value`` was stacked from, or None."""
+    """Return the steps that ``value`` was stacked from, or None."""
     node = value.producer()
     axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
@@ -41,7 +41,7 @@ def steps_of(value: ir.Value) -> Steps | None:
 
 
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
-    """Give the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known.
+    """Return the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known.
 
     Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each
     step. An axis that may be 0 does not allow it: onnxruntime splits nothing into no parts.
@@ -82,7 +82,7 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
 
 
 def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Give what to reshape steps that are joined along ``axis`` to, so that they are stacked along it, or None."""
+    """Return what to reshape steps that are joined along ``axis`` to, so that they are stacked along it, or None."""
     dims = None if like.shape is None else shape_dims(like.shape)
     if dims is None or not 0 <= axis < len(dims):
         return None
@@ -90,7 +90,7 @@ def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
 
 
 def _plain(dims: Sequence[int | str | None]) -> list[int] | None:
-    """Give the shape that a Reshape gets for ``dims``, or None where it has no way to say them.
+    """Return the shape that a Reshape gets for ``dims``, or None where it has no way to say them.
 
     A size of 0 leaves -1 without a meaning and stands for "as before" itself, so -1 is only used beside sizes that are not 0.
     """

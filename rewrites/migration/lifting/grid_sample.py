@@ -16,6 +16,6 @@ NEW_MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
 
 
 def rename_mode(step: Step) -> Sequence[ir.Value] | None:
-    """Give the mode its new name."""
+    """Return the mode its new name."""
     mode = step.string("mode", "bilinear")
     return step.like(mode=NEW_MODES.get(mode, mode))

@@ -13,5 +13,5 @@ __all__ = ["rename"]
 
 
 def rename(step: Step) -> Sequence[ir.Value] | None:
-    """Give it its new name."""
+    """Return it its new name."""
     return step.become("ScatterElements")

@@ -24,7 +24,7 @@ def one_axis(step: Step) -> Sequence[ir.Value] | None:
 
 
 def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:
-    """Give the only axis from ``axis`` on that is not known to be 1."""
+    """Return the only axis from ``axis`` on that is not known to be 1."""
     wide = [i for i in range(axis, rank) if dim_of(x, i) != 1]
     if len(wide) > 1 or axis >= rank:
         return None

@@ -53,7 +53,7 @@ def may_change(loop: ScanView, ctx: Context) -> bool:
 
 
 def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Give the cases that are left to look at where the body is given such shapes; None where a state may get another."""
+    """Return the cases that are left to look at where the body is given such shapes; None where a state may get another."""
     fails = False
 
     def infer(node: ir.Node) -> None:
@@ -79,7 +79,7 @@ def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
 
 
 def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
-    """Give the shape without the first ``outside`` axes, each size named: equal names are of equal sizes."""
+    """Return the shape without the first ``outside`` axes, each size named: equal names are of equal sizes."""
     if value.shape is None:
         return None
     dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
@@ -87,7 +87,7 @@ def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
 
 
 def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Give what is so wherever ``node`` does not fail: one of these sizes at least is the other, or 0."""
+    """Return what is so wherever ``node`` does not fail: one of these sizes at least is the other, or 0."""
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
         full = [one for one in dims if 0 not in one]
@@ -106,7 +106,7 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Give the shape of what a Concat makes, where its operands surely fit; the sides of empty ones do not count."""
+    """Return the shape of what a Concat makes, where its operands surely fit; the sides of empty ones do not count."""
     dims = _operands(node)
     if dims is None or not dims[0]:
         return None
@@ -121,7 +121,7 @@ def _of_concat(node: ir.Node) -> ir.Shape | None:
 
 
 def _operands(node: ir.Node) -> list[list[_Told]] | None:
-    """Give the sizes of all operands, where their ranks are known."""
+    """Return the sizes of all operands, where their ranks are known."""
     shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
     if node.domain != "" or len(shapes) < len(node.inputs):
         return None
@@ -138,7 +138,7 @@ def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told
 
 
 def _told(dim: Dim) -> _Told:
-    """Give a size that can be reckoned with: a number or a name of one size."""
+    """Return a size that can be reckoned with: a number or a name of one size."""
     if isinstance(dim, int):
         return dim
     return None if is_unknown(dim) or dim.value is None or dim.value.startswith(VARIES) else dim.value

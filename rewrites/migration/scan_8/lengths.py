@@ -89,7 +89,7 @@ def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | Non
 
 
 def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
-    """Give ``x`` of shape [B, T, ...] up to the end of the longest row."""
+    """Return ``x`` of shape [B, T, ...] up to the end of the longest row."""
     if lengths.most is None:
         return x
     if b.opset < _SLICE_BY_INPUTS_SINCE:
@@ -98,13 +98,13 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Give the final state of the only row, the initial one where that row has no step."""
+    """Return the final state of the only row, the initial one where that row has no step."""
     some = b.op("Less", b.const([0]), lengths.value)
     return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 
 
 def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Give ``flags`` axes of size 1 behind their ``own`` until they have as many as ``x``, whose inner axes may not be known."""
+    """Return ``flags`` axes of size 1 behind their ``own`` until they have as many as ``x``, whose inner axes may not be known."""
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
     more = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
@@ -113,7 +113,7 @@ def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int |
 
 
 def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Give the stacked results ``y`` of the steps that were run, each like ``inner``, for all T steps; zero where none was real.
+    """Return the stacked results ``y`` of the steps that were run, each like ``inner``, for all T steps; zero where none was real.
 
     ``kind``: their element type.
     """
@@ -137,7 +137,7 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
 
 
 def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir.Value:
-    """Give ``x`` of shape [B, T, ...] with the real steps of each row in opposite order; the others stay."""
+    """Return ``x`` of shape [B, T, ...] with the real steps of each row in opposite order; the others stay."""
     if b.opset >= _REVERSE_SEQUENCE_SINCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.time, [0])

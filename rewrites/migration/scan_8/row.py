@@ -78,7 +78,7 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
 
 
 def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, guarded: bool, head: Builder) -> ScanInput:
-    """Give ``scan`` forwards up to the longest row; where ``guarded``, steps that are not real see what the first one does."""
+    """Return ``scan`` forwards up to the longest row; where ``guarded``, steps that are not real see what the first one does."""
     x = scan.outer
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)

@@ -13,17 +13,17 @@ __all__ = ["activate", "clipped", "number"]
 
 
 def activate(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    """Give ``function`` of ``x``."""
+    """Return ``function`` of ``x``."""
     return _WRITERS[function.name](b, function, x)
 
 
 def clipped(b: Builder, x: ir.Value, bound: float | None) -> ir.Value:
-    """Give ``x`` brought into ``-bound`` to ``bound``; itself where there is no bound."""
+    """Return ``x`` brought into ``-bound`` to ``bound``; itself where there is no bound."""
     return x if bound is None else b.op("Min", b.op("Max", x, number(b, -bound, x)), number(b, bound, x))
 
 
 def number(b: Builder, given: float, like: ir.Value) -> ir.Value:
-    """Give a constant of the type of ``like``."""
+    """Return a constant of the type of ``like``."""
     assert like.dtype is not None
     return b.const(np.array(given, like.dtype.numpy()))
 

@@ -41,18 +41,18 @@ DEFAULTS: Mapping[str, tuple[str, ...]] = {"RNN": ("Tanh",), "GRU": ("Sigmoid", 
 
 
 def spelling_of(name: str) -> str | None:
-    """Give the operator text's spelling of an activation written in any case; None where there is no such activation."""
+    """Return the operator text's spelling of an activation written in any case; None where there is no such activation."""
     return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
 
 
 def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
-    """Give the activations ``names`` with their parameters from the two compact lists."""
+    """Return the activations ``names`` with their parameters from the two compact lists."""
     alpha, beta = iter(alphas), iter(betas)
     return [Function(name, _next(alpha, PARAMETERS[name][0]), _next(beta, PARAMETERS[name][1])) for name in names]
 
 
 def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
-    """Give the two lists that say all parameters of ``functions``."""
+    """Return the two lists that say all parameters of ``functions``."""
     alphas = [function.alpha for function in functions if PARAMETERS[function.name][0] is not None]
     return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]
 

@@ -39,7 +39,7 @@ class RecurrentNode:
     dtype: ir.DataType | None
 
     def input(self, name: str) -> ir.Value | None:
-        """Give an input by the name it has in the operator's text."""
+        """Return an input by the name it has in the operator's text."""
         return _input(self.node, name)
 
     @property

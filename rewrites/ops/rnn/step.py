@@ -34,7 +34,7 @@ class Weights:
 def write_step(
     b: Builder, view: RecurrentNode, functions: Sequence[Function], xw: ir.Value, states: Sequence[ir.Value], weights: Weights
 ) -> list[ir.Value]:
-    """Give the next states."""
+    """Return the next states."""
     return _EQUATIONS[view.kind](_Cell(b, view, functions, weights), xw, states)
 
 

@@ -22,7 +22,7 @@ def write_again(
     result: Callable[[int, ir.Value], ir.Value],
     **changed: Any,
 ) -> ir.Node:
-    """Put a node like ``node`` on ``inputs``, with some attributes changed (None removes one), in its place, and give it.
+    """Put a node like ``node`` on ``inputs``, with some attributes changed (None removes one), in its place, and return it.
 
     ``result``: makes of output number i of the new node what stands for that of the old one. What the old node does not give, the
     new one does not either.

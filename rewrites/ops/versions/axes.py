@@ -29,7 +29,7 @@ def axes_are_input(op_type: str, opset: int) -> bool:
 
 
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
-    """Give the axes of a Squeeze, Unsqueeze or Reduce* node.
+    """Return the axes of a Squeeze, Unsqueeze or Reduce* node.
 
     ``rank`` is that of the node's data (its first input). Axes are non-negative where ``rank`` is known, else as written.
     None stands for what the operator takes where no axes are given: all axes (reductions of unknown rank), or all axes of size 1
@@ -49,7 +49,7 @@ def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dy
 
 
 def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
-    """Give the constant integers of input ``index`` (flattened), None where it is absent, DYNAMIC where it is not constant."""
+    """Return the constant integers of input ``index`` (flattened), None where it is absent, DYNAMIC where it is not constant."""
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
         return None
@@ -60,7 +60,7 @@ def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
 
 
 def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
-    """Give the single constant integer of input ``index``, None where it is absent, DYNAMIC where it is not one constant."""
+    """Return the single constant integer of input ``index``, None where it is absent, DYNAMIC where it is not one constant."""
     found = ints_operand(node, index)
     if found is None or isinstance(found, Dynamic):
         return found
@@ -68,7 +68,7 @@ def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
 
 
 def axis_of(node: ir.Node, default: int, rank: int | None = None) -> int:
-    """Give the ``axis`` attribute, non-negative where ``rank`` is known."""
+    """Return the ``axis`` attribute, non-negative where ``rank`` is known."""
     axis = node.attributes.get_int("axis", default)
     return axis + rank if axis < 0 and rank is not None else axis
 

@@ -11,7 +11,7 @@ Bound = ir.Value | float | None
 
 
 def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
-    """Give the lower and the upper bound of a Clip."""
+    """Return the lower and the upper bound of a Clip."""
     if opset < 11:
         return node.attributes.get_float("min"), node.attributes.get_float("max")
     inputs = [*node.inputs, None, None]

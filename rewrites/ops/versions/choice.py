@@ -17,7 +17,7 @@ _BY_WAY_OF = {
 
 
 def where(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Give ``x`` where ``condition`` holds and ``y`` elsewhere, broadcasting; both have the same type."""
+    """Return ``x`` where ``condition`` holds and ``y`` elsewhere, broadcasting; both have the same type."""
     if x.dtype == ir.DataType.BOOL:
         return b.op("Or", b.op("And", condition, x), b.op("And", b.op("Not", condition), y))
     wider = None if x.dtype is None else _BY_WAY_OF.get(x.dtype)

@@ -14,7 +14,7 @@ _CONSTANT_UP_TO = 1 << 13
 
 
 def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Value:
-    """Give 0, 1, … ``length`` - 1 as int64; ``length`` is a one-element int64 tensor.
+    """Return 0, 1, … ``length`` - 1 as int64; ``length`` is a one-element int64 tensor.
 
     ``as_indices``: for a Gather that is to fail out of range. Of a Gather at a Range onnxruntime makes a Slice, which does not.
     """

@@ -44,7 +44,7 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
-    """Give the end of a slice, in opset 10 one that only run time knows where the size of the axis is not known.
+    """Return the end of a slice, in opset 10 one that only run time knows where the size of the axis is not known.
 
     There, shape inference takes a slice between constants to be as long as such an axis, and onnxruntime shares buffers by that.
     """
@@ -85,7 +85,7 @@ def gather(b: Builder, x: ir.Value, indices: ir.Value, axis: int) -> ir.Value:
 
 
 def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
-    """Give the dimension of ``x`` at ``axis`` (may be negative) as a one-element int64 tensor; a constant where it is known."""
+    """Return the dimension of ``x`` at ``axis`` (may be negative) as a one-element int64 tensor; a constant where it is known."""
     dim = dim_of(x, axis)
     if isinstance(dim, int):
         return b.const([dim])

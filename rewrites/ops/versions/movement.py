@@ -31,7 +31,7 @@ class SplitSpec:
     outputs: int
 
     def sizes_of(self, length: int) -> tuple[int, ...] | None:
-        """Give the sizes of the parts of an axis of ``length``; None where they are computed."""
+        """Return the sizes of the parts of an axis of ``length``; None where they are computed."""
         if isinstance(self.sizes, Dynamic):
             return None
         each = -(-length // self.outputs)
@@ -91,7 +91,7 @@ def pad_spec(node: ir.Node, opset: int) -> PadSpec | Dynamic:
 
 
 def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:
-    """Give the permutation of a Transpose of a value of ``rank`` axes; absent, it reverses them."""
+    """Return the permutation of a Transpose of a value of ``rank`` axes; absent, it reverses them."""
     perm = node.attributes.get_ints("perm")
     return tuple(reversed(range(rank))) if perm is None else tuple(perm)
 

@@ -108,7 +108,7 @@ def _one_way(value: ir.Value) -> bool:
 
 
 def _between(one: ir.Node, other: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Give which of two nodes comes first, and what the second needs of what comes after that; None where that is the first."""
+    """Return which of two nodes comes first, and what the second needs of what comes after that; None where that is the first."""
     graph = one.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)

@@ -126,7 +126,7 @@ def _notes(before: Before, after: After | None = None) -> tuple[str, ...]:
 
 
 def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Value]:
-    """Give the values computed before the loop that the recurrence still reads."""
+    """Return the values computed before the loop that the recurrence still reads."""
     made = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
     read = {value: None for node in stay for value in _all_inputs(node) if value in made}

@@ -83,7 +83,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Give each component with the bits of what comes in the second loop where the cut is before it.
+    """Return each component with the bits of what comes in the second loop where the cut is before it.
 
     From the middle outwards, so that a stack of layers is halved, and not taken off layer by layer.
     """
@@ -121,13 +121,13 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Give the cut before component ``number``, or behind it where all others need it."""
+    """Return the cut before component ``number``, or behind it where all others need it."""
     everything = (1 << len(components.members)) - 1
     return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes)
 
 
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
-    """Give what is saved in each step by the work that leaves between the two parts of ``cut``, in ns."""
+    """Return what is saved in each step by the work that leaves between the two parts of ``cut``, in ns."""
     with rehearsal(loop, cut, cut.states, ctx) as (alone, recorded):
         before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         leaving = {value.name for node in before.nodes for value in node.outputs}

@@ -56,7 +56,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
-    """Give the nodes and states that the condition is made from, or None where it reads what is not known."""
+    """Return the nodes and states that the condition is made from, or None where it reads what is not known."""
     by_inner = {state.inner: state for state in loop.states}
     nodes: set[ir.Node] = set()
     states: list[State] = []
@@ -99,7 +99,7 @@ def _is_small_constant(value: ir.Value) -> bool:
 
 
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
-    """Give the number of steps that a Loop of ``nodes`` alone takes, or None where it fails."""
+    """Return the number of steps that a Loop of ``nodes`` alone takes, or None where it fails."""
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}
     read = [value for node in nodes for value in node.inputs if value is not None]

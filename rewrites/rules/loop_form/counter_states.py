@@ -71,7 +71,7 @@ def _may_go(counter: Counter, steps: Affine | None) -> bool:
 
 
 def _now(b: Builder, counter: Counter, iteration: ir.Value) -> ir.Value:
-    """Give the counter in a step, in its own type and shape."""
+    """Return the counter in a step, in its own type and shape."""
     number = _cast(b, iteration, counter.state.initial.dtype)
     if counter.step != 1:
         number = b.op("Mul", number, _constant(b, counter, counter.step))
@@ -84,7 +84,7 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value) -> ir.Value:
 
 
 def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
-    """Give the counter after all steps as an int64 without axes."""
+    """Return the counter after all steps as an int64 without axes."""
     if steps is not None and steps.number is not None:
         return emit(b, counter.start + Affine.of(counter.step * max(0, steps.number)))
     count = larger(b, scalar_of(b, limit), zero)
@@ -94,7 +94,7 @@ def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, 
 
 
 def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
-    """Give ``number`` in the type and shape of the state."""
+    """Return ``number`` in the type and shape of the state."""
     initial = counter.state.initial
     dims = list(static_dims(initial) or ())
     known = const_array(number)

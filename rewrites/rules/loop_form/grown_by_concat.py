@@ -76,7 +76,7 @@ def _producer(value: ir.Value) -> ir.Node | None:
 
 
 def _width(growing: _Growing) -> int | None:
-    """Give the size of what each step adds."""
+    """Return the size of what each step adds."""
     widths = [dim_of(value, growing.axis) for value in growing.added]
     numbers = [width for width in widths if isinstance(width, int)]
     same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)

@@ -99,7 +99,7 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.Value | bool:
-    """Give whether the loop starts: what all has to be 1 or more, or the value that says it, or the answer."""
+    """Return whether the loop starts: what all has to be 1 or more, or the value that says it, or the answer."""
     if condition is None:
         return True
     rooms = []
@@ -116,7 +116,7 @@ def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.
 
 
 def _number(limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool) -> int | None:
-    """Give the trip count where it is a constant."""
+    """Return the trip count where it is a constant."""
     if starts is False or (limit is not None and limit.number is not None and limit.number <= 0):
         return 0
     numbers = [None if limit is None else limit.number] if limit is not None else []
@@ -151,7 +151,7 @@ def _emit(
 
 
 def _end(bound: _Bound) -> Affine | None:
-    """Give the number of steps that ``bound`` allows, if it is 1 or more; None where it takes a division."""
+    """Return the number of steps that ``bound`` allows, if it is 1 or more; None where it takes a division."""
     return bound.room + Affine.of(1) if bound.slope == 1 else None
 
 

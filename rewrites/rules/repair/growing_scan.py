@@ -66,7 +66,7 @@ def _resizes(value: ir.Value, state: State) -> bool:
 
 
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
-    """Infer the body from the initial shapes, and give the first state whose known sizes come back as others."""
+    """Infer the body from the initial shapes, and return the first state whose known sizes come back as others."""
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None
     given = [*zip([state.inner for state in loop.states], [state.initial.shape for state in loop.states], strict=True)]

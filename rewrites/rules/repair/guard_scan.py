@@ -72,7 +72,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _most_steps(b: Builder, loop: ScanView) -> ir.Value:
-    """Give the length of the longest scanned input: where another has no step, onnxruntime is to refuse them."""
+    """Return the length of the longest scanned input: where another has no step, onnxruntime is to refuse them."""
     unlike: dict[object, ir.Value] = {}
     for scan in loop.scan_inputs:
         size = dim_of(scan.outer, scan.axis)
@@ -83,7 +83,7 @@ def _most_steps(b: Builder, loop: ScanView) -> ir.Value:
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
-    """Give the sizes of an empty result: numbers, or where they are to be read before the loop."""
+    """Return the sizes of an empty result: numbers, or where they are to be read before the loop."""
     found: list[int | tuple[ir.Value, int]]
     source = through_identity(output.inner)
     state = next((state for state in loop.states if through_identity(state.next) is source), None)

@@ -57,7 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Give what the state is in each step, stacked."""
+    """Return what the state is in each step, stacked."""
     numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
@@ -65,7 +65,7 @@ def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
 
 
 def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Give the state after all steps."""
+    """Return the state after all steps."""
     initial = counter.state.initial
     number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
     return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)

@@ -78,7 +78,7 @@ def _plan(loop: ScanView, output: ScanOutput, ctx: Context) -> _Plan | None:
 
 
 def _makers(value: ir.Value, known: set[ir.Value], body: ir.Graph) -> tuple[ir.Node, ...]:
-    """Give the nodes that make ``value`` from ``known``, in order."""
+    """Return the nodes that make ``value`` from ``known``, in order."""
     found: set[ir.Node] = set()
     waiting = [value]
     while waiting:
@@ -157,7 +157,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Give the value of ``state`` before the last step, which one more state keeps."""
+    """Return the value of ``state`` before the last step, which one more state keeps."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)

@@ -132,7 +132,7 @@ def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
 def _ranges(
     node: ir.Node, whole: ir.Value, axis: int, rank: int, length: int, opset: int
 ) -> Iterator[tuple[ir.Value, int, int, bool]]:
-    """Give what ``node`` reads of ``whole`` along ``axis``, as values and where they start and stop; -1 where that is not known."""
+    """Return what ``node`` reads of ``whole`` along ``axis``, as values and where they start and stop; -1 where not known."""
     if node.domain != "" or node.inputs[0] is not whole:
         return
     if node.op_type == "Split":

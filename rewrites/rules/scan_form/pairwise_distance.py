@@ -50,7 +50,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value, bool] | None:
-    """Give the scanned rows [T, D], the matrix [N, D] and the direction where ``node`` sums their squared differences over D."""
+    """Return the scanned rows [T, D], the matrix [N, D] and the direction where ``node`` sums their squared differences over D."""
     difference = _squared(node)
     producer = difference.producer() if difference is not None else None
     total = node.outputs[0]

@@ -71,7 +71,7 @@ def _goes_through(value: ir.Value) -> bool:
 
 
 def _length(value: ir.Value | None, lengths: dict[ir.Value, int | None]) -> int | None:
-    """Give how many numbers onnx would follow."""
+    """Return how many numbers onnx would follow."""
     if value is None:
         return None
     if value not in lengths:

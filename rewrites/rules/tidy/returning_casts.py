@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _returned(value: ir.Value) -> ir.Value | None:
-    """Give the value of the same type, in the same graph, from which Casts that lose nothing lead to ``value``; None without."""
+    """Return the value of the same type, in the same graph, from which Casts that lose nothing lead to ``value``; None without."""
     found, kinds = None, [value.dtype]
     at = through_identity(value)
     while at is not None:

@@ -70,21 +70,21 @@ class Candidate:
         return Weights(w, r if r.shape[1] else np.zeros((affine.width, self.size)), affine.bias)
 
     def activations(self) -> list[Activation]:
-        """Give the activations in the products of the next value, each once."""
+        """Return the activations in the products of the next value, each once."""
         return list({atom.key: atom for atom in atoms_of(self.next) if isinstance(atom, Activation)}.values())
 
     def terms(self) -> list[tuple[Activation, Polynomial]]:
-        """Give what the next value may be made of, as ``terms_of`` does."""
+        """Return what the next value may be made of, as ``terms_of`` does."""
         return terms_of(self.next)
 
 
 def atoms_of(polynomial: Polynomial) -> list[Atom]:
-    """Give the atoms of all products."""
+    """Return the atoms of all products."""
     return [atom for product in polynomial.products.values() for atom in product.atoms]
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Give what ``polynomial`` may be made of, as activations the recurrent operators have, each with what it stands for.
+    """Return what ``polynomial`` may be made of, as activations the recurrent operators have, each with what it stands for.
 
     These are its activations, numbers times those, and affine maps.
     """

@@ -16,7 +16,7 @@ __all__ = ["find_cells"]
 
 
 def find_cells(reading: Interpretation) -> Iterator[Cell]:
-    """Give every cell that some states of the loop are; one state may be in several."""
+    """Return every cell that some states of the loop are; one state may be in several."""
     nexts: dict[State, Polynomial] = {}
     for state in reading.loop.states:
         features = reading.features(state.next)
@@ -47,7 +47,7 @@ class _Partners:
         self._alone = [group[0] for group in self._components.members if len(group) == 1]
 
     def of(self, state: State) -> list[State]:
-        """Give the partners of ``state``."""
+        """Return the partners of ``state``."""
         behind = self._components.behind
         sources = behind.get(state.next, 0)
         alone = [other for other in self._alone if behind[other.inner] & sources]

@@ -47,7 +47,7 @@ def gru(one: Candidate) -> Cell | None:
 
 
 def _update_gates(one: Candidate) -> Iterator[tuple[Activation, Activation]]:
-    """Give pairs (z, n) such that the next value is n + z * (h - n)."""
+    """Return pairs (z, n) such that the next value is n + z * (h - n)."""
     for gate in one.activations():
         for n, new in one.terms():
             if gate.name not in NATIVE or gate.key == n.key:
@@ -61,7 +61,7 @@ def _update_gates(one: Candidate) -> Iterator[tuple[Activation, Activation]]:
 
 
 def _reset_gate(one: Candidate, argument: Polynomial) -> tuple[Activation, Weights, np.ndarray, bool] | None:
-    """Give the reset gate, the weights of the new state, its recurrent bias, and whether the matrix comes before the gate."""
+    """Return the reset gate, the weights of the new state, its recurrent bias, and whether the matrix comes before the gate."""
     if len(argument.products) == 1:
         return _after_matrix(one, argument)
     return _before_matrix(one, argument) if argument.is_affine else None

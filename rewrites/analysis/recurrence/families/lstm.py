@@ -66,7 +66,7 @@ def _nothing(one: Candidate) -> tuple[Weights, np.ndarray]:
 
 
 def _output_gate(one: Candidate, next_cell: Polynomial) -> tuple[Activation, Activation] | None:
-    """Give (o, t) where the next hidden state is o * t(c')."""
+    """Return (o, t) where the next hidden state is o * t(c')."""
     linear = Activation("Affine", 1.0, 0.0, next_cell)
     for o in one.activations():
         if o.name not in NATIVE:
@@ -78,7 +78,7 @@ def _output_gate(one: Candidate, next_cell: Polynomial) -> tuple[Activation, Act
 
 
 def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[_Gates]:
-    """Give every reading of c' as gates."""
+    """Return every reading of c' as gates."""
     atoms = {atom.key: atom for atom in atoms_of(next_cell) if isinstance(atom, Activation) and atom.name in NATIVE}
     terms = [(g, value) for g, value in terms_of(next_cell) if value.key != kept.key]
     for f in atoms.values():
@@ -109,7 +109,7 @@ def _peeping(one: Candidate, argument: Polynomial, key: Hashable, seen: Polynomi
 
 
 def _multiple(argument: Polynomial, key: Hashable, seen: Polynomial) -> np.ndarray | None:
-    """Give p such that ``argument`` holds p * ``seen``, as far as one summand tells."""
+    """Return p such that ``argument`` holds p * ``seen``, as far as one summand tells."""
     if seen.is_affine:
         matrix = argument.affine.terms.get(key)
         if matrix is None or (matrix != np.diag(np.diag(matrix))).any():

@@ -42,7 +42,7 @@ def read_choice(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
 
 
 def _chosen(reading: Reading, node: ir.Node, meaning: Meaning) -> Sequence[Meaning] | None:
-    """Give the branch taken, where it has the result's shape already."""
+    """Return the branch taken, where it has the result's shape already."""
     branch = next((value for value in node.inputs[1:] if value is not None and reading.meaning(value) is meaning), None)
     if branch is None or meaning is None or rank_of(branch) != rank_of(node.outputs[0]):
         return [meaning] if isinstance(meaning, np.ndarray) and meaning.size == 1 else None

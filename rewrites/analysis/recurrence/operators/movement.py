@@ -32,7 +32,7 @@ def _cast(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
 
 
 def _axis(features: Features, axis: int) -> int | None:
-    """Give the place among the feature axes of an axis, or None for a leading one."""
+    """Return the place among the feature axes of an axis, or None for a leading one."""
     rank = features.lead + len(features.shape)
     place = (axis + rank if axis < 0 else axis) - features.lead
     return place if place >= 0 else None
@@ -100,7 +100,7 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
 
 
 def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
-    """Give the leading axes that all ``parts`` of a Concat must have, and note them for sources of which they were not known."""
+    """Return the leading axes that all ``parts`` of a Concat must have, and note them for sources of which they were not known."""
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
         for i, dim in enumerate(part.dims):

@@ -31,7 +31,7 @@ def _matmul(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
 
 
 def apply_matrix(reading: Reading, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None) -> Sequence[Meaning] | None:
-    """Give ``x @ matrix``, or None where ``matrix`` is no matrix for the features of ``x``."""
+    """Return ``x @ matrix``, or None where ``matrix`` is no matrix for the features of ``x``."""
     if matrix.dtype.kind != "f" or len(x.shape) != 1 or matrix.ndim < 2 or any(size != 1 for size in matrix.shape[:-2]):
         return None
     if matrix.shape[-2] != x.width or matrix.ndim - 1 > max(x.lead, 1) + 1 or (matrix.ndim > 2 and matrix.ndim - 2 > x.lead - 1):

@@ -11,7 +11,7 @@ __all__ = ["both_sides", "same_lead"]
 
 
 def both_sides(reading: Reading, node: ir.Node) -> tuple[Features, Features] | None:
-    """Give the two inputs of ``node`` as features of one shape, at least one of which varies; None where that is not understood."""
+    """Return the two inputs of ``node`` as features of one shape, one of which varies at least; None where they are not known."""
     first, second = (reading.meaning(value) for value in node.inputs)
     if isinstance(first, Features) and isinstance(second, Features):
         return _aligned(first, second) if same_lead(first, second) else None

@@ -56,12 +56,12 @@ def _read(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
 
 
 def _array(meaning: Meaning) -> np.ndarray | None:
-    """Give a constant of the one direction."""
+    """Return a constant of the one direction."""
     return meaning[0].astype(np.float64) if isinstance(meaning, np.ndarray) and len(meaning) == 1 else None
 
 
 def _state(given: Meaning, x: Features, size: int) -> Polynomial | None:
-    """Give an initial state: [1, rows, size], or nothing for zeros."""
+    """Return an initial state: [1, rows, size], or nothing for zeros."""
     if given is None:
         return Polynomial.constant(np.zeros(size))
     if isinstance(given, np.ndarray):
