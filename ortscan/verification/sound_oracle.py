@@ -6,6 +6,11 @@ for it. Of a Loop whose body returns its step number it gives the last one for a
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
     body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
+Of strings that a Loop stacks, and that are an Identity of another value or are returned elsewhere too, onnxruntime robs that
+value; a Where that chooses them either way makes new ones:
+
+    body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
+
 Nothing else is touched: what else a Loop returns it returns rightly.
 """
 
@@ -44,7 +49,13 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
             while name in taken:
                 name += "_"
             taken.add(name)
-            body.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
+            if node.op_type == "Loop" and position > 0 and output.name != body.input[0].name:
+                yes = onnx.helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True])
+                body.node.append(onnx.helper.make_node("Constant", [], [f"{name}_yes"], value=yes))
+                body.node.append(onnx.helper.make_node("Where", [f"{name}_yes", output.name, output.name], [name]))
+                taken.add(f"{name}_yes")
+            else:
+                body.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
             output.name = name
     return copy
 
@@ -58,7 +69,8 @@ def _loops(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.GraphP
 def _unsound_outputs(node: onnx.NodeProto, body: onnx.GraphProto) -> list[int]:
     if node.op_type == "Loop":
         step = body.input[0].name if body.input else None
-        return [position for position, output in enumerate(body.output) if output.name == step]
+        robbing = _robbing_outputs(node, body)
+        return [position for position, output in enumerate(body.output) if output.name == step or position in robbing]
     inputs = {value.name for value in body.input}
     seen: set[str] = set()
     positions = []
@@ -67,6 +79,21 @@ def _unsound_outputs(node: onnx.NodeProto, body: onnx.GraphProto) -> list[int]:
             positions.append(position)
         seen.add(output.name)
     return positions
+
+
+def _robbing_outputs(node: onnx.NodeProto, body: onnx.GraphProto) -> set[int]:
+    """The positions of stacked strings that are another value's."""
+    makers = {name: one for one in body.node for name in one.output}
+    copied = {name for one in body.node if one.op_type == "Identity" for name in one.input}
+    returned = [output.name for output in body.output]
+    found = set[int]()
+    for position in range(max(1, len(node.input) - 1), len(body.output)):
+        output = body.output[position]
+        if output.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            maker = makers.get(output.name)
+            if maker is None or maker.op_type == "Identity" or output.name in copied or returned.count(output.name) > 1:
+                found.add(position)
+    return found
 
 
 def _names(proto: onnx.ModelProto) -> set[str]:

@@ -6,10 +6,9 @@ returned or copied elsewhere too, that value loses its strings: the steps after 
 
 import onnx_ir as ir
 
-from rewrites.graph.marks import TAKES_STRINGS
 from rewrites.loops import LoopView, loops_in, view
 
-__all__ = ["note_taken_strings", "stacks_of_taken_strings"]
+__all__ = ["stacks_of_taken_strings"]
 
 
 def stacks_of_taken_strings(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int]]:
@@ -25,12 +24,6 @@ def stacks_of_taken_strings(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph,
             if position > len(loop.states) and id(value) in stacked and _shares(value, loop.body):
                 found.append((loop.body, position))
     return found
-
-
-def note_taken_strings(graph: ir.Graph, opset: int) -> None:
-    """Note which stacks take strings in the model as it was given: its numbers are onnxruntime's."""
-    for body, position in stacks_of_taken_strings(graph, opset):
-        TAKES_STRINGS.put(body.outputs[position], True)
 
 
 def _shares(value: ir.Value, body: ir.Graph) -> bool:

@@ -3,13 +3,13 @@
 import onnx_ir as ir
 
 from rewrites.analysis.absent_nodes import lacks
+from rewrites.analysis.quantized_weights import note_quantized_weights
 from rewrites.analysis.shapes.cut_names import name_cut_sizes
 from rewrites.analysis.shapes.dims import FREE, is_made_up, is_unknown, without_names
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
-from rewrites.analysis.stacked_strings import note_taken_strings
 from rewrites.analysis.transposed_outputs import note_quantized_outputs
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
@@ -88,7 +88,7 @@ def prepare(ctx: Context) -> None:
     _lift_weights(ctx, 0)
     _learn_from_captures(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
-    note_taken_strings(graph, ctx.opset)
+    note_quantized_weights(graph)
     _decide(ctx)
 
 

@@ -19,12 +19,12 @@ __all__ = [
     "LOWERED",
     "PARTING_IDENTITY",
     "QUANTIZES_OUTPUT",
+    "QUANTIZES_WEIGHTS",
     "REPORT",
     "ROWS_OF_STEPS",
     "ROWS_WITHOUT_STEPS",
     "STACK_AXIS",
     "STACK_BYTES",
-    "TAKES_STRINGS",
     "UNROLLED_FROM",
     "UNSHIELDED",
     "Mark",
@@ -120,8 +120,8 @@ PARTING_IDENTITY = Mark[Any]("ortscan.parting_identity")
 QUANTIZES_OUTPUT = Mark[Any]("ortscan.quantizes_an_output")
 """On a node: the graph whose output it quantizes in the model as it came."""
 
-TAKES_STRINGS = Mark[bool]("ortscan.takes_strings")
-"""On an output of a Loop's body: it took strings from another value in the model as it came."""
+QUANTIZES_WEIGHTS = Mark[bool]("ortscan.quantizes_weights")
+"""On the main graph: onnxruntime quantizes weights of the model as it came."""
 
 CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")
 """On a branch: it runs for one step or more."""

@@ -61,6 +61,7 @@ from rewrites.rules.tidy import (
     half_products,
     quantized_moves,
     quantized_outputs,
+    quantized_weights,
     returning_casts,
     stacked_strings,
     stateless_loops,
@@ -155,6 +156,7 @@ AFTER: tuple[Rule[ir.Model], ...] = (
     early_casts.RULE,
     quantized_moves.RULE,
     quantized_outputs.RULE,
+    quantized_weights.RULE,
     returning_casts.RULE,
     stacked_strings.RULE,
 )

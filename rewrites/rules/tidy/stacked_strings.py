@@ -2,8 +2,8 @@
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
-Only where a rewrite brought that about: what the model itself has stays, as onnxruntime computes it. Before opset 9 there is no
-Where, and the Loop stays.
+In models that stack them so themselves too: which value loses its strings is another one after a rewrite. Before opset 9 there is
+no Where, and the Loop stays.
 """
 
 import numpy as np
@@ -12,7 +12,6 @@ import onnx_ir as ir
 from rewrites.analysis.stacked_strings import stacks_of_taken_strings
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.marks import TAKES_STRINGS
 
 __all__ = ["RULE", "check"]
 
@@ -22,7 +21,6 @@ _WHERE_SINCE = 9
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Find such stacks."""
     found = stacks_of_taken_strings(model.graph, ctx.opset) if ctx.opset >= _WHERE_SINCE else []
-    found = [(body, position) for body, position in found if not TAKES_STRINGS.on(body.outputs[position])]
 
     def edit() -> list[ir.Node]:
         for body, position in found:
