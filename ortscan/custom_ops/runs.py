@@ -49,7 +49,7 @@ def _need_room(calls: int) -> None:
 
 
 def explaining(callback: Callable[..., Any], arguments: Sequence[Any] = ()) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a callback of ``run_async`` that adds what an op raised to onnxruntime's message, and what to call if none starts.
+    """Return a callback for ``run_async`` that adds what an op raised to onnxruntime's message, and what to call if none begins.
 
     Raises as ``not_at_the_end`` does, and MemoryError.
     """

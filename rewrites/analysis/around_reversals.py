@@ -1,4 +1,4 @@
-"""What stands before the reversal of a tensor, and who turns one round: Transposes, and Squeezes after it, may stand between."""
+"""What stands before the reversal of a tensor, and who reverses one: Transposes, and Squeezes after it, may stand between."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class Unturned:
-    """``source`` as it is before it is turned round; the last Transpose after that is the first of ``perms``.
+    """``source`` as it is before it is reversed; the last Transpose after that is the first of ``perms``.
 
     ``removes``: whether nobody else reads the reversal.
     """
@@ -88,7 +88,7 @@ def turning_readers(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _given_by_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of the If that a branch gives as ``value``, where the other branch's is the same turned round."""
+    """Return the result of the If that a branch gives as ``value``, where the other branch's is the same reversed."""
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
         return None

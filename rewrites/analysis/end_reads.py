@@ -21,7 +21,7 @@ class EndReads:
     """The reads of one stack: all ``at_start`` of its axis, or all at its end.
 
     ``between``: what is made of the stack on the way to the reads, each with the place of the axis. ``repairs``: what to change in
-    the readers before the axis is one element long.
+    the users before the axis is one element long.
     """
 
     at_start: bool | None = None

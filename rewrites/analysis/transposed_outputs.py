@@ -1,4 +1,4 @@
-"""Outputs of a graph that are transposed and then quantized for another reader."""
+"""Outputs of a graph that are transposed and then quantized for another user."""
 
 import onnx_ir as ir
 

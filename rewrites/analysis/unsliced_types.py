@@ -1,6 +1,6 @@
 """Loops over elements that operators on sequences do not take in some opset: no Slice, Gather or Concat knows float8, or four bits.
 
-A state of such a type cannot be taken along the steps, nor a sequence be turned round, or have its steps along another axis than
+A state of such a type cannot be taken along the steps, nor a sequence be reversed, or have its steps along another axis than
 the first, nor a value that is the same in all steps be repeated. Sequences that are only computed from, or given, for all steps at
 once do no harm.
 """

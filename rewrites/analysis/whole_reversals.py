@@ -26,7 +26,7 @@ _KEEP_THE_NUMBER = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Tile"
 
 @dataclass(frozen=True)
 class Reversal:
-    """``source`` turned round along ``axis``, which is 0 or more."""
+    """``source`` reversed along ``axis``, which is 0 or more."""
 
     source: ir.Value
     axis: int
@@ -51,7 +51,7 @@ class Reversals:
         self._opset, self._main = opset, main
 
     def read(self, node: ir.Node | None) -> Reversal | None:
-        """Return what ``node`` turns round, or None."""
+        """Return what ``node`` reverses, or None."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
         if node is None or reader is None or not node.inputs or node.inputs[0] is None or rank_of(node.inputs[0]) is None:
             return None

@@ -45,7 +45,7 @@ class LoopReport:
     ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
     ``fate``: removed (no loop left), reduced (a smaller loop left), rewritten (another loop left, of no fewer nodes), kept
     (as it was).
-    ``unrolled_nodes``: how many nodes its steps are, written out. ``runs``: where what it has become runs on the target.
+    ``unrolled_nodes``: how many nodes its steps are, unrolled. ``runs``: where what it has become runs on the target.
     ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
     ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
     """
@@ -97,7 +97,7 @@ class Report:
 
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
     ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
-    ``pairs``: nodes that were turned round, or became bidirectional with one of the other direction, or could not.
+    ``pairs``: nodes that were reversed, or became bidirectional with one of the other direction, or could not.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
     ``fixed``: whether shapes were built in. ``flattened``: of how many Ifs both branches run now.
     ``tied``: whether outputs of bodies or branches had to be written otherwise.

@@ -74,7 +74,7 @@ def lifted(call: Call, operand: Operand, rank: int) -> ir.Value:
 def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
     """Return the values of operands (all, or those at ``indices``) such that they broadcast in every step as they do in one step.
 
-    An operand that is the same in every step is never changed: its axes are counted from the end and never reach the steps. Ranks
+    An operand that is loop-invariant is never changed: its axes are counted from the end and never reach the steps. Ranks
     are needed only where a batched operand meets one that might have more axes in one step.
     """
     places = range(len(call.operands)) if indices is None else indices

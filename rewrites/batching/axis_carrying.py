@@ -18,7 +18,7 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 
 @rule(*_DEFAULT_AXIS)
 def along_axis(call: Call) -> Sequence[Result]:
-    """The axis is an attribute; the second input (k, sizes) must be the same in every step."""
+    """The axis is an attribute; the second input (k, sizes) must be loop-invariant."""
     call.same_each_step(1)
     return call.like(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
 

@@ -17,7 +17,7 @@ __all__ = ["Call", "Operand", "Refused", "Result"]
 class Operand:
     """One operand: ``inner`` is the value of one step (its type and shape are per step), ``value`` stands for all steps.
 
-    Where ``batched``, ``value`` has the steps as an extra axis 0; else it is the same in every step and has the shape of ``inner``.
+    Where ``batched``, ``value`` has the steps as an extra axis 0; else it is loop-invariant and has the shape of ``inner``.
     """
 
     value: ir.Value
@@ -36,7 +36,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Result:
-    """One result: ``value`` has the steps as an extra axis 0 where ``batched``, else it is the same in every step."""
+    """One result: ``value`` has the steps as an extra axis 0 where ``batched``, else it is loop-invariant."""
 
     value: ir.Value
     batched: bool = True
@@ -60,7 +60,7 @@ class Call:
     ``steps``: the length of the extra axis as a one-element int64 tensor.
     ``may_be_empty``: whether there may be no steps at all (a Loop may make none; a Scan without steps fails anyway). Then only
     forms are taken that ORT also runs on empty tensors.
-    ``captured``: gives the operand for a value that graphs nested in ``node`` capture; by default it is the same in every step.
+    ``captured``: gives the operand for a value that graphs nested in ``node`` capture; by default it is loop-invariant.
     """
 
     node: ir.Node

@@ -29,7 +29,7 @@ _COMPARED = frozenset(
 
 @rule("Clip")
 def clip(call: Call) -> Sequence[Result]:
-    """Keep the node where its bounds are the same in every step."""
+    """Keep the node where its bounds are loop-invariant."""
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values)
     dtype = call.operand(0).inner.dtype

@@ -31,7 +31,7 @@ _CHOSEN = (0, 1, 4)
 
 @rule("Inverse", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """One tensor; scales and zero points must be the same in every step. Inverse takes stacks of matrices."""
+    """One tensor; scales and zero points must be loop-invariant. Inverse takes stacks of matrices."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values)
 
@@ -64,7 +64,7 @@ def quantized_choice(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConcat", domain=_MS)
 def quantized_concatenation(call: Call) -> Sequence[Result]:
-    """``QLinearConcat(s, z, x0, s0, z0, x1, ...)``: operands that are the same in every step are copied for each."""
+    """``QLinearConcat(s, z, x0, s0, z0, x1, ...)``: operands that are loop-invariant are copied for each."""
     parts = range(2, len(call.operands), 3)
     call.same_weights(*(index for index in range(len(call.operands)) if index not in parts))
     values = [expanded(call, index) if index in parts else value for index, value in enumerate(call.values)]
@@ -86,7 +86,7 @@ def packed_product(call: Call) -> Sequence[Result]:
 
 @rule("MatMulIntegerToFloat", domain=_MS)
 def dequantized_product(call: Call) -> Sequence[Result]:
-    """Scales, zero points and bias must be the same in every step."""
+    """Scales, zero points and bias must be loop-invariant."""
     call.same_weights(*range(2, len(call.operands)))
     rest = call.values[2:]
 
@@ -120,7 +120,7 @@ def quantized_attention(call: Call) -> Sequence[Result]:
 
 @rule("EmbedLayerNormalization", domain=_MS)
 def embedding(call: Call) -> Sequence[Result]:
-    """Numbers of words and segments, and the mask, have a batch axis; the tables must be the same in every step."""
+    """Numbers of words and segments, and the mask, have a batch axis; the tables must be loop-invariant."""
     call.same_weights(*range(2, 7))
     values = call.values
     for index in (0, 1, 7):

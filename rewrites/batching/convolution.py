@@ -2,7 +2,7 @@
 
 The same weights in every step: the steps are merged into the batch axis. Weights of each step: its channels, and its group, stand
 beside those of the other steps, ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps * group)``. That takes a
-known number of steps, unless the data are the same in every step.
+known number of steps, unless the data are loop-invariant.
 """
 
 from collections.abc import Sequence

@@ -46,7 +46,7 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
 def dynamic_product(call: Call) -> Sequence[Result]:
     """``DynamicQuantizeMatMul(x, w, s, z, bias)``: in integers ``q @ (w - z) - zx * colsum(w - z)``, then scaled.
 
-    Weights, their scales and zero points, and the bias must be the same in every step.
+    Weights, their scales and zero points, and the bias must be loop-invariant.
     """
     call.same_weights(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)

@@ -76,6 +76,6 @@ def parametric_relu(call: Call) -> Sequence[Result]:
 
 @rule("BiasGelu", "FastGelu", domain="com.microsoft")
 def fast_gelu(call: Call) -> Sequence[Result]:
-    """The bias is a vector along the last axis, so it must be the same in every step."""
+    """The bias is a vector along the last axis, so it must be loop-invariant."""
     call.same_each_step(1)
     return call.like(call.values)

@@ -1,7 +1,7 @@
 """The values of one body for all steps, made node by node.
 
 Within the body of a loop, ``get`` tells what stands for a value: a tensor that holds it for every step along axis 0, or one value
-where it is the same in every step. Bodies nested in nodes have an emission of their own, which asks the one around it for captures.
+where it is loop-invariant. Bodies nested in nodes have an emission of their own, which asks the one around it for captures.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ class Emission:
     """What stands for each value of ``body``; new nodes go to ``build``.
 
     ``steps``: the length of the extra axis as a one-element int64 tensor. ``around``: gives what stands for captured values; by
-    default they are the same in every step. ``may_be_empty``: whether there may be no steps at all.
+    default they are loop-invariant. ``may_be_empty``: whether there may be no steps at all.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Emission:
         return Operand(value, False, value) if self._around is None else self._around(value)
 
     def add(self, node: ir.Node) -> NotApplicable | None:
-        """Emit ``node`` for all steps; gives the reason where it cannot be.
+        """Emit ``node`` for all steps; return the reason where it cannot be.
 
         What becomes known on the way of the shapes that its results have in one step is noted on them.
         """
@@ -87,7 +87,7 @@ class Emission:
         self.known[value] = Operand(stack, batched, value)
 
     def full(self, value: ir.Value) -> ir.Value:
-        """Return ``value`` for all steps as a tensor, repeated where it is the same in every step."""
+        """Return ``value`` for all steps as a tensor, repeated where it is loop-invariant."""
         return repeated(self.build, self.get(value), self.steps)
 
 

@@ -1,4 +1,4 @@
-"""Expand and Tile: sizes that are the same in every step."""
+"""Expand and Tile: sizes that are loop-invariant."""
 
 from collections.abc import Sequence
 

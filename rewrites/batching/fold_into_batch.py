@@ -1,7 +1,7 @@
 """Operators whose axis 0 is a batch axis already, in a fixed layout: the steps are merged into it.
 
 ``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch axis;
-those that are the same in every step are copied for each. The others must be the same in every step.
+those that are loop-invariant are copied for each. The others must be loop-invariant.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def fold_batch(call: Call) -> Sequence[Result]:
 
 @rule("STFT")
 def frames(call: Call) -> Sequence[Result]:
-    """The signals have a batch axis; frames and window must be the same in every step.
+    """The signals have a batch axis; frames and window must be loop-invariant.
 
     onnx and ORT infer a wrong size where ``onesided`` is left out, so it is written; what onnx made of its absence is not believed.
     """

@@ -18,7 +18,7 @@ __all__ = ["matmul_integer"]
 
 @rule("MatMulInteger")
 def matmul_integer(call: Call) -> Sequence[Result]:
-    """One product over all steps; the second zero point must be the same in every step."""
+    """One product over all steps; the second zero point must be loop-invariant."""
     call.same_each_step(3)
     zero, b = call.given(2), call.build
     if zero is None or not zero.batched:

@@ -53,7 +53,7 @@ def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
 def skip_normalization(call: Call) -> Sequence[Result]:
-    """What is added first must surely have the shape of the data; scale and bias must be the same in every step."""
+    """What is added first must surely have the shape of the data; scale and bias must be loop-invariant."""
     call.same_weights(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
     dims = [(dim_of(data, axis), dim_of(added, axis)) for axis in range(call.rank(0))]

@@ -1,4 +1,4 @@
-"""OneHot, Compress and Trilu: batched data, everything else the same in every step."""
+"""OneHot, Compress and Trilu: batched data, everything else loop-invariant."""
 
 from collections.abc import Sequence
 

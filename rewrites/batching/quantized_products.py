@@ -25,7 +25,7 @@ _SCALES, _ZEROS = (1, 4, 6), (2, 5, 7)
 
 @rule("QLinearMatMul")
 def quantized_matmul(call: Call) -> Sequence[Result]:
-    """Zero points must be the same in every step."""
+    """Zero points must be loop-invariant."""
     call.same_weights(*_ZEROS)
     matrices, rest, b = replace(call, operands=(call.operand(0), call.operand(3))), call.values, call.build
     scaled = any(map(call.batched, _SCALES))
@@ -49,7 +49,7 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConv")
 def quantized_convolution(call: Call) -> Sequence[Result]:
-    """Weights and zero points must be the same in every step; the scale of the weights may be one for each channel."""
+    """Weights and zero points must be loop-invariant; the scale of the weights may be one for each channel."""
     call.same_weights(*_ZEROS, 3, 8)
     if not any(map(call.batched, _SCALES)):
         return fold_batch(call)

@@ -1,6 +1,6 @@
 """RNN, LSTM and GRU inside a step: the steps of the outer loop become more rows of the batch.
 
-``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]`` becomes ``[S, steps * B, I]``; weights must be the same in every step.
+``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]`` becomes ``[S, steps * B, I]``; weights must be loop-invariant.
 """
 
 from collections.abc import Sequence

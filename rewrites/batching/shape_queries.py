@@ -1,4 +1,4 @@
-"""Shape, Size and EyeLike ask for the shape of a value alone: their results are the same in every step."""
+"""Shape, Size and EyeLike ask for the shape of a value alone: their results are loop-invariant."""
 
 from collections.abc import Sequence
 

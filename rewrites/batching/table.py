@@ -14,7 +14,7 @@ from rewrites.batching.result_shapes import settle_shapes
 __all__ = ["BatchingRule", "batch", "has_rule", "rule"]
 
 BatchingRule = Callable[[Call], Sequence[Result]]
-"""Emits a call for all steps and gives one result for each output of its node; raises ``Refused`` where it cannot."""
+"""Emits a call for all steps and returns one result for each output of its node; raises ``Refused`` where it cannot."""
 
 _MODULES = (
     "attention",
@@ -107,7 +107,7 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
     """Emit ``call``'s operator for all steps at once and return its results, one for each output of the node.
 
     A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
-    operand's own value, or a constant (the Shape of a batched value is the same in every step). Where the answer is NotApplicable,
+    operand's own value, or a constant (the Shape of a batched value is loop-invariant). Where the answer is NotApplicable,
     nothing that this call built is left in its builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``,
     ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``, ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``,
     ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``, ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``,

@@ -14,7 +14,7 @@ __all__ = ["Applying"]
 
 
 class Applying:
-    """``left``: how many more patches may be made, None for any number. ``unrolled``: whether steps were written out."""
+    """``left``: how many more patches may be made, None for any number. ``unrolled``: whether a loop was unrolled."""
 
     def __init__(self, ctx: Context, report: Report, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.left = ctx, report, stop_after

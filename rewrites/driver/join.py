@@ -23,7 +23,7 @@ Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 
 
 def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Turn nodes round and make them bidirectional where ``rules`` has the rules; report what was done, and pairs that are left."""
+    """Reverse nodes and make them bidirectional where ``rules`` has the rules; report what was done, and pairs that are left."""
     reports = [
         report
         for rule in rules

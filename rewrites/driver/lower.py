@@ -19,7 +19,7 @@ from rewrites.rules.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_R
 __all__ = ["Fire", "lower_nodes", "may_be_refused", "needs_rule"]
 
 Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
-"""Makes the change of a rule and gives the nodes that stand in the node's place; None where no more changes are to be made."""
+"""Makes the change of a rule and returns the nodes that stand in the node's place; None where no more changes are to be made."""
 
 _PATCHES_PER_NODE = 40
 

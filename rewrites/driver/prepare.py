@@ -223,7 +223,7 @@ def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
 
 
 def tidy(ctx: Context) -> None:
-    """Drop what the rewrites left without a reader: nodes outside loops, and initializers that are not inputs.
+    """Drop what the rewrites left without users: nodes outside loops, and initializers that are not inputs.
 
     Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
     """

@@ -24,7 +24,7 @@ __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
 Bidirectional = Literal["always", "equal", "narrow", "never"]
 
 Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
-"""Runs a model without inputs and gives its outputs, or None where the runtime cannot run it."""
+"""Runs a model without inputs and returns its outputs, or None where the runtime cannot run it."""
 
 KernelCheck = Callable[[onnx.ModelProto], bool | None]
 """Tells whether the runtime has a kernel for the one node of a model, or None where it refuses the node for another reason."""

@@ -14,7 +14,7 @@ __all__ = ["evaluate_nodes"]
 def evaluate_nodes(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[ir.Value, np.ndarray], wanted: Iterable[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
-    """Return what ``nodes`` (makers before readers) compute for ``wanted`` from ``constants``; None where the runtime cannot."""
+    """Return what ``nodes`` (producers before users) compute for ``wanted`` from ``constants``; None where the runtime cannot."""
     tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
     outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
     graph = onnx.helper.make_graph(list(nodes), "constants", [], outputs, tensors)

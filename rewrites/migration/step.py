@@ -147,7 +147,7 @@ class Step:
 
 
 Rule = Callable[[Step], Sequence[ir.Value] | None]
-"""Writes a node in the next version of its operator and gives what stands for its outputs, or None where it may stay as it is.
+"""Writes a node in the next version of its operator and returns what stands for its outputs, or None where it may stay as it is.
 
 Raises Unconvertible.
 """

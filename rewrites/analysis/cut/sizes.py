@@ -78,7 +78,7 @@ class StepSizes:
         return all(isinstance(dim, int) or dim.value in self.options.sizes for dim in value.shape.dims)
 
     def refusal(self, value: ir.Value) -> NotApplicable | None:
-        """Say so where a stack of ``value`` breaks the memory budget.
+        """Return a reason where a stack of ``value`` breaks the memory budget.
 
         Where the trip count is not known, the loop's own inputs and outputs are the measure: a stack may take 16 times as much.
         """
@@ -95,7 +95,7 @@ class StepSizes:
         return None
 
     def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
-        """Say so where no stack can hold ``value`` of all steps, or only one that breaks the memory budget."""
+        """Return a reason where no stack can hold ``value`` of all steps, or only one that breaks the memory budget."""
         if value in self._unsteady:
             return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
         return self.refusal(value)

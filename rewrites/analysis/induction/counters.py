@@ -1,7 +1,7 @@
-"""What a loop's states and trip count are as integers: which states count evenly from step to step.
+"""What a loop's states and trip count are as integers: which states are induction variables.
 
-A state counts where its next value is itself plus a constant, or the number of the step plus a constant that fits its initial
-value. By induction it then is its initial value plus a multiple of the number of the step, in every step.
+A state is one where its next value is itself plus a constant, or the number of the step plus a constant that fits its initial
+value. By induction it is its initial value then, plus a multiple of the number of the step, in every step.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def trip_count(loop: LoopView, opset: int) -> Affine | None:
 
 
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
-    """Find the states that count; with ``any_rank`` also one element that gets another rank in a step."""
+    """Find the induction variables; with ``any_rank`` also one element that gets another rank in a step."""
     outside = Integers(opset)
     starts: dict[ir.Value, Affine] = {}
     for state in loop.states:
@@ -76,7 +76,7 @@ def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
 
 
 def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_rank: bool = False) -> Integers:
-    """Return the integers of the body of ``loop``: its step number is STEP, and the states that count are known by it.
+    """Return the integers of the body of ``loop``: its step number is STEP, and the induction variables are known by it.
 
     ``any_rank`` as for ``counters``: then the ranks of the expressions mean nothing.
     """

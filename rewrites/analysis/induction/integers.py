@@ -36,7 +36,7 @@ class Integers:
     """The affine expressions of values, as seen from a loop body.
 
     ``body``: the body, or None to look at values outside only. ``known``: expressions of body inputs. ``steps``: the trip count.
-    ``same_sizes``: whether a named size in the body is the same in every step.
+    ``same_sizes``: whether a named size in the body is loop-invariant.
     """
 
     def __init__(

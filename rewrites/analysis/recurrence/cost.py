@@ -31,7 +31,7 @@ _FEWEST_MASKED_STEPS = {"RNN": 8, "GRU": 4, "LSTM": 4}
 def too_slow(
     cell: Cell, lead: Sequence[int | str | None], steps: int | str | None, masked: bool, options: Options
 ) -> NotApplicable | None:
-    """Say so where the native node of ``cell`` would lose for ``steps`` steps whose leading axes are ``lead``.
+    """Return a reason where the native node of ``cell`` would lose for ``steps`` steps whose leading axes are ``lead``.
 
     ``masked``: whether rows do not run all steps.
     """
@@ -56,7 +56,7 @@ def too_slow(
 
 
 def too_slow_with_cells(cell: Cell, lead: Sequence[int | str | None], options: Options) -> NotApplicable | None:
-    """Say so where the native node would lose because the cell state of each step has to be computed beside it."""
+    """Return a reason where the native node would lose because the cell state of each step has to be computed beside it."""
     if options.native_always:
         return None
     rows = _rows(lead, options)

@@ -35,7 +35,7 @@ class Affine:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is the same in every step."""
+        """Whether it is loop-invariant."""
         return not self.terms
 
     @property

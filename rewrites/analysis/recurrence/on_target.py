@@ -12,7 +12,7 @@ __all__ = ["not_there", "stays_on_cpu"]
 
 
 def not_there(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:
-    """Say so where ``target`` does not run the native node of ``cell``, or not in the form it would have.
+    """Return a reason where ``target`` does not run the native node of ``cell``, or not in the form it would have.
 
     ``has_lengths``: whether each row of the batch has a length of its own.
     """
@@ -31,7 +31,7 @@ def not_there(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable
 
 
 def stays_on_cpu(loop: Loop, ctx: Context) -> bool:
-    """Whether the target sends ``loop`` back to onnxruntime's CPU, native or not: it runs no loops, and none can be written out."""
+    """Whether the target sends ``loop`` back to onnxruntime's CPU, native or not: it runs no loops, and none can be unrolled."""
     if ctx.options.target.loops:
         return False
     steps = loop.steps

@@ -89,7 +89,7 @@ class Polynomial:
 
     @classmethod
     def constant(cls, numbers: np.ndarray) -> "Polynomial":
-        """The same in every step."""
+        """Loop-invariant."""
         return cls(Affine(numbers.astype(np.float64)))
 
     @classmethod
@@ -115,7 +115,7 @@ class Polynomial:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is the same in every step."""
+        """Whether it is loop-invariant."""
         return not self.products and self.affine.is_constant
 
     @lazy

@@ -37,7 +37,7 @@ _Shapes = dict[ir.Value, ir.Shape | None]
 
 
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
-    """Find shapes that are not known yet, bodies included; gives the body inputs of the states that some step surely changes.
+    """Find shapes that are not known yet, bodies included; return the body inputs of the states that some step surely changes.
 
     ``infer`` sets the shapes of a node's outputs that have none, where the operator tells them. ``proven``: all shapes known so far
     come from operators, but for those of states, so that a body need not be looked at again. Dimensions are left behind of which

@@ -1,4 +1,4 @@
-"""Gives a tensor that is turned round, or only transposed, the sizes of what it is made of, where inference leaves them open."""
+"""Gives a tensor that is reversed, or only transposed, the sizes of what it is made of, where inference leaves them open."""
 
 import onnx_ir as ir
 

@@ -1,4 +1,4 @@
-"""What is done to nodes once steps are written out: constants folded, branches decided, copies and repeated work shared, steps read
+"""What is done to nodes once a loop is unrolled: constants folded, branches decided, copies and repeated work shared, steps read
 out of stacks read where they are made, and what nobody reads removed.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["clean_up"]
 
 
 def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
-    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes, branches included; gives those that are left, in order."""
+    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes, branches included; return those that are left, in order."""
     allowance = ctx.options.unroll.bytes
     nodes, changed = list(nodes), True
     while changed:
@@ -47,7 +47,7 @@ def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
-    """Let constant work among ``nodes`` be constants, of ``allowance`` bytes at most in all; gives their bytes, 0 for none."""
+    """Let constant work among ``nodes`` be constants, of ``allowance`` bytes at most in all; return their bytes, 0 for none."""
     inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
     put_shapes(folded.learned)
@@ -59,7 +59,7 @@ def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
 
 
 def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
-    """Find the shapes of results that are not known, or not in full; gives whether one is known better now."""
+    """Find the shapes of results that are not known, or not in full; return whether one is known better now."""
     learned = False
     for node in nodes:
         vague = {value: value.shape for value in node.outputs if static_dims(value) is None}

@@ -22,7 +22,7 @@ def is_if(node: ir.Node) -> bool:
 
 
 def decide_branches(graph: ir.Graph, ctx: Context) -> int:
-    """Do so all over ``graph`` and the graphs nested in it; gives how many branches were taken."""
+    """Do so all over ``graph`` and the graphs nested in it; return how many branches were taken."""
     count = 0
     nodes: Iterable[ir.Node] = list(graph)
     while nodes:
@@ -39,7 +39,7 @@ def decide_branches(graph: ir.Graph, ctx: Context) -> int:
 
 
 def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
-    """Do so for ``nodes`` of one graph, not for what is nested in them; gives what is there now, and how many were decided."""
+    """Do so for ``nodes`` of one graph, not for what is nested in them; return what is there now, and how many were decided."""
     now: list[ir.Node] = []
     count = 0
     for node in nodes:

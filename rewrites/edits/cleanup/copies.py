@@ -12,7 +12,7 @@ __all__ = ["copies_among", "drop_copies"]
 
 
 def copies_among(nodes: Iterable[ir.Node]) -> list[ir.Node]:
-    """Return those of ``nodes`` that copy a value whose readers could read it itself."""
+    """Return those of ``nodes`` that copy a value whose users could read it itself."""
     return [node for node in nodes if _is_copy(node) and (_may_go(node) or node.outputs[0].uses())]
 
 

@@ -21,7 +21,7 @@ def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Valu
 
 
 def _makers(value: ir.Value) -> list[ir.Node]:
-    """Return the nodes that ``value`` is made from, makers before readers, as far as sizes; none where they are many."""
+    """Return the nodes that ``value`` is made from, producers before users, as far as sizes; none where they are many."""
     order: dict[ir.Node, None] = {}
     seen: set[ir.Node] = set()
     waiting = [(value.producer(), False)]

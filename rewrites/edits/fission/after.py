@@ -86,14 +86,14 @@ def _not_crossing(
 
 
 def _without_rank(value: ir.Value) -> NotApplicable | None:
-    """Say so where onnxruntime could not give ``value`` as a result of a Scan."""
+    """Return a reason where onnxruntime could not give ``value`` as a result of a Scan."""
     if value.shape is not None:
         return None
     return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, which a result of the loop needs")
 
 
 def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Alive) -> dict[ir.Node, NotApplicable]:
-    """Emit ``nodes`` for all steps; gives those that cannot be, each with its reason."""
+    """Emit ``nodes`` for all steps; return those that cannot be, each with its reason."""
     failed: dict[ir.Node, NotApplicable] = {}
     for node in nodes:
         missing = [value for value in node.inputs if value is not None and not stacks.has(value)]

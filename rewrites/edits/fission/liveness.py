@@ -43,7 +43,7 @@ class Alive:
         return other
 
     def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Say so where ``stacks`` of body values, made by ``built``, break the memory budget together with what is held now."""
+        """Return a reason where ``stacks`` of body values, made by ``built``, break the memory budget with what is held now."""
         needed, limit = self._needed(stacks, built), self.sizes.options.memory_budget
         if not needed or self.now + needed <= limit:
             return None

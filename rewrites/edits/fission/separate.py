@@ -15,7 +15,7 @@ __all__ = ["needed_for", "separate"]
 
 
 def needed_for(values: Sequence[ir.Value], nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return those of ``nodes``, makers before readers, that ``values`` are made by."""
+    """Return those of ``nodes``, producers before users, that ``values`` are made by."""
     wanted, found = set(values), []
     for node in reversed(nodes):
         if any(value in wanted for value in node.outputs):

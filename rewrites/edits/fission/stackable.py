@@ -12,7 +12,7 @@ _FLIPS_SINCE = 10
 
 
 def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
-    """Say so where ``loop`` is in no form in which stacks can stand for its values."""
+    """Return a reason where ``loop`` is in no form in which stacks can stand for its values."""
     if loop.batched:
         return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]

@@ -1,7 +1,7 @@
 """Body values for all steps at once.
 
 A stack holds a body value of every step along axis 0, in one order for the whole loop: the order of the steps, or the opposite
-order where every scan input runs backwards (then nothing has to be turned round).
+order where every scan input runs backwards (then nothing has to be reversed).
 """
 
 import onnx_ir as ir
@@ -29,7 +29,7 @@ class Stacks(Emission):
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
 
     def has(self, value: ir.Value) -> bool:
-        """Whether ``value`` can be read for all steps: a stack, a scan input, or the same in every step."""
+        """Whether ``value`` can be read for all steps: a stack, a scan input, or loop-invariant."""
         return value in self._scans or super().has(value)
 
     def get(self, value: ir.Value) -> Operand:

@@ -28,7 +28,7 @@ def zero_step_shapes(loop: LoopView) -> list[tuple[int, ...]]:
 def guarded(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Make a detached If around ``scan`` (and the nodes of ``build``); gives it and its results beside those of the loop.
+    """Make a detached If around ``scan`` (and the nodes of ``build``); return it and its results beside those of the loop.
 
     ``steps``: the trip count. ``empty``: the shapes of the stacked results where there is no step.
     """

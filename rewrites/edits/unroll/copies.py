@@ -14,7 +14,7 @@ __all__ = ["copy_nodes"]
 def copy_nodes(
     nodes: Iterable[ir.Node], instead: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
 ) -> list[ir.Node]:
-    """Copy ``nodes`` (makers before readers) under fresh names; the copies are in no graph. An Identity is not copied.
+    """Copy ``nodes`` (producers before users) under fresh names; the copies are in no graph. An Identity is not copied.
 
     ``instead``: what to read for a value; the results of the copies are added to it. ``named``: whether the names of dimensions
     mean the same for the copies.

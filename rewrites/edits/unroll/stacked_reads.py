@@ -21,7 +21,7 @@ __all__ = ["read_steps"]
 
 
 def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
-    """Let the readers of the stacks among the results of ``nodes`` read steps where they want no more."""
+    """Let the users of the stacks among the results of ``nodes`` read steps where they want no more."""
     for node in nodes:
         for value in node.outputs:
             steps = steps_of(value)

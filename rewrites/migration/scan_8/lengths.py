@@ -2,7 +2,7 @@
 
 onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, is let through here; other
 lengths fail in a Gather. Lengths that are known to be full are none. Steps past the longest row are not run at all, except for
-targets without loops: there the number of steps must not depend on data, so that they can be written out.
+targets without loops: there the number of steps must not depend on data, so that they can be unrolled.
 """
 
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ def mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.V
 
 
 def guard_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Let the body read initial values where ``live`` is False; gives the states that carry those along."""
+    """Let the body read initial values where ``live`` is False; return the states that carry those along."""
     head, tail = ctx.builder(), ctx.builder()
     carried = []
     first = next(iter(body), None)

@@ -34,7 +34,7 @@ def may_be_one_step(loop: ScanView) -> bool:
 
 
 def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
-    """Write the If in the place of ``loop``; gives the opset-8 Scan for more steps, which is in its second branch."""
+    """Write the If in the place of ``loop``; return the opset-8 Scan for more steps, which is in its second branch."""
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
     for state in loop.states:

@@ -65,7 +65,7 @@ def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outpu
 
 
 def transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
-    """Permute the axes of ``x``; gives ``x`` itself where nothing moves."""
+    """Permute the axes of ``x``; return ``x`` itself where nothing moves."""
     return x if list(perm) == list(range(len(perm))) else b.op("Transpose", x, perm=list(perm))
 
 
@@ -75,7 +75,7 @@ def reshape(b: Builder, x: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def concat(b: Builder, values: Sequence[ir.Value], axis: int) -> ir.Value:
-    """Join ``values`` along ``axis``; gives a single value itself."""
+    """Join ``values`` along ``axis``; return a single value itself."""
     return values[0] if len(values) == 1 else b.op("Concat", *values, axis=axis)
 
 

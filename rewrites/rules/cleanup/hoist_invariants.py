@@ -1,4 +1,4 @@
-"""Work that is the same in every step moves before the loop and is done once.
+"""Loop-invariant work moves before the loop and is done once.
 
     Scan(h0, xs) body(h, x) => Add(MatMul(h, Transpose(W)), x)
     ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
@@ -21,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that do the same in every step."""
+    """Find loop-invariant nodes."""
     stays = varying_values(loop.body, loop.body.inputs)
     moving: list[ir.Node] = []
     for node in loop.body:

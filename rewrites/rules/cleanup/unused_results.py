@@ -1,7 +1,7 @@
 """Scan outputs and states that nobody needs go, and the whole loop with them where nothing is left.
 
     hT, ys = Scan(h0, xs)   # ys unused       ->    hT = Scan(h0, xs)
-    cT, ys = Scan(c0, xs)   # c counts, cT and c unused otherwise    ->    ys = Scan(xs)
+    cT, ys = Scan(c0, xs)   # c an induction variable, else unused    ->    ys = Scan(xs)
 
 A state is needed where its final value is used, or where something needed reads it inside; the condition of a Loop that gives
 anything is needed too, and before opset 11 such a Loop keeps one state whatever it is for. onnxruntime wants every result of a

@@ -98,7 +98,7 @@ def _only_meet(one: ir.Value | None, other: ir.Value | None, opset: int) -> bool
 
 
 def _one_way(value: ir.Value) -> bool:
-    """Whether there is one reader of ``value``, and one of what that makes of it, up to a Concat."""
+    """Whether there is one user of ``value``, and one of what that makes of it, up to a Concat."""
     while len(value.uses()) == 1 and not value.is_graph_output():
         node = next(iter(value.uses())).node
         if node.op_type == "Concat":

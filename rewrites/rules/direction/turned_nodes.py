@@ -4,7 +4,7 @@
 
 Conditions: the node has one direction and no lengths of sequences; its sequence is a whole reversal along the steps; its results
 for all steps are read by such reversals only, or not at all. Transposes may stand between; Squeezes of the axis of directions too.
-On a CPU onnxruntime turns steps round for an LSTM or GRU more slowly than two Slices do: by up to 7 percent from 16 rows on. For
+On a CPU onnxruntime reverses the steps for an LSTM or GRU more slowly than two Slices do: by up to 7 percent from 16 rows on. For
 one row it is as fast. An RNN gains always.
 """
 

@@ -82,7 +82,7 @@ def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
 
 
 def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
-    """Return the state that sums up, and let the reduction's readers read its last value."""
+    """Return the state that sums up, and let the reduction's users read its last value."""
     before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
     name, dtype = each.output.inner.name, each.kind.numpy()
     least = {"ReduceMax": "min", "ReduceMin": "max"}.get(each.reduction.op_type)

@@ -4,7 +4,8 @@
 
 The part of the body that the condition is made from is run until it turns false. Conditions: all it reads is the number of the
 step, constants, and states that start as constants and are made from such; integers and booleans only, which are the same wherever
-they are computed; not more than ``_MOST_STEPS`` steps. What counts evenly is found without running it, by ``trip-count``.
+they are computed; not more than ``_MOST_STEPS`` steps. A condition on induction variables is found without running it, by
+``trip-count``.
 """
 
 from collections.abc import Sequence

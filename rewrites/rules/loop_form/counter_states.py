@@ -1,9 +1,9 @@
-"""A state that only counts becomes a number made from that of the step.
+"""An induction variable becomes an expression of the step number.
 
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
 Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the number of the step plus a constant
-that fits its initial value. Where its final value is read, the trip count must be known before the loop. Counters on the way
+that fits its initial value. Where its final value is read, the trip count must be known before the loop. Those on the way
 through floating-point numbers need a constant trip count for which those are exact.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states that only count."""
+    """Find induction variables."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     steps = trip_count(loop, ctx.opset)
@@ -71,7 +71,7 @@ def _may_go(counter: Counter, steps: Affine | None) -> bool:
 
 
 def _now(b: Builder, counter: Counter, iteration: ir.Value) -> ir.Value:
-    """Return the counter in a step, in its own type and shape."""
+    """Return the induction variable in a step, in its own type and shape."""
     number = _cast(b, iteration, counter.state.initial.dtype)
     if counter.step != 1:
         number = b.op("Mul", number, _constant(b, counter, counter.step))
@@ -84,7 +84,7 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value) -> ir.Value:
 
 
 def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
-    """Return the counter after all steps as an int64 without axes."""
+    """Return the induction variable after all steps as an int64 without axes."""
     if steps is not None and steps.number is not None:
         return emit(b, counter.start + Affine.of(counter.step * max(0, steps.number)))
     count = larger(b, scalar_of(b, limit), zero)

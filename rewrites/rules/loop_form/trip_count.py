@@ -1,10 +1,10 @@
-"""A condition that only counts steps moves into the trip count.
+"""A condition on induction variables alone moves into the trip count.
 
     Loop(M, 0 < n, 0, h0) body(i, c, k, h) => (And(i + 1 < m, k + 1 < n), k + 1, f(h))
     ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
 
-Conditions: the body's condition is comparisons, joined by And, of integers that change evenly from step to step (the step number,
-states that count) with integers known before the loop. Integers compared as floating-point numbers count where those hold them
+Conditions: the body's condition is comparisons, joined by And, of affine expressions of the step number (induction variables)
+with integers known before the loop. Integers compared as floating-point numbers count where those hold them
 exactly: where the bounds are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note,
 and float16 is not. A condition that can never turn false, without a trip count, stays.
 """
@@ -42,7 +42,7 @@ class _Bound:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the condition only counts."""
+    """See whether the condition compares induction variables alone."""
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     outside, inside = Integers(ctx.opset), integers_of(loop, ctx.opset, any_rank=True)

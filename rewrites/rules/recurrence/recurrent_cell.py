@@ -3,9 +3,9 @@
     Scan(h0, c0, xs) body(h, c, x) => (o * tanh(c2), c2 = f * c + i * g, ...)    ->    LSTM(xs, W, R, B, , h0, c0)
 
 However the cell is written: its values are read as polynomials of activations of affine maps, and the families are read off those.
-Conditions: weights are the same in every step and of known shapes; states are tensors of float32 or float16 whose last axis holds
+Conditions: weights are loop-invariant and of known shapes; states are tensors of float32 or float16 whose last axis holds
 the features; the native node is faster where the model will run, which is onnxruntime's CPU for a cell that a target has no node
-for and that cannot be written out either; a probe at random points agrees. Rows may keep their states in some steps, on a condition
+for and that cannot be unrolled either; a probe at random points agrees. Rows may keep their states in some steps, on a condition
 that is the same for all of a row (opset 11). What else the body computes stays in a loop that scans the hidden states, for other
 rules to take apart: the cell state too, where that of each step is needed, which no node gives.
 """

@@ -1,4 +1,4 @@
-"""A Scan's state that only counts becomes a scan input, the numbers it counts through.
+"""An induction variable of a Scan becomes a scan input, the values it takes.
 
     Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
 
@@ -27,7 +27,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states that only count."""
+    """Find induction variables."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     found = [counter for counter in counters(loop, ctx.opset) if counter.step and counter.exact_to is None]

@@ -1,4 +1,4 @@
-"""A Scan's state of whole numbers that all change alike in each step becomes a scan input.
+"""A Scan's state that is an induction variable in each row becomes a scan input.
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
@@ -34,7 +34,7 @@ class _Counting:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states that count, row by row."""
+    """Find states of which each row is an induction variable."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     found = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]

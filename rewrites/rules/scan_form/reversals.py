@@ -2,9 +2,9 @@
 
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
-A reversal is a Slice, Gather or ReverseSequence that provably turns a whole axis round; Transposes may stand between it and the
-Scan. A result is turned where all that is made of it is such reversals, and questions for its shape; also a result that leaves an
-If whose other branch gives no step, or one. Never done where more would have to be turned round than was once the loop is gone.
+A reversal is a Slice, Gather or ReverseSequence that provably reverses a whole axis; Transposes may stand between it and the
+Scan. A result is reversed where all that is made of it is such reversals, and questions for its shape; also a result that leaves an
+If whose other branch gives no step, or one. Never done where more would have to be reversed than was once the loop is gone.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _FLIPS_SINCE = 10
 
 @dataclass(frozen=True)
 class _Turned:
-    """``scan`` reads a tensor turned round."""
+    """``scan`` reads a reversed tensor."""
 
     scan: ScanInput
     before: Unturned
@@ -71,7 +71,7 @@ def _reversals(inputs: Sequence[_Turned], outputs: Sequence[_Unturned]) -> int:
 
 
 def _gains(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned], opset: int) -> bool:
-    """Whether no more has to be turned round for a loop that is written as operators on all steps, or that can do so anyway."""
+    """Whether no more has to be reversed for a loop that is written as operators on all steps, or that can do so anyway."""
     turned = {id(each.scan) for each in inputs} | {id(each.output) for each in outputs}
     before = [[part.reverse for part in parts] for parts in (loop.scan_inputs, loop.scan_outputs)]
     parts = (loop.scan_inputs, loop.scan_outputs)

@@ -81,7 +81,7 @@ def _moves(node: ir.Node, source: ir.Node) -> bool:
 
 
 def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
-    """Write ``move`` before ``node``, for the readers of ``move``; gives the node that dequantizes for those."""
+    """Write ``move`` before ``node``, for the users of ``move``; return the node that dequantizes for those."""
     b, old = ctx.builder(), move.outputs[0]
     given = node.inputs[0]
     assert given is not None

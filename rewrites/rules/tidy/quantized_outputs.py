@@ -1,4 +1,4 @@
-"""An output is quantized before it is transposed for another reader, where onnxruntime would give the quantized numbers out.
+"""An output is quantized before it is transposed for another user, where onnxruntime would give the quantized numbers out.
 
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 

@@ -20,7 +20,7 @@ _WHOLE_64 = (ir.DataType.INT64, ir.DataType.UINT64)
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes in bodies and branches that read such Casts; what is left without a reader stays."""
+    """Find nodes in bodies and branches that read such Casts; what is left without users stays."""
     del ctx
     found = [
         (node, place, source)

@@ -1,4 +1,4 @@
-"""A recurrent node that the target does not run becomes Scans of its equations, which are then written out step by step.
+"""A recurrent node that the target does not run becomes Scans of its equations, which are then unrolled.
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 

@@ -47,7 +47,7 @@ _KNOWN_DOMAINS = frozenset({"", "com.microsoft", "ai.onnx.ml"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the steps can be written out."""
+    """See whether the loop can be unrolled."""
     if ctx.options.unroll.steps == 0:
         return _switched_off(loop, ctx)
     steps = loop.steps
@@ -110,7 +110,7 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _write_out(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
-    """Put the steps before the loop and take the loop away; gives the nodes, in order. ``known``: constants that are scanned."""
+    """Put the steps before the loop and take the loop away; return the nodes, in order. ``known``: constants that are scanned."""
     made: list[ir.Node] = []
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
