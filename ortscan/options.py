@@ -33,6 +33,9 @@ DEFAULT = "default"
 DEFAULT_MEMORY_BUDGET = 256 << 20
 
 
+_NEW_NAMES = {rule.formerly: rule.name for rule in RULES if rule.formerly}
+"""Names of the release before, and what they are now."""
+
 _ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
 """Rules on a model as a whole that may be left out."""
 
@@ -108,7 +111,7 @@ def names_of(option: str, given: Any) -> set[str]:
     names = list(itertools.islice(given, _MOST_NAMES)) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):
         raise OptionError(f"{option} must be a list of names of passes, not {shown(given)}.")
-    return set(names)
+    return {_NEW_NAMES.get(name, name) for name in names}
 
 
 def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:

@@ -45,7 +45,7 @@ from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, na
 from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.direction.pairs import may_have_pairs
-from rewrites.edits.direction.turning import may_be_turned
+from rewrites.edits.direction.reversing import may_be_reversed
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes
@@ -186,7 +186,7 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
     subjects = {rule.subject for rule in rules if rule.phase == "direction"}
     if any(rule.use == "asked" for rule in rules) or ("pair" in subjects and may_have_pairs(model.graph)):
         return True
-    if "recurrent node" in subjects and any(map(may_be_turned, recurrent)):
+    if "recurrent node" in subjects and any(map(may_be_reversed, recurrent)):
         return True
     return may_be_refused(Context.of(model, Options(), evaluate))
 

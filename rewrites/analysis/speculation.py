@@ -9,7 +9,7 @@ from rewrites.analysis.dependence import cannot_fail, varying_values
 from rewrites.graph.values import const_array, const_scalar, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["may_fail_on_other_numbers", "may_fail_unwanted"]
+__all__ = ["depends_on_numbers", "not_speculatable"]
 
 _PLAIN = frozenset(
     [
@@ -38,7 +38,7 @@ _RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 _LENGTHS = 4
 
 
-def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
+def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
     """Return a node of ``body`` that may fail where ``seeds`` hold other numbers than it has been run with, or None.
 
     Operators that divide integers, look something up, or take sizes, counts and conditions from numbers may; those that only
@@ -48,7 +48,7 @@ def may_fail_on_other_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.N
     return next((node for node in body if _may_fail(node, varying)), None)
 
 
-def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
+def not_speculatable(branch: ir.Graph) -> ir.Node | None:
     """Return a node of ``branch`` that may fail where the branch would not have run, or None.
 
     All sizes must be known, and no operator may mind what numbers it is given. Nothing is known of constants either: perhaps the
@@ -56,7 +56,7 @@ def may_fail_unwanted(branch: ir.Graph) -> ir.Node | None:
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
-    culprit = may_fail_on_other_numbers(branch, [value for value in seeds if const_array(value) is None])
+    culprit = depends_on_numbers(branch, [value for value in seeds if const_array(value) is None])
     for node in branch:
         sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
         if culprit is None and not cannot_fail(node) and not (sized and _stands_its_constants(node)):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.analysis.speculation import may_fail_unwanted
+from rewrites.analysis.speculation import not_speculatable
 from rewrites.batching.bodies import batched_body, body_for_all_steps
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.batching.emission import Emission
@@ -77,7 +77,7 @@ def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
 
 def _check_harmless(call: Call, graph: ir.Graph) -> None:
     """Refuse where a node might fail in a step that would not have run it."""
-    culprit = may_fail_unwanted(graph)
+    culprit = not_speculatable(graph)
     if culprit is not None:
         detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not want it"
         raise call.refuse("BATCHED-CONDITION", detail)

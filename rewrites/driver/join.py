@@ -10,7 +10,7 @@ from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
 from rewrites.driver.prepare import drop_unread
 from rewrites.edits.direction.pairs import find_pairs, may_have_pairs
-from rewrites.edits.direction.turning import may_be_turned
+from rewrites.edits.direction.reversing import may_be_reversed
 from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes, node_graphs
@@ -57,7 +57,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
 
 def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeReport]:
     reports = list[NodeReport]()
-    nodes = [node for node in all_nodes(ctx.model.graph) if is_recurrent(node) and may_be_turned(node)]
+    nodes = [node for node in all_nodes(ctx.model.graph) if is_recurrent(node) and may_be_reversed(node)]
     for node in nodes:
         view = read(node)
         if isinstance(view, NotApplicable):

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from rewrites.base.report import Fate, LoopReport, Report
 from rewrites.graph.context import Context
-from rewrites.graph.loop_entries import written_out_of
+from rewrites.graph.loop_entries import unrolled_from
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, loops_inside_out, view
@@ -37,7 +37,7 @@ def close_reports(ctx: Context, report: Report, loops: Sequence[ir.Node], unroll
     for every in report.loops:
         every.fate, every.nodes_after = "removed", 0
     for step in all_nodes(ctx.model.graph) if unrolled else ():
-        written = written_out_of(step)
+        written = unrolled_from(step)
         if written is not None:
             written.unrolled_nodes += 1
     for node in loops:

@@ -23,7 +23,7 @@ from rewrites.graph.node_order import has_order
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.loops import graphs_within, is_loop
 from rewrites.ops.rnn.recurrent_node import is_recurrent
-from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
+from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.rules.registry import AFTER, BEFORE, STATELESS_LOOPS
 from rewrites.rules.tidy.outer_products import part_outer_products, rejoin_outer_products
 
@@ -78,7 +78,7 @@ def prepare(ctx: Context) -> None:
     _lift_weights(ctx, _INFERRED_BYTES)
     _forget_names_in_bodies(graph)
     _declare_steps_and_conditions(graph)
-    write_out_onesided(graph)
+    spell_out_onesided(graph)
     drop_absent_at_the_end(graph, ctx.opset)
     infer_model(ctx.model)
     note_quantized_outputs(graph)

@@ -67,7 +67,8 @@ class Rule(Generic[S]):
     ``name``: as ``passes=`` and ``skip=`` take it and reports show it. ``phase``: the folder it is in. ``check``: says what to do
     with a subject, or why nothing. ``recognises``: whether it takes a recurrence out of its loop as a whole, so that other states
     are better split off for it. ``needed``: tells the subjects that must not stay as they are in a model that was changed, since
-    onnxruntime may end the process; there the rule is used whatever the caller says.
+    onnxruntime may end the process; there the rule is used whatever the caller says. ``formerly``: its name in the release before,
+    which ``passes=`` and ``skip=`` take for one more.
     """
 
     name: str
@@ -77,3 +78,4 @@ class Rule(Generic[S]):
     use: Use = "default"
     recognises: bool = False
     needed: Callable[[S], bool] | None = None
+    formerly: str = ""

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from rewrites.base.report import LoopReport
 from rewrites.graph.marks import REPORT, UNROLLED_FROM
 
-__all__ = ["entry_of", "hand_on", "mark_written_out", "written_out_of"]
+__all__ = ["entry_of", "hand_on", "mark_unrolled", "unrolled_from"]
 
 
 def entry_of(node: ir.Node) -> LoopReport | None:
@@ -23,7 +23,7 @@ def hand_on(old: ir.Node, new: ir.Node) -> None:
         REPORT.put(new, entry)
 
 
-def mark_written_out(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
+def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
     """Note that ``nodes`` are the steps of ``loop``, where they are not already those of a loop inside it."""
     entry = entry_of(loop)
     if entry is not None:
@@ -31,7 +31,7 @@ def mark_written_out(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
             UNROLLED_FROM.put_new(node, entry)
 
 
-def written_out_of(node: ir.Node) -> LoopReport | None:
+def unrolled_from(node: ir.Node) -> LoopReport | None:
     """Return the report of the loop whose steps ``node`` is one of, or None."""
     entry: LoopReport | None = UNROLLED_FROM.of(node)
     return entry

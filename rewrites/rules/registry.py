@@ -17,13 +17,13 @@ from rewrites.rules.cleanup import (
     unused_results,
     unused_scan_inputs,
 )
-from rewrites.rules.direction import both_directions, turned_nodes
-from rewrites.rules.fission import split_loop, split_states, sums_over_time
+from rewrites.rules.direction import both_directions, reversed_nodes
+from rewrites.rules.fission import loop_fission, state_fission, sums_over_time
 from rewrites.rules.loop_form import (
     collected_sequences,
     constant_condition,
-    counter_states,
     grown_by_concat,
+    induction_states,
     known_trips,
     loop_to_scan,
     no_steps,
@@ -48,12 +48,12 @@ from rewrites.rules.rnn_nodes import (
     stable_softplus,
 )
 from rewrites.rules.scan_form import (
-    counted_inputs,
-    counted_rows,
     end_steps,
-    packed_states,
+    induction_inputs,
+    induction_rows,
     pairwise_distance,
     reversals,
+    scalar_replacement,
     scan_axes,
 )
 from rewrites.rules.tidy import (
@@ -120,11 +120,11 @@ RULES: tuple[Rule[Any], ...] = (
     hoist_invariants.RULE,
     scan_axes.RULE,
     reversals.RULE,
-    counted_inputs.RULE,
-    counted_rows.RULE,
+    induction_inputs.RULE,
+    induction_rows.RULE,
     trip_count.RULE,
     constant_condition.RULE,
-    counter_states.RULE,
+    induction_states.RULE,
     sequence_reads.RULE,
     step_slices.RULE,
     written_rows.RULE,
@@ -132,16 +132,16 @@ RULES: tuple[Rule[Any], ...] = (
     collected_sequences.RULE,
     loop_to_scan.RULE,
     guard_scan.RULE,
-    packed_states.RULE,
+    scalar_replacement.RULE,
     end_steps.RULE,
     pairwise_distance.RULE,
     recurrent_cell.RULE,
     sums_over_time.RULE,
-    split_loop.RULE,
-    split_states.RULE,
+    loop_fission.RULE,
+    state_fission.RULE,
     unroll.RULE,
     recurrent_nodes.RULE,
-    turned_nodes.RULE,
+    reversed_nodes.RULE,
     both_directions.RULE,
 )
 """All rules; those on one kind of subject in the order in which it meets them, the first that fires starting the row again."""

@@ -11,7 +11,7 @@ import pytest
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.rules.cleanup import dead_code
-from rewrites.rules.loop_form import counter_states, one_trip
+from rewrites.rules.loop_form import induction_states, one_trip
 from tests.fuzz.case import Case
 from tests.fuzz.judging import Judgement, judge
 from tests.fuzz.model_builder import draw_case
@@ -55,7 +55,7 @@ def one_too_many(b: Builder, counter: Any, iteration: ir.Value) -> ir.Value:
     return b.op("Add", counted(b, counter, iteration), b.const(np.array(1, counter.state.initial.dtype.numpy())))
 
 
-counted = counter_states._now
+counted = induction_states._now
 
 
 def in_the_same_order(stacks: Stacks, value: ir.Value, backwards: bool) -> ir.Value:
@@ -68,7 +68,7 @@ def failing(*_: Any) -> None:
 
 DEFECTS: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "a wrong axis": (one_trip, "unsqueeze", wrong_axis, "linear_recurrence"),
-    "a count that is one off": (counter_states, "_now", one_too_many, "counter"),
+    "a count that is one off": (induction_states, "_now", one_too_many, "counter"),
     "a lost direction": (Stacks, "ordered", in_the_same_order, "mapped"),
     "an exception": (dead_code, "check", failing, "running"),
 }

@@ -188,3 +188,8 @@ def test_default_stands_for_what_is_used_unasked():
     more = [rule.name for rule in rules_for(["default", "guard-scan"], [])]
     assert "guard-scan" in set(more) - set(unasked)
     assert [name for name in more if name != "guard-scan"] == unasked
+
+
+def test_names_of_the_release_before_are_still_taken() -> None:
+    assert rules_for(["split-loop"], []) == rules_for(["loop-fission"], [])
+    assert rules_for(None, ["split-states"]) == rules_for(None, ["state-fission"])

@@ -49,7 +49,7 @@ except Exception: pass
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
-@pytest.mark.parametrize("options", [{"passes": ["split-loop"]}, {"skip": ["scan-axes"]}, {}])
+@pytest.mark.parametrize("options", [{"passes": ["loop-fission"]}, {"skip": ["scan-axes"]}, {}])
 def test_scanned_axes_are_moved_whichever_rules_are_chosen(options, tmp_path) -> None:
     model = _model(TWO_SCANS)
     after = ortscan.optimize(model, verify=False, **options)

@@ -14,7 +14,7 @@ from ortscan.pipeline.self_check import MOST_PLACES
 from ortscan.report.codes import lookup
 from rewrites.edits.rule import Patch
 from rewrites.rules.cleanup import common_subexpressions, fold_constants, hoist_invariants
-from rewrites.rules.fission import split_loop
+from rewrites.rules.fission import loop_fission
 from tests.support.defects import failing
 from tests.support.small_models import parsed
 from tests.support.text import normalised, ort_run
@@ -92,9 +92,9 @@ def loops(model: onnx.ModelProto) -> list[str]:
 
 
 def test_a_patch_that_makes_an_unsound_model_is_taken_back_and_the_other_loop_still_goes(spoil: Any) -> None:
-    spoil(split_loop, cut("z"), "z")
+    spoil(loop_fission, cut("z"), "z")
     with pytest.warns(
-        OrtscanWarning, match=r"^the self-check took split-loop on main/Scan producing 'z' back: .*please report it"
+        OrtscanWarning, match=r"^the self-check took loop-fission on main/Scan producing 'z' back: .*please report it"
     ) as told:
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert told[0].filename == __file__
@@ -104,11 +104,11 @@ def test_a_patch_that_makes_an_unsound_model_is_taken_back_and_the_other_loop_st
 
 
 def test_the_loop_has_the_reason_and_explain_knows_it(spoil: Any) -> None:
-    spoil(split_loop, cut("z"), "z")
+    spoil(loop_fission, cut("z"), "z")
     with pytest.warns(OrtscanWarning):
         report = ortscan.explain(parsed(TWO))
     (left,) = report.loops_left
-    assert ("split-loop", "SELF-CHECK") in [(reason.rule, reason.code) for reason in left.reasons]
+    assert ("loop-fission", "SELF-CHECK") in [(reason.rule, reason.code) for reason in left.reasons]
     assert lookup("SELF-CHECK") is not None
 
 
@@ -174,22 +174,22 @@ def test_a_change_beside_the_rules_that_is_unsound_leaves_the_model_as_it_was(mo
 
 
 def test_debug_raises_instead(spoil: Any) -> None:
-    spoil(split_loop, cut("z"), "z")
+    spoil(loop_fission, cut("z"), "z")
     with pytest.raises(InvariantBroken, match="the result is not sound"):
         ortscan.api.rewritten(parsed(TWO), debug=True)
 
 
 def test_a_difference_is_raised_and_the_patch_is_named(spoil: Any) -> None:
-    spoil(split_loop, negated("z"), "z")
+    spoil(loop_fission, negated("z"), "z")
     with pytest.raises(
-        VerificationFailed, match=r"differ.*; patch \d+ makes the difference \(split-loop on main/Scan producing 'z': "
+        VerificationFailed, match=r"differ.*; patch \d+ makes the difference \(loop-fission on main/Scan producing 'z': "
     ):
         ortscan.optimize(parsed(TWO))
 
 
 def test_all_patches_but_the_one_that_makes_the_difference_can_be_kept(spoil: Any) -> None:
-    spoil(split_loop, negated("z"), "z")
-    with pytest.warns(OrtscanWarning, match=r"^verification took split-loop on main/Scan producing 'z' back"):
+    spoil(loop_fission, negated("z"), "z")
+    with pytest.warns(OrtscanWarning, match=r"^verification took loop-fission on main/Scan producing 'z' back"):
         result = ortscan.optimize(parsed(TWO), on_difference="keep")
     assert loops(result) == ["z"]
 

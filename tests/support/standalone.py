@@ -14,7 +14,7 @@ from tests.support.runtime import ort_run
 
 __all__ = ["StandaloneLoop", "loops_of_length"]
 
-_KEEPS_LOOPS = ("recurrent-cell", "split-loop", "unroll", "pairwise-distance", "split-states", "end-steps", "sums-over-time")
+_KEEPS_LOOPS = ("recurrent-cell", "loop-fission", "unroll", "pairwise-distance", "state-fission", "end-steps", "sums-over-time")
 
 
 @dataclass(frozen=True)

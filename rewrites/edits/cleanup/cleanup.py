@@ -10,7 +10,7 @@ from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.edits.cleanup.constant_branches import inline_decided, is_if
 from rewrites.edits.cleanup.copies import copies_among, drop_copies
 from rewrites.edits.cleanup.folding import fold, put_constants
-from rewrites.edits.cleanup.merging import merge_twins, twins_among
+from rewrites.edits.cleanup.merging import equal_nodes, merge_equal
 from rewrites.edits.unroll.stacked_reads import read_steps
 from rewrites.graph.context import Context
 from rewrites.graph.learned_shapes import put_shapes
@@ -37,7 +37,7 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
         for branch in node_graphs(node) if is_if(node) else ():
             clean_up(branch, list(branch), ctx)
     read_steps(nodes, ctx)
-    merge_twins(twins_among(nodes), ctx.names)
+    merge_equal(equal_nodes(nodes), ctx.names)
     remove_nodes(unread_nodes(graph))
     return _in(graph, nodes)
 

@@ -11,11 +11,11 @@ from rewrites.graph.names import Names
 from rewrites.graph.replace import replace_value
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["merge_twins", "twins_among"]
+__all__ = ["merge_equal", "equal_nodes"]
 
 
-def merge_twins(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
-    """Let what reads the first of each pair, as ``twins_among`` gives them, read the second, and remove the first."""
+def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
+    """Let what reads the first of each pair, as ``equal_nodes`` gives them, read the second, and remove the first."""
     doomed = []
     for node, earlier in twins:
         for value, same in zip(node.outputs, earlier.outputs, strict=True):
@@ -24,7 +24,7 @@ def merge_twins(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
     remove_nodes(doomed)
 
 
-def twins_among(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
+def equal_nodes(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
     """Return the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
     first: dict[Hashable, ir.Node] = {}
     same: dict[ir.Value, ir.Value] = {}

@@ -14,7 +14,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand, has_rule
 from rewrites.edits.fission.before import Before
 from rewrites.edits.fission.groups import Groups
-from rewrites.edits.fission.liveness import Alive
+from rewrites.edits.fission.liveness import Liveness
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -35,7 +35,7 @@ class After:
     nodes: list[ir.Node] = field(default_factory=list)
     crossing: dict[ir.Value, ir.Value] = field(default_factory=dict)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
-    alive: Alive | None = None
+    alive: Liveness | None = None
 
 
 def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, build: Builder) -> After:
@@ -66,7 +66,7 @@ def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, b
 
 
 def _not_crossing(
-    nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Alive
+    nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Liveness
 ) -> dict[ir.Node, NotApplicable]:
     """Return the nodes that want stacks which cannot be, or are too large; ``alive`` holds those of the others."""
     found: dict[ir.Node, NotApplicable] = {}
@@ -92,7 +92,7 @@ def _without_rank(value: ir.Value) -> NotApplicable | None:
     return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, which a result of the loop needs")
 
 
-def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Alive) -> dict[ir.Node, NotApplicable]:
+def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Liveness) -> dict[ir.Node, NotApplicable]:
     """Emit ``nodes`` for all steps; return those that cannot be, each with its reason."""
     failed: dict[ir.Node, NotApplicable] = {}
     for node in nodes:

@@ -11,7 +11,7 @@ from rewrites.analysis.cut.ready import Ready
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import not_repeatable
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.edits.fission.liveness import Alive
+from rewrites.edits.fission.liveness import Liveness
 from rewrites.edits.fission.profitability import not_worth_moving
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.context import Context
@@ -31,7 +31,7 @@ class Before:
     nodes: list[ir.Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
-    alive: Alive = field(kw_only=True)
+    alive: Liveness = field(kw_only=True)
 
 
 def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
@@ -64,7 +64,7 @@ def _attempt(
     *,
     bounded: bool = True,
 ) -> Before:
-    found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Alive(loop, sizes))
+    found = Before(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Liveness(loop, sizes))
     nodes = [node for node in loop.body if node not in blocked]
     ready = Ready(nodes, loop.states, found.stacks.has)
     while True:

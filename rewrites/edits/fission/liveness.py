@@ -18,12 +18,12 @@ from rewrites.graph.marks import STACK_BYTES
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, State
 
-__all__ = ["Alive"]
+__all__ = ["Liveness"]
 
 _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
-class Alive:
+class Liveness:
     """The bytes of stacks held ``now``, and the most held so far; what the loop stacks itself is nothing new and takes none.
 
     What earlier splits of the same loop have made counts as held.
@@ -36,7 +36,7 @@ class Alive:
         self._readers = Counter(value for node in loop.body for value in set(reads(node)))
         self._readers.update({state.next for state in loop.states})
 
-    def copy(self) -> "Alive":
+    def copy(self) -> "Liveness":
         """Return one that goes on from here on its own."""
         other = copy(self)
         other._costs, other._readers = dict(self._costs), Counter(self._readers)

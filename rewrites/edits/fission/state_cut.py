@@ -16,7 +16,7 @@ from rewrites.analysis.cut.step_costs import carrying_ns, staying_ns, weight_byt
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
-from rewrites.edits.fission.liveness import Alive
+from rewrites.edits.fission.liveness import Liveness
 from rewrites.graph.values import dim_of, shape_dims, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanOutput, ScanView, State
@@ -42,7 +42,7 @@ class StateCut:
     carried: tuple[ir.Value, ...]
     shared: frozenset[ir.Node]
     between: tuple[ir.Node, ...]
-    alive: Alive
+    alive: Liveness
 
     def cost(self, sizes: StepSizes) -> int:
         """Return what carrying the data costs in each step, in ns."""
@@ -186,9 +186,9 @@ def _carrying(value: ir.Value, sizes: StepSizes) -> int:
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
 
 
-def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Alive]:
+def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Liveness]:
     """Say whether stacks of ``carried`` fit in the memory budget together."""
-    alive = Alive(loop, sizes)
+    alive = Liveness(loop, sizes)
     for value in carried:
         if value.shape is None or not isinstance(value.type, ir.TensorType):
             detail = f"the rank of '{value.name}' is not known, which a result of the loop needs"

@@ -16,7 +16,7 @@ from rewrites.graph.moving import remove_nodes
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 
-__all__ = ["rehearsal"]
+__all__ = ["trial"]
 
 
 @dataclass
@@ -31,7 +31,7 @@ class _Recorded(Context):
 
 
 @contextmanager
-def rehearsal(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
     """Return a loop of ``states`` alone, out of the second part of ``cut``, and the context to try rules on it with.
 
     What the rest of the body reads of it is a scan output.

@@ -8,10 +8,10 @@ Conditions: no operator that the results come from minds what numbers it is give
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.speculation import may_fail_on_other_numbers
+from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.analysis.unsliced_types import unsliced_among
 from rewrites.edits.fission.separate import needed_for
-from rewrites.edits.unroll.copies import copy_nodes
+from rewrites.edits.unroll.clones import copy_nodes
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.loops import ScanOutput, ScanView
@@ -32,7 +32,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
         return False
     if unsliced_among((scan.inner for scan in loop.scan_inputs), opset) is not None:
         return False
-    return not loop.body.initializers and may_fail_on_other_numbers(loop.body, loop.body.inputs) is None
+    return not loop.body.initializers and depends_on_numbers(loop.body, loop.body.inputs) is None
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.speculation import may_fail_on_other_numbers
+from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_scalar, dim_of, rank_of
@@ -43,7 +43,7 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     if lengths is not None:
         masked = const_scalar(sizes.rows) != 1 or lengths.most is None
-        guarded = masked and may_fail_on_other_numbers(body, body.inputs) is not None
+        guarded = masked and depends_on_numbers(body, body.inputs) is not None
         scans = [_in_order(scan, sizes, lengths, guarded, head) for scan in scans]
         if masked:
             live = {rank: _live_input(rank, ctx) for rank in sorted({rank_of(state.inner) or 0 for state in states})}

@@ -10,7 +10,7 @@ from rewrites.ops.versions.choice import where
 from rewrites.ops.versions.counting import count_up
 from rewrites.ops.versions.emit import concat, gather, reduce, reshape, shape_of, slice_axis, split, squeeze, transpose, unsqueeze
 from rewrites.ops.versions.movement import PadSpec, SliceSpec, SplitSpec, pad_spec, perm_of, slice_spec, split_spec
-from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
+from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.ops.versions.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
 
 __all__ = [
@@ -50,5 +50,5 @@ __all__ = [
     "transpose",
     "unsqueeze",
     "where",
-    "write_out_onesided",
+    "spell_out_onesided",
 ]

@@ -16,10 +16,10 @@ from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
 from rewrites.ops.versions.emit import squeeze
 
-__all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "write_out_onesided"]
+__all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "spell_out_onesided"]
 
 
-def write_out_onesided(graph: ir.Graph) -> None:
+def spell_out_onesided(graph: ir.Graph) -> None:
     """Give every STFT of ``graph`` and the graphs nested in it its ``onesided``; to be done before shapes are inferred."""
     for node in all_nodes(graph):
         if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:

@@ -8,7 +8,7 @@ random ones, and never a node that gives a body output: each output keeps a node
 
 import onnx_ir as ir
 
-from rewrites.edits.cleanup.merging import merge_twins, twins_among
+from rewrites.edits.cleanup.merging import equal_nodes, merge_equal
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
@@ -18,12 +18,12 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find nodes that repeat an earlier one."""
-    twins = twins_among(loop.body)
+    twins = equal_nodes(loop.body)
     if not twins:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        merge_twins(twins, ctx.names)
+        merge_equal(twins, ctx.names)
         return [loop.node]
 
     return Patch(f"merged {len(twins)} nodes that repeat another", edit)

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
 from rewrites.analysis.induction.affine_expression import Affine, Dim
-from rewrites.analysis.induction.counters import integers_of, trip_count
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.analysis.induction.row_reads import RowRead, as_vector, row_reads
 from rewrites.analysis.shapes.steady_shapes import unsettled_shapes

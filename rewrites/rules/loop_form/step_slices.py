@@ -14,8 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine
-from rewrites.analysis.induction.counters import integers_of, trip_count
 from rewrites.analysis.induction.emission import emit, scalar_of
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Bounds, Integers
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule

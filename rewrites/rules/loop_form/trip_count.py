@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine
-from rewrites.analysis.induction.counters import integers_of, within
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import exceeds, larger, smaller
+from rewrites.analysis.induction.induction_variables import integers_of, within
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.edits.loop_form.run_for import run_for

@@ -14,8 +14,8 @@ from functools import partial
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine
-from rewrites.analysis.induction.counters import integers_of, trip_count
 from rewrites.analysis.induction.emission import emit
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.ranges import at_least, surely_equal
 from rewrites.analysis.induction.row_writes import RowWrite, row_write

@@ -9,7 +9,7 @@ sizes in both; both branches run on zeros. An If inside a loop that is left stay
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.speculation import may_fail_unwanted
+from rewrites.analysis.speculation import not_speculatable
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.edits.unroll.trial_run import runs_on_zeros
 from rewrites.graph.context import Context
@@ -42,7 +42,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
 def _obstacle(node: ir.Node, ctx: Context) -> str | None:
     branches = [node.attributes[name].as_graph() for name in _BRANCHES]
     for branch in branches:
-        culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or may_fail_unwanted(branch)
+        culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or not_speculatable(branch)
         if culprit is not None:
             return f"{culprit.op_type} '{culprit.name or culprit.outputs[0].name}' might fail in a branch that is not wanted"
     for one, other in zip(*(branch.outputs for branch in branches), strict=True):

@@ -22,11 +22,11 @@ from rewrites.base.made import Made
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.cleanup.known_trips import computed_constants
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.edits.unroll.copies import copy_nodes
+from rewrites.edits.unroll.clones import copy_nodes
 from rewrites.edits.unroll.stacking import stack, unstack
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.loop_entries import mark_written_out
+from rewrites.graph.loop_entries import mark_unrolled
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import can_copy, replace_value
 from rewrites.graph.values import rank_of
@@ -65,7 +65,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         assert isinstance(graph, ir.Graph)
         made = _write_out(loop, steps, known, ctx)
         nodes = clean_up(graph, made, ctx)
-        mark_written_out(nodes, loop.node)
+        mark_unrolled(nodes, loop.node)
         return loops_in(nodes)
 
     return Patch(f"wrote the {steps} steps out", edit, made=Made(unrolled=steps))

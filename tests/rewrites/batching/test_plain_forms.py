@@ -8,7 +8,7 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
-from rewrites.ops.versions import drop_absent_at_the_end, make_range_inputs_scalars, write_out_onesided
+from rewrites.ops.versions import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 
 
 def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:
@@ -19,7 +19,7 @@ def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:
 def test_a_spectrum_says_that_it_is_one_sided() -> None:
     both = "y = STFT (x, s, , n) z = STFT <onesided=0> (x, s, , n)"
     model = _model(both, "float[1, 24, 1] x, int64 s, int64 n", "float[A, B, C, D] y, float[E, F, G, H] z")
-    write_out_onesided(model.graph)
+    spell_out_onesided(model.graph)
     assert [node.attributes.get_int("onesided") for node in model.graph] == [1, 0]
 
 

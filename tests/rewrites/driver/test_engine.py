@@ -200,10 +200,10 @@ def test_the_fate_of_a_loop_says_what_happened() -> None:
 
 def test_a_loop_of_as_many_nodes_is_not_called_as_it_was_when_work_left_it() -> None:
     (entry,) = apply(scan("a = Exp (x) h1 = Mul (h, a) y = Tanh (h1)"), RULES)[1].loops
-    assert "split-loop" in [fired.rule for fired in entry.fired]
+    assert "loop-fission" in [fired.rule for fired in entry.fired]
     assert (entry.nodes_before, entry.nodes_after, entry.fate) == (3, 2, "reduced")
     (entry,) = apply(scan("h1 = Mul (h, x) y = Tanh (h1)"), RULES)[1].loops
-    assert [fired.rule for fired in entry.fired] == ["split-loop"]
+    assert [fired.rule for fired in entry.fired] == ["loop-fission"]
     assert (entry.nodes_before, entry.nodes_after, entry.fate) == (2, 2, "rewritten")
 
 
@@ -260,7 +260,7 @@ def test_a_loop_in_a_branch_is_found() -> None:
 def test_what_takes_a_loops_place_is_rewritten_too_under_its_name() -> None:
     _, report = apply(loop("x = Gather (xs, i) a = Exp (x) h1 = Add (h, a) y = Tanh (h1)"), RULES)
     (entry,) = report.loops
-    assert {"loop-to-scan", "split-loop"} <= {fired.rule for fired in entry.fired}
+    assert {"loop-to-scan", "loop-fission"} <= {fired.rule for fired in entry.fired}
     assert (entry.kind, entry.steps) == ("Loop", 3)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
-from rewrites.analysis.induction.counters import integers_of, trip_count
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.context import Context
 from rewrites.loops import LoopView, view

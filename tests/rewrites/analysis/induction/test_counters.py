@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rewrites.analysis.induction.affine_expression import STEP
-from rewrites.analysis.induction.counters import counters, within
+from rewrites.analysis.induction.induction_variables import counters, within
 from rewrites.analysis.induction.limits import EXACT, SLOPE_IN_FLOATS
 from rewrites.loops import view
 from tests.rewrites.apply import one_loop, prepared, read

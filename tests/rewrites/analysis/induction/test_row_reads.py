@@ -6,8 +6,8 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
-from rewrites.analysis.induction.counters import integers_of, trip_count
 from rewrites.analysis.induction.emission import emit
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.row_reads import RowRead, as_vector, row_reads
 from rewrites.loops import LoopView, view
 from tests.rewrites.apply import one_loop, prepared, read

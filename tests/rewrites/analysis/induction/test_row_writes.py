@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.analysis.induction.affine_expression import STEP
-from rewrites.analysis.induction.counters import integers_of, trip_count
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.row_writes import row_write
 from rewrites.loops import LoopView, view
 from tests.rewrites.apply import one_loop, prepared

@@ -9,7 +9,7 @@ import pytest
 import ortscan
 from rewrites.base.report import Report
 from rewrites.graph.context import Options
-from rewrites.rules.direction import both_directions, turned_nodes
+from rewrites.rules.direction import both_directions, reversed_nodes
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.rules.direction.two_directions import SIZE, STEPS, TwoNodes
 from tests.support.numbers import assert_same_numbers
@@ -313,8 +313,8 @@ TURNED = BOUNDS + REVERSE.format(x="xs", y="r")
 def turned(after: str, results: dict, *, fires: bool = True, before: str = TURNED, **options: Any) -> list[str]:
     """What becomes of a forward node on xs and one on the reversed steps, both written as forward nodes."""
     nodes = TwoNodes("GRU", after, results, before, settings=({}, {"direction": "forward"}), sources=("xs", "r"), **options)
-    result, report = apply(nodes.model(), [turned_nodes, both_directions], feeds=nodes.feeds())
-    assert (patches(report)[:1] == ["turned-nodes"]) == fires
+    result, report = apply(nodes.model(), [reversed_nodes, both_directions], feeds=nodes.feeds())
+    assert (patches(report)[:1] == ["reversed-nodes"]) == fires
     return [op for op in ops(result) if op != "Constant"]
 
 
@@ -350,8 +350,8 @@ def test_a_cpu_turns_a_node_only_where_that_is_not_slower(kind, rows, fires):
         rows=rows,
     )
     options = Options(bidirectional="narrow")
-    _, report = apply(nodes.model(), [turned_nodes], feeds=nodes.feeds(rows=2 if rows == "N" else rows), options=options)
-    assert patches(report) == ["turned-nodes"] * fires
+    _, report = apply(nodes.model(), [reversed_nodes], feeds=nodes.feeds(rows=2 if rows == "N" else rows), options=options)
+    assert patches(report) == ["reversed-nodes"] * fires
     assert [reason.code for pair in report.pairs for reason in pair.reasons] == ["COST-DIRECTION"] * (not fires)
 
 

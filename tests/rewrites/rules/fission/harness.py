@@ -9,7 +9,7 @@ import onnx
 from rewrites.base.report import Report
 from rewrites.graph.context import Options
 from rewrites.rules.cleanup import unused_scan_inputs
-from rewrites.rules.fission import split_loop
+from rewrites.rules.fission import loop_fission
 from rewrites.rules.repair import own_outputs
 from tests.rewrites.apply import apply, read
 from tests.support.loop_oracle import run_model
@@ -18,7 +18,7 @@ from tests.support.runtime import ort_run
 
 __all__ = ["body_ops", "data", "loops_of", "outer_ops", "scan", "split"]
 
-RULES = [own_outputs, unused_scan_inputs, split_loop]
+RULES = [own_outputs, unused_scan_inputs, loop_fission]
 
 
 def scan(body: str, results: str, *, states: str = "", scans: str = "x", attributes: str = "", steps: str = "5") -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.batching import Emission
-from rewrites.rules.fission import split_loop
+from rewrites.rules.fission import loop_fission
 from tests.benchmarks.large_models import delay_line, recurrent_body
 from tests.rewrites.apply import apply, patches
 
@@ -26,8 +26,8 @@ def asked(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> int:
     with monkeypatch.context() as patch:
         patch.setattr(StepSizes, "step", counted(StepSizes.step))
         patch.setattr(Emission, "has", counted(Emission.has))
-        _, report = apply(model, [split_loop])
-    assert patches(report) == ["split-loop"]
+        _, report = apply(model, [loop_fission])
+    assert patches(report) == ["loop-fission"]
     return count[0]
 
 

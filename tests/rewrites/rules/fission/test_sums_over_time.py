@@ -4,7 +4,7 @@ import pytest
 
 from rewrites.graph.context import Options
 from rewrites.rules.cleanup import unused_results, unused_scan_inputs
-from rewrites.rules.fission import split_loop, sums_over_time
+from rewrites.rules.fission import loop_fission, sums_over_time
 from rewrites.rules.repair import own_outputs
 from tests.rewrites.apply import apply, patches, read
 from tests.rewrites.rules.fission.harness import data, loops_of, outer_ops
@@ -12,7 +12,7 @@ from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
-RULES = [own_outputs, unused_results, unused_scan_inputs, sums_over_time, split_loop]
+RULES = [own_outputs, unused_results, unused_scan_inputs, sums_over_time, loop_fission]
 STEP = 3 * 4
 
 

@@ -10,7 +10,7 @@ from ortscan.api import rewritten
 from ortscan.modelio import give_back
 from ortscan.modelio.source import Source
 from ortscan.running.own_process import GuardedRunner
-from rewrites.rules.fission import split_loop
+from rewrites.rules.fission import loop_fission
 from rewrites.rules.repair import guard_scan
 from rewrites.rules.rnn_nodes import guard_recurrence
 from tests.rewrites.apply import apply, patches, reasons
@@ -140,7 +140,7 @@ def feeds_of(steps: int, rows: int = 2, size: int = 3) -> dict[str, np.ndarray]:
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-@pytest.mark.parametrize("rules", [[guard_scan], [split_loop, guard_scan]], ids=["alone", "with others"])
+@pytest.mark.parametrize("rules", [[guard_scan], [loop_fission, guard_scan]], ids=["alone", "with others"])
 def test_a_scan_of_no_step_gives_initial_states_and_empty_results(rules: list[ModuleType]):
     result, report = apply(SCAN, rules, feeds=feeds_of(3))
     assert patches(report).count("guard-scan") == 1

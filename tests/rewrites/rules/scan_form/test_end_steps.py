@@ -3,7 +3,7 @@
 import pytest
 
 from rewrites.rules.cleanup import unused_results
-from rewrites.rules.fission import split_loop
+from rewrites.rules.fission import loop_fission
 from rewrites.rules.loop_form import loop_to_scan, trip_count
 from rewrites.rules.repair import own_outputs
 from rewrites.rules.scan_form import end_steps
@@ -140,7 +140,7 @@ def test_other_results_stay():
         + LAST["Y[-1]"]
         + "}"
     )
-    after = ends(text, rules=[*RULES, split_loop])
+    after = ends(text, rules=[*RULES, loop_fission])
     assert len(loops_of(after)[0].output) == 2
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rewrites.rules.cleanup import dead_code
-from rewrites.rules.loop_form import counter_states
+from rewrites.rules.loop_form import induction_states
 from tests.rewrites.apply import apply
 
 TEXT = """g (float[3,2] xs, int64 m) => (float[N,2] ys) <int64 zero = {0}, int64 one = {1}, bool yes = {1}> {
@@ -14,13 +14,13 @@ FEEDS = {"xs": np.arange(6, dtype=np.float32).reshape(3, 2), "m": np.array(2)}
 
 @pytest.mark.parametrize("opset", [8, 9, 10])
 def test_a_loop_of_an_older_opset_keeps_something_to_carry(opset: int) -> None:
-    after, _ = apply(TEXT, [counter_states, dead_code], opset=opset, feeds=FEEDS)
+    after, _ = apply(TEXT, [induction_states, dead_code], opset=opset, feeds=FEEDS)
     (loop,) = [node for node in after.graph.node if node.op_type == "Loop"]
     assert len(loop.input) == 3
     assert loop.input[2] == "m"
 
 
 def test_a_loop_of_today_carries_nothing() -> None:
-    after, _ = apply(TEXT, [counter_states, dead_code], opset=11, feeds=FEEDS)
+    after, _ = apply(TEXT, [induction_states, dead_code], opset=11, feeds=FEEDS)
     (loop,) = [node for node in after.graph.node if node.op_type == "Loop"]
     assert len(loop.input) == 2

@@ -1,6 +1,6 @@
 import pytest
 
-from rewrites.rules.scan_form import counted_rows
+from rewrites.rules.scan_form import induction_rows
 from tests.rewrites.harness import becomes, scan, stays
 
 COUNTING = {
@@ -16,7 +16,7 @@ READ = "m = Cast <to = 1> (n)  y = Mul (m, x)"
 
 def test_lengths_that_are_counted_down_become_a_scan_input() -> None:
     becomes(
-        counted_rows,
+        induction_rows,
         scan(f"n1 = Sub (n, one)  {READ}", **COUNTING),
         """g (int64[2] n0, float[3,2] xs) => (int64[2] z, float[3,2] ys)
         <int64[3] steps = {0, 1, 2}, int64 minus = {-1}, int64[1] first = {0}, int64[2] column = {-1, 1}, int64[1] three = {3}> {
@@ -37,7 +37,7 @@ def test_lengths_that_are_counted_down_become_a_scan_input() -> None:
 def test_the_numbers_stay(step, direction, kind) -> None:
     given = {key: text.replace("int64", kind) for key, text in COUNTING.items()} | {"attributes": f"num_scan_inputs = 1{direction}"}
     weights = f"{kind} one = {{1}}, {kind}[1] three = {{3}}"
-    becomes(counted_rows, scan(f"{step}  {READ}", **given | {"weights": weights}))
+    becomes(induction_rows, scan(f"{step}  {READ}", **given | {"weights": weights}))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_the_numbers_stay(step, direction, kind) -> None:
 )
 def test_what_does_not_change_alike_stays(step) -> None:
     weights = "int64 one = {1}, int64[2] each = {1, 2}, int64 nothing = {0}"
-    stays(counted_rows, scan(f"{step}  {READ}", **COUNTING | {"weights": weights}))
+    stays(induction_rows, scan(f"{step}  {READ}", **COUNTING | {"weights": weights}))
 
 
 def test_numbers_that_are_rounded_stay() -> None:
     given = {key: text.replace("int64", "float") for key, text in COUNTING.items()}
-    stays(counted_rows, scan(f"n1 = Sub (n, one)  {READ}", **given))
+    stays(induction_rows, scan(f"n1 = Sub (n, one)  {READ}", **given))

@@ -2,13 +2,13 @@
 
 import onnx_ir as ir
 
-__all__ = ["may_be_turned"]
+__all__ = ["may_be_reversed"]
 
 
 _REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 
 
-def may_be_turned(node: ir.Node) -> bool:
+def may_be_reversed(node: ir.Node) -> bool:
     """Whether the sequence of a recurrent node comes from an operator that may be a reversal."""
     value = node.inputs[0] if node.inputs else None
     while value is not None and (maker := value.producer()) is not None:

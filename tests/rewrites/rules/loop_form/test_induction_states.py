@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rewrites.rules.cleanup import dead_code
-from rewrites.rules.loop_form import counter_states, loop_to_scan
+from rewrites.rules.loop_form import induction_states, loop_to_scan
 from tests.rewrites.apply import apply, read
 from tests.rewrites.harness import becomes, loop, scan, stays
 from tests.rewrites.rules.fission.harness import data
@@ -28,7 +28,7 @@ def counting(
 
 def test_a_counter_is_made_of_the_number_of_the_step() -> None:
     becomes(
-        [counter_states, dead_code],
+        [induction_states, dead_code],
         counting("Add (k, one)", results="float[2] z, float[N,2] ys"),
         """g (float[2] s, float[3,2] xs) => (float[2] z, float[N,2] ys) <int64 m = {3}> {
             z, ys = Loop <body = b (i, c, h) => (c1, h1, y) {
@@ -52,9 +52,9 @@ COUNTERS = {
 
 @pytest.mark.parametrize("case", COUNTERS)
 def test_every_counter_keeps_its_numbers_and_its_last_value(case: str) -> None:
-    after, _ = becomes(counter_states, COUNTERS[case])
+    after, _ = becomes(induction_states, COUNTERS[case])
     assert len(after.graph.node[-1].input if after.graph.node[-1].op_type == "Loop" else after.graph.node[0].input) == 3
-    becomes([counter_states, loop_to_scan], COUNTERS[case])
+    becomes([induction_states, loop_to_scan], COUNTERS[case])
 
 
 @pytest.mark.parametrize("steps", [-1, 0, 1, 3])
@@ -62,9 +62,9 @@ def test_every_counter_keeps_its_numbers_and_its_last_value(case: str) -> None:
 def test_the_last_value_is_right_for_any_number_of_steps(case: str, steps: int) -> None:
     text = counting(case, steps=None, start="2", given="float[2] s, float[9,2] xs")
     feeds = {**data(read(text), m=1), "m": np.array(steps)}
-    becomes(counter_states, text, feeds=feeds)
+    becomes(induction_states, text, feeds=feeds)
     fed = text.replace("int64 k0 = {2}, ", "").replace("int64 m)", "int64 m, int64 k0)")
-    becomes(counter_states, fed, feeds={**feeds, "k0": np.array(4)})
+    becomes(induction_states, fed, feeds={**feeds, "k0": np.array(4)})
 
 
 STAYING = {
@@ -88,15 +88,15 @@ STAYING = {
 
 @pytest.mark.parametrize("case", STAYING)
 def test_what_does_not_count_evenly_stays(case: str) -> None:
-    stays(counter_states, STAYING[case])
+    stays(induction_states, STAYING[case])
 
 
 def test_the_last_value_of_a_loop_that_stops_early_stays_a_state() -> None:
     text = counting("Add (k, one)", go_on="f = ReduceSum <keepdims = 0> (h) o = Cast <to = 9> (f) c1 = Not (o)")
-    stays(counter_states, text)
-    after, _ = apply(text.replace("int64 n, ", ""), [counter_states], feeds=data(read(text.replace("int64 n, ", ""))))
+    stays(induction_states, text)
+    after, _ = apply(text.replace("int64 n, ", ""), [induction_states], feeds=data(read(text.replace("int64 n, ", ""))))
     assert len(after.graph.node[0].input) == 3
 
 
 def test_a_scan_is_left_alone() -> None:
-    stays(counter_states, scan("h1 = Add (h, x) y = Tanh (h)"))
+    stays(induction_states, scan("h1 = Add (h, x) y = Tanh (h)"))

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.around_reversals import turning_readers, unturned
 from rewrites.analysis.whole_reversals import Reversals
-from rewrites.edits.direction.turning import may_be_turned
+from rewrites.edits.direction.reversing import may_be_reversed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -25,7 +25,7 @@ __all__ = ["RULE", "check"]
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether reversals stand before and after a node."""
-    if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_turned(view.node):
+    if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_reversed(view.node):
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)
     before = unturned(view.x, 0, reversals)
@@ -59,4 +59,4 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"let it run {way} instead of on reversed steps", edit)
 
 
-RULE = Rule("turned-nodes", "direction", "recurrent node", check)
+RULE = Rule("reversed-nodes", "direction", "recurrent node", check, formerly="turned-nodes")

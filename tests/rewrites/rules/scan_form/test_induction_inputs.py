@@ -1,7 +1,7 @@
 import pytest
 
 from rewrites.rules.registry import RULES
-from rewrites.rules.scan_form import counted_inputs
+from rewrites.rules.scan_form import induction_inputs
 from tests.rewrites.apply import apply, read
 from tests.rewrites.harness import becomes, loop, scan, stays
 from tests.rewrites.rules.fission.harness import data
@@ -26,7 +26,7 @@ def counting(after: str, *, kind: str = "int64", start: str = "0", use: str = "r
 
 def test_a_counter_is_scanned() -> None:
     becomes(
-        counted_inputs,
+        induction_inputs,
         counting("Add (k, one)", results="float[2] z, float[3,2] ys"),
         """g (float[2] s, float[3,2] xs, float[9,2] table) => (float[2] z, float[3,2] ys) <int64[3] n = {0, 1, 2}> {
             z, ys = Scan <num_scan_inputs = 2, body = b (h, x, k) => (h1, y) {
@@ -41,15 +41,15 @@ def test_every_counter_keeps_its_numbers_and_its_last_value(kind: str, after: st
     use = "g = Gather (table, k) v = Cast <to = 1> (k) q = Add (h, v) " + (
         "r = Add (g, q)" if "[" not in kind else "r = Add (q, q)"
     )
-    becomes(counted_inputs, counting(after, kind=kind, start=start, use=use))
+    becomes(induction_inputs, counting(after, kind=kind, start=start, use=use))
     fed = counting(after, kind=kind, use=use, given=f"float[2] s, float[3,2] xs, float[9,2] table, {kind} k0", start=start)
     fed = fed.replace(f"{kind} k0 = {{{start}}}, ", "")
-    becomes(counted_inputs, fed, feeds=data(read(fed)))
+    becomes(induction_inputs, fed, feeds=data(read(fed)))
 
 
 def test_a_counter_of_several_axes_keeps_them() -> None:
     text = counting("Add (k, one)", kind="int64[1,1,1]", use="v = Cast <to = 1> (k) r = ReduceMax <keepdims = 0> (v)")
-    becomes(counted_inputs, text)
+    becomes(induction_inputs, text)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -57,7 +57,7 @@ def test_as_many_numbers_as_there_are_steps_are_scanned(size: int) -> None:
     text = counting(
         "Add (k, two)", given="float[2] s, float[T,2] xs, float[9,2] table", results="float[2] z, int64 n, float[T,2] ys"
     )
-    becomes(counted_inputs, text, T=size)
+    becomes(induction_inputs, text, T=size)
 
 
 def test_what_the_counter_alone_decides_leaves_the_loop() -> None:
@@ -77,8 +77,8 @@ STAYING = {
 
 @pytest.mark.parametrize("case", STAYING)
 def test_what_does_not_count_evenly_stays(case: str) -> None:
-    stays(counted_inputs, STAYING[case])
+    stays(induction_inputs, STAYING[case])
 
 
 def test_loops_and_scans_of_rows_are_left_alone() -> None:
-    stays(counted_inputs, loop("h1 = Add (h, h) y = Tanh (h)"))
+    stays(induction_inputs, loop("h1 = Add (h, h) y = Tanh (h)"))

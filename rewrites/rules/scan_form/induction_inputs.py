@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.counters import Counter, counters
 from rewrites.analysis.induction.emission import times
+from rewrites.analysis.induction.induction_variables import Counter, counters
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -71,4 +71,4 @@ def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)
 
 
-RULE = Rule("counted-inputs", "scan_form", "loop", check)
+RULE = Rule("induction-inputs", "scan_form", "loop", check, formerly="counted-inputs")

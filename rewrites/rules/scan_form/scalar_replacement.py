@@ -151,4 +151,4 @@ def _ranges(
         yield node.outputs[0], place, place + 1, True
 
 
-RULE = Rule("packed-states", "scan_form", "loop", check)
+RULE = Rule("scalar-replacement", "scan_form", "loop", check, formerly="packed-states")

@@ -161,4 +161,4 @@ def _why_not(loop: ScanView, before: Before, after: After) -> NotApplicable:
     )
 
 
-RULE = Rule("split-loop", "fission", "loop", check)
+RULE = Rule("loop-fission", "fission", "loop", check, formerly="split-loop")

@@ -11,9 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import Affine
-from rewrites.analysis.induction.counters import Counter, counters, trip_count, within
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import larger
+from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count, within
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -112,4 +112,4 @@ def _constant(b: Builder, counter: Counter, number: int) -> ir.Value:
     return b.const(np.array(number, np.int32 if counter.state.initial.dtype == ir.DataType.INT32 else np.int64))
 
 
-RULE = Rule("counter-states", "loop_form", "loop", check)
+RULE = Rule("induction-states", "loop_form", "loop", check, formerly="counter-states")

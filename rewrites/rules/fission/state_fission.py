@@ -15,7 +15,7 @@ two, again and again, in either of three cases:
   rows are multiplied by, against 1000 ns for the loop and 300 ns for each value carried (``step_costs``), by a fifth at least.
 
 Of several such cuts the one nearest to the middle is made first. It carries the least data. Conditions: all that is carried fits in
-the memory budget. Never touches what ``split-loop`` leaves alone.
+the memory budget. Never touches what ``loop-fission`` leaves alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ from rewrites.edits.fission.separate import separate
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.fission.state_cut import StateCut, find_cut, stack_of
-from rewrites.edits.fission.trial import rehearsal
+from rewrites.edits.fission.trial import trial
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -97,7 +97,7 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
     families = [rule for rule in ctx.rules if rule.recognises]
     if not families:
         return False
-    with rehearsal(loop, cut, states, ctx) as (alone, recorded):
+    with trial(loop, cut, states, ctx) as (alone, recorded):
         return any(isinstance(rule.check(alone, recorded), Patch) for rule in families)
 
 
@@ -108,7 +108,7 @@ def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: St
         return False
     if all(node.op_type == "Identity" for node in cut.nodes):
         return False
-    with rehearsal(loop, cut, cut.states, ctx) as (alone, recorded):
+    with trial(loop, cut, cut.states, ctx) as (alone, recorded):
         before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         return len(before.nodes) == len(alone.body) and len(before.states) == len(alone.states)
 
@@ -128,7 +128,7 @@ def _split_off(
 
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
     """Return what is saved in each step by the work that leaves between the two parts of ``cut``, in ns."""
-    with rehearsal(loop, cut, cut.states, ctx) as (alone, recorded):
+    with trial(loop, cut, cut.states, ctx) as (alone, recorded):
         before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         leaving = {value.name for node in before.nodes for value in node.outputs}
     here = set(cut.nodes)
@@ -186,4 +186,4 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
     return Patch(f"gave {names} a loop of their own, {why}", edit, sizes.note(cut.alive.most, cut.carried))
 
 
-RULE = Rule("split-states", "fission", "loop", check)
+RULE = Rule("state-fission", "fission", "loop", check, formerly="split-states")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
 from rewrites.rules.cleanup import unused_scan_inputs
-from rewrites.rules.fission import split_loop, split_states
+from rewrites.rules.fission import loop_fission, state_fission
 from rewrites.rules.recurrence import recurrent_cell
 from rewrites.rules.repair import own_outputs
 from tests.rewrites.apply import apply, patches, read, reasons
@@ -21,7 +21,7 @@ from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.scans import OPSETS, scan_models
 
-RULES = [own_outputs, unused_scan_inputs, recurrent_cell, split_loop, split_states]
+RULES = [own_outputs, unused_scan_inputs, recurrent_cell, loop_fission, state_fission]
 HALF = {"rtol": 1e-4, "atol": 1e-4}
 
 
@@ -105,12 +105,12 @@ def test_what_is_carried_must_fit_in_memory():
 
 def forced(text: str, monkeypatch: pytest.MonkeyPatch, **options) -> onnx.ModelProto:
     """Split wherever it can be done, whatever it gains."""
-    monkeypatch.setattr(split_states, "_leaves", lambda *_: True)
+    monkeypatch.setattr(state_fission, "_leaves", lambda *_: True)
     before = read(text, 18)
     feeds = data(before)
-    after, report = apply(before, [own_outputs, unused_scan_inputs, split_states], feeds=feeds, **options)
+    after, report = apply(before, [own_outputs, unused_scan_inputs, state_fission], feeds=feeds, **options)
     assert_same_numbers(ort_run(after, feeds), run_model(before, feeds))
-    assert "split-states" in patches(report)
+    assert "state-fission" in patches(report)
     return after
 
 
@@ -212,7 +212,7 @@ def test_a_state_that_is_but_a_copy_of_what_was_stays():
 @given(st.sampled_from([opset for opset in OPSETS if opset > 8]).flatmap(lambda opset: scan_models(opset=opset, max_states=7)))
 def test_random_loops_keep_their_numbers_wherever_they_are_cut(case):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(split_states, "_leaves", lambda *_: True)
+        patched.setattr(state_fission, "_leaves", lambda *_: True)
         loaded, _ = rewritten(case.model, debug=True)
     result = give_back(loaded)
     onnx.checker.check_model(result, full_check=True)

@@ -15,7 +15,7 @@ RNN = scan("a = Exp(x)  b = Add(a, h)  h_next = Tanh(b)  y = Softmax(h_next)", "
 
 def test_only_the_recurrence_stays():
     after, report = split(RNN)
-    assert patches(report) == ["split-loop", "unused-scan-inputs"]
+    assert patches(report) == ["loop-fission", "unused-scan-inputs"]
     assert_text_equal(
         after,
         """main (float[3] h0, float[5, 3] xs, float[3] w) => (float[3] h_last, float[5, 3] ys) {

@@ -1,6 +1,6 @@
 import pytest
 
-from rewrites.rules.scan_form import packed_states
+from rewrites.rules.scan_form import scalar_replacement
 from tests.rewrites.harness import becomes, loop, scan, stays
 
 PACKED = {
@@ -21,7 +21,7 @@ READS = {
 
 def test_a_state_of_two_parts_becomes_two_states() -> None:
     becomes(
-        packed_states,
+        scalar_replacement,
         scan(f"{READS['Split']} {NEXT}", **PACKED),
         """g (float[2,4] s0, float[3,2,2] xs) => (float[2,4] z, float[3,2,2] ys)
         <int64[1] c1_start = {0}, int64[1] two = {2}, int64[1] one = {1}, int64[1] four = {4}> {
@@ -36,10 +36,10 @@ def test_a_state_of_two_parts_becomes_two_states() -> None:
 @pytest.mark.parametrize("write", [scan, loop])
 def test_the_numbers_stay(read, write) -> None:
     if write is scan:
-        becomes(packed_states, scan(f"{READS[read]} {NEXT}", **PACKED), None)
+        becomes(scalar_replacement, scan(f"{READS[read]} {NEXT}", **PACKED), None)
     else:
         becomes(
-            packed_states,
+            scalar_replacement,
             loop(
                 f"{READS[read]} x = Gather (xs, i)  {NEXT}",
                 inputs="float[2,4] s",
@@ -54,7 +54,9 @@ def test_the_numbers_stay(read, write) -> None:
 
 def test_a_part_may_be_given_out_as_it_was_and_change_places() -> None:
     both = PACKED | {"outputs": "float[2,4] s1, float[2,2] y"}
-    becomes(packed_states, scan(f"{READS['Split']}  d1 = Add (d, x)  s1 = Concat <axis = 1> (d1, h)  y = Identity (h)", **both))
+    becomes(
+        scalar_replacement, scan(f"{READS['Split']}  d1 = Add (d, x)  s1 = Concat <axis = 1> (d1, h)  y = Identity (h)", **both)
+    )
 
 
 STACKED = "h2 = Unsqueeze (h1, first)  d2 = Unsqueeze (d1, first)  s1 = Concat <axis = 0> (h2, d2)"
@@ -62,7 +64,7 @@ STACKED = "h2 = Unsqueeze (h1, first)  d2 = Unsqueeze (d1, first)  s1 = Concat <
 
 def test_parts_that_are_stacked_are_read_by_gather() -> None:
     becomes(
-        packed_states,
+        scalar_replacement,
         scan(
             f"""zero = Constant <value_int = 0> ()  one = Constant <value_int = -1> ()  first = Constant <value_ints = [0]> ()
             h = Gather (s, zero)  d = Gather (s, one)  h1 = Tanh (d)  d1 = Add (h, x)  {STACKED}  y = Mul (h, d)""",
@@ -81,7 +83,7 @@ def test_parts_that_are_stacked_are_read_by_gather() -> None:
 def test_what_else_reads_the_state_reads_its_parts_joined() -> None:
     sums = PACKED | {"outputs": "float[2,4] s1, float[1,1] y", "results": "float[2,4] z, float[3,1,1] ys"}
     body = f"{READS['Split']}  h1 = Tanh (d)  d1 = Add (h, x)  s1 = Concat <axis = -1> (h1, d1)  e = Exp (s)  y = ReduceSum (e)"
-    becomes(packed_states, scan(body, **sums), None)
+    becomes(scalar_replacement, scan(body, **sums), None)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +98,11 @@ def test_what_else_reads_the_state_reads_its_parts_joined() -> None:
     ids=["read along another axis", "a shift", "never read", "not put together"],
 )
 def test_a_near_miss_stays(body) -> None:
-    stays(packed_states, scan(body, **PACKED))
+    stays(scalar_replacement, scan(body, **PACKED))
 
 
 def test_a_row_of_a_batch_is_left_alone() -> None:
     text = """g (float[2,4] s0, float[2,3,4] xs) => (float[2,4] z, float[2,3,4] ys) {
         z, ys = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] x) => (float[4] s1, float[4] y) {
             h, d = Split <axis = 0> (s)  s1 = Concat <axis = 0> (d, h)  y = Add (x, s) }> (, s0, xs) }"""
-    stays(packed_states, text, opset=8)
+    stays(scalar_replacement, text, opset=8)

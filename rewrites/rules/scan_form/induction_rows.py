@@ -89,4 +89,4 @@ def _counting(loop: ScanView, state: State) -> _Counting | None:
     return _Counting(state, rank, -int(number) if node.op_type == "Sub" else int(number))
 
 
-RULE = Rule("counted-rows", "scan_form", "loop", check)
+RULE = Rule("induction-rows", "scan_form", "loop", check, formerly="counted-rows")
