@@ -67,7 +67,7 @@ def optimize(
     ``shapes``: typical shapes of inputs, such as ``{"x": [64, 1, 128]}``, for cost decisions only.
     ``fix_shapes``: shapes to build into the model: it takes no others from then on, and what depends on them becomes constant, trip
     counts first of all. None leaves a dimension free; a named one is bound wherever it is named. The outputs' shapes follow.
-    ``max_unroll``: write loops of up to so many steps out, one step after the other, whether that gains or not; 0 for none. By
+    ``max_unroll``: unroll loops of up to so many steps, one step after the other, whether that gains or not; 0 for none. By
     default what the target asks for: where it runs no loops any number, up to 20 000 nodes; on ``cpu`` up to 16 steps that gain.
     ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).

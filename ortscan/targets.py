@@ -27,7 +27,7 @@ class Target:
 
     ``domains``: operator domains a rewrite may use beside the standard one. ``control_flow``: which of Scan, Loop and If run there.
     ``recurrent``: which recurrent operators run there, and within which limits. ``native``: whether they are taken even where
-    onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are written out where ``max_unroll`` is not given.
+    onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are unrolled where ``max_unroll`` is not given.
     ``bidirectional``: which recurrent nodes run in both directions at once, as ``rewrites.graph.context.Options`` has it.
     """
 

@@ -1,4 +1,4 @@
-"""Why a loop was not written out step by step."""
+"""Why a loop was not unrolled."""
 
 from ortscan.report.codes.code import Code
 
