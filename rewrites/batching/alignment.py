@@ -23,7 +23,7 @@ _NO_EXPAND_KERNEL = frozenset(
 
 
 def after_steps(axis: int) -> int:
-    """Return the place of a per-step ``axis`` behind the extra axis 0; negative axes count from the end and stay."""
+    """Return the index of a per-step ``axis`` behind the extra axis 0; negative axes count from the end and stay."""
     return axis if axis < 0 else axis + 1
 
 

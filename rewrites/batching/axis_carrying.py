@@ -1,4 +1,4 @@
-"""Operators that work along one axis, and keep the others apart: the axis moves one place up.
+"""Operators that work along one axis, and keep the others apart: the axis moves one position up.
 
 ``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13 Softmax, LogSoftmax and Hardmax take all axes from ``axis`` on
 together; the same shift is right for them, since the axes before, now with the steps, stay apart.

@@ -1,4 +1,4 @@
-"""Concat: operands that are loop-invariant are copied for each of them; the axis moves one place up."""
+"""Concat: operands that are loop-invariant are copied for each of them; the axis moves one position up."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Normalisations over trailing axes: the axis moves one place up.
+"""Normalisations over trailing axes: the axis moves one position up.
 
 A scale or bias that differs between steps -> a scale of ones in the operator, then Mul and Add.
 """

@@ -12,7 +12,7 @@ __all__ = ["compress", "one_hot", "triangle"]
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
-    """The new axis moves one place up; negative, it counts from the end of the result and stays."""
+    """The new axis moves one position up; negative, it counts from the end of the result and stays."""
     call.same_each_step(1, 2)
     return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
 

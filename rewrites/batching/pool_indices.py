@@ -1,4 +1,4 @@
-"""MaxPool with the places of the maxima, and MaxUnpool.
+"""MaxPool with the indices of the maxima, and MaxUnpool.
 
 Places are counted through the whole tensor, so each step has an offset.
 """
@@ -22,7 +22,7 @@ __all__ = ["max_pool", "max_unpool"]
 
 @rule("MaxPool")
 def max_pool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis, and take their offsets off the places."""
+    """Merge the steps into the batch axis, and take their offsets off the indices."""
     results = list(fold_batch(call))
     if len(results) > 1:
         size = product_of(call.build, step_dims(call, call.operand(0)))
@@ -32,7 +32,7 @@ def max_pool(call: Call) -> Sequence[Result]:
 
 @rule("MaxUnpool")
 def max_unpool(call: Call) -> Sequence[Result]:
-    """Add the offsets to the places; the size of one step's result must be known."""
+    """Add the offsets to the indices; the size of one step's result must be known."""
     call.same_each_step(2)
     b, dims, given = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
     if dims is None and isinstance(given, tuple):

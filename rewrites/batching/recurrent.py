@@ -19,7 +19,7 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """States have their batch axis, as the data have, in second place; lengths of sequences are one for each row."""
+    """States have their batch axis, as the data have, as axis 1; lengths of sequences are one for each row."""
     call.needs_steps("ORT ends the process where there is no row")
     call.same_weights(*_WEIGHTS)
     if call.node.attributes.get_int("layout", 0):

@@ -1,4 +1,4 @@
-"""Reductions: the axes move one place up.
+"""Reductions: the axes move one position up.
 
 ``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``; over all axes, all but the steps.
 """

@@ -71,7 +71,7 @@ def flatten(call: Call) -> Sequence[Result]:
 
 @rule("Reshape")
 def reshape(call: Call) -> Sequence[Result]:
-    """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own place, so both move up together.
+    """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own index, so both move up together.
 
     Where dimensions of 0 are meant (``allowzero``) the number of steps is written instead of the leading 0. A lone computed
     dimension is left to be inferred, as onnxruntime does where it fuses: of an empty batch it is 0, which would copy another one.

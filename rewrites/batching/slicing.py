@@ -1,4 +1,4 @@
-"""Slice and Pad: the axes they name move one place up, or the steps get an entry that changes nothing."""
+"""Slice and Pad: the axes they name move one position up, or the steps get an entry that changes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ def pad_by_attributes(call: Call) -> Sequence[Result]:
 
 @rule("Pad", since=11)
 def pad(call: Call) -> Sequence[Result]:
-    """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``, or the same pads on axes one place up."""
+    """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``, or the same pads on axes one position up."""
     call.same_each_step(1, 3)
     if call.batched(2):
         return [Result(_filled_by_step(call))]

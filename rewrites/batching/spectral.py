@@ -1,4 +1,4 @@
-"""DFT, along an axis that moves one place up, and AffineGrid, whose batch axis takes the steps."""
+"""DFT, along an axis that moves one position up, and AffineGrid, whose batch axis takes the steps."""
 
 from collections.abc import Sequence
 

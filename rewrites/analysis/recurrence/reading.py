@@ -119,7 +119,7 @@ class Reading:
 
     @contextmanager
     def believing(self, meanings: Mapping[ir.Value, Meaning]) -> Iterator[None]:
-        """Take other meanings for some values for a while."""
+        """Read some values as other abstract values for a while."""
         before = {value: self._known[value] for value in meanings if value in self._known}
         self._known.update(meanings)
         try:

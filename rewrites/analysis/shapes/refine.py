@@ -53,7 +53,7 @@ def dims_of(sizes: Affine | None) -> list[int | str | None] | None:
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
-    """Return the nodes behind ``values`` whose shapes are not known fully, those that others read first."""
+    """Return the nodes of the backward slice of ``values`` whose shapes are not known fully, those that others read first."""
     order: list[ir.Node] = []
     seen: set[ir.Node] = set()
     waiting: list[tuple[ir.Node, bool]] = [(node, False) for value in values if (node := _vague(value)) is not None]

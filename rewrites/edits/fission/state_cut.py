@@ -104,7 +104,7 @@ def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
 
 
 def _made_for(values: Sequence[ir.Value], loop: ScanView, stop: set[ir.Node]) -> set[ir.Node]:
-    """Return the nodes of the body that ``values`` are made by, those of ``stop`` and what is behind them left out."""
+    """Return the backward slice of ``values`` in the body, up to the nodes of ``stop``."""
     found: set[ir.Node] = set()
     waiting = list(values)
     while waiting:

@@ -70,7 +70,7 @@ def transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
 
 
 def reshape(b: Builder, x: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """Reshape ``x``: 0 copies the dimension at the same place, one -1 takes what is left."""
+    """Reshape ``x``: 0 copies the dimension at the same index, one -1 takes what is left."""
     return b.op("Reshape", x, b.const(list(shape)))
 
 

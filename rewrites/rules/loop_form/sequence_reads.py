@@ -3,7 +3,7 @@
     q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
     ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))
 
-Conditions: the split is into pieces of size 1. Both operators count negative places from the end, and fail on others.
+Conditions: the split is into pieces of size 1. Both operators count negative indices from the end, and fail on others.
 """
 
 import onnx_ir as ir

@@ -1,10 +1,10 @@
-"""A Slice, or a GatherND, at a place that changes from step to step becomes a Gather along one axis.
+"""A Slice, or a GatherND, at an index that changes from step to step becomes a Gather along one axis.
 
     Slice(X, [i, 0], [i + 1, n], [0, 1])    ->    Unsqueeze(Gather(X, i))
     Slice(X, [i], [i + 3], [0])             ->    Gather(X, [0, 1, 2] + i)
     GatherND(X, [i])                        ->    Gather(X, i)
 
-Conditions: of the axes of a Slice one is taken from a place that changes evenly, as many rows in each step, which all are there in
+Conditions: of the axes of a Slice one is taken from an index that changes evenly, as many rows in each step, which all are there in
 every step; the others are taken as they are, or between constants. X is given from outside the loop, of known rank.
 """
 

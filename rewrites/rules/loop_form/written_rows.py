@@ -4,7 +4,7 @@
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
 Conditions: each step writes the row after, or before, that of the step before; all rows are there; the state is read by nothing but
-its writes, by operators that ask for its size, and at the place that the step then writes, where it still is what it was; what is
+its writes, by operators that ask for its size, and at the index that the step then writes, where it still is what it was; what is
 written is read by nothing; every other state keeps its shape. Rows that are not written stay what they were.
 """
 
