@@ -1,7 +1,7 @@
 """Which stacks exist at the same time, and how many bytes they take: an upper bound, from the order in which they are made.
 
 A stack is there from the node that makes it up to the last body node that reads it; while a node works, what it makes on the way is
-there too, and what the body of a nested loop makes for all outer steps at once.
+there too, and what the body of a nested loop makes for all outer steps at once. A view takes nothing, and keeps what it shows.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ class Liveness:
         self.sizes = sizes
         self._costs: dict[ir.Value, int] = {}
         self._readers = Counter(value for node in loop.body for value in set(reads(node)))
-        self._readers.update({state.next for state in loop.states})
+        self._readers.update(state.next for state in loop.states)
 
     def copy(self) -> "Liveness":
         """Return one that goes on from here on its own."""
@@ -68,7 +68,7 @@ class Liveness:
 
     def forget(self, states: Iterable[State]) -> None:
         """Say that the loop keeps ``states``, so that no stack is held for their final values."""
-        self._readers.subtract({state.next for state in states})
+        self._readers.subtract(state.next for state in states)
 
     def note_on(self, node: ir.Node) -> None:
         """Let later splits of ``node``, what is left of the loop, know what is held."""
@@ -85,15 +85,20 @@ class Liveness:
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
         """Return the most bytes that results of ``nodes``, some ``apart``, and of the graphs nested in them take at a time."""
-        readers = Counter(value for node in nodes for value in set(reads(node)))
+        viewed: dict[ir.Value, ir.Value] = {}
+        for node in nodes:
+            if node.op_type in _VIEWS and node.inputs[0] is not None:
+                viewed[node.outputs[0]] = viewed.get(node.inputs[0], node.inputs[0])
+        read = [{viewed.get(value, value) for value in reads(node)} for node in nodes]
+        readers = Counter(value for values in read for value in values)
         costs = dict.fromkeys(apart, 0)
         now = most = 0
-        for node in nodes:
+        for node, values in zip(nodes, read, strict=True):
             for value in node.outputs:
-                now += costs.setdefault(value, 0 if node.op_type in _VIEWS else self.sizes.outside(value))
+                now += costs.setdefault(value, 0 if value in viewed else self.sizes.outside(value))
             inner = (sum(map(self.sizes.outside, graph.inputs)) + self._working(list(graph)) for graph in node_graphs(node))
             most = max(most, now + max(inner, default=0))
-            for value in set(reads(node)):
+            for value in values:
                 readers[value] -= 1
                 if not readers[value]:
                     now -= costs.pop(value, 0)
