@@ -50,7 +50,7 @@ class Blocks:
 def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
     """Say how many steps to do at once: all (None), or so many that the temporaries stay in the processor's cache."""
     values = [value for node in before.nodes for value in node.outputs]
-    largest = max(1, *map(sizes.step, values))
+    largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
     budget = sizes.options.memory_budget
     blown_up = largest > 2 * max(map(sizes.step, io), default=1)

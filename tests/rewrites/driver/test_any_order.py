@@ -61,6 +61,9 @@ MODELS: dict[str, Callable[[], Drawn]] = {
     "a Loop that reads a row in each step": lambda: from_text(loop("x = Gather (xs, i) h0 = Add (h, x) h1 = Tanh (h0) y = Exp (x)")),
     "a Loop of one step": lambda: from_text(loop("h1 = Tanh (h) y = Neg (h)", steps=1, results="float[2] z, float[1,2] ys")),
     "a Loop of no step": lambda: from_text(loop("h1 = Tanh (h) y = Neg (h)", steps=0, results="float[2] z, float[0,2] ys")),
+    "a Scan that only counts": lambda: from_text(
+        scan("n1 = Add (n, o)", inputs="int64 n, float[2] x", outputs="int64 n1", given="int64 s, float[3,2] xs", results="int64 z", outer="z", weights="int64 o = {1}")
+    ),
     "an LSTM": lambda: cell(0),
     "another cell": lambda: cell(40),
     "a third cell": lambda: cell(75),
