@@ -8,7 +8,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import few_rows, staying_ns
 from rewrites.edits.fission.before import Before
 from rewrites.edits.fission.groups import Groups
-from rewrites.edits.fission.liveness import Alive
+from rewrites.edits.fission.liveness import Liveness
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.context import Context
 from rewrites.loops import ScanView
@@ -60,7 +60,7 @@ def agree(groups: Groups, slow: Slow, node: ir.Node) -> None:
 
 def parts(loop: ScanView, ctx: Context) -> tuple[Before, StepSizes]:
     sizes = StepSizes.of(loop, ctx)
-    return Before(Stacks(loop, ctx.builder()), alive=Alive(loop, sizes)), sizes
+    return Before(Stacks(loop, ctx.builder()), alive=Liveness(loop, sizes)), sizes
 
 
 def test_what_is_remembered_of_a_group_is_what_its_nodes_say_also_after_others_stay() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.batching import Operand
-from rewrites.edits.fission.liveness import Alive
+from rewrites.edits.fission.liveness import Liveness
 from rewrites.graph.context import Options
 from rewrites.graph.marks import STACK_BYTES
 from rewrites.graph.values import through_identity
@@ -30,7 +30,7 @@ def test_a_stack_is_held_until_its_last_reader_and_final_values_for_ever() -> No
     for seed in range(120):
         rng = random.Random(seed)
         loop, ctx = random_scan(seed)
-        alive, nodes = Alive(loop, StepSizes.of(loop, ctx)), list(loop.body)
+        alive, nodes = Liveness(loop, StepSizes.of(loop, ctx)), list(loop.body)
         given = {one for output in loop.scan_outputs for one in (output.inner, through_identity(output.inner))}
         kept = [state for state in loop.states if rng.random() < 0.7]
         alive.forget(state for state in loop.states if state not in kept)
@@ -54,14 +54,14 @@ def test_a_stack_is_held_until_its_last_reader_and_final_values_for_ever() -> No
 
 def test_a_copy_goes_on_alone_and_later_splits_know_what_is_held() -> None:
     loop, ctx = random_scan(3)
-    alive = Alive(loop, StepSizes.of(loop, ctx))
+    alive = Liveness(loop, StepSizes.of(loop, ctx))
     other = alive.copy()
     for node in loop.body:
         other.hold({value: Operand(value, True, value) for value in node.outputs})
         other.read(node)
     assert alive.now == alive.most == 0 < other.most
     other.note_on(loop.node)
-    assert Alive(loop, StepSizes.of(loop, ctx)).now == STACK_BYTES.of(loop.node) == other.most
+    assert Liveness(loop, StepSizes.of(loop, ctx)).now == STACK_BYTES.of(loop.node) == other.most
 
 
 def test_a_value_that_is_the_next_of_two_states_is_held_where_one_of_them_is_forgotten() -> None:
@@ -74,7 +74,7 @@ def test_a_value_that_is_the_next_of_two_states_is_held_where_one_of_them_is_for
     assert isinstance(loop, ScanView)
     both = tuple(State(state.initial, state.inner, loop.states[0].next, state.final) for state in loop.states)
     twice = ScanView(**{**loop.__dict__, "states": both})
-    alive, copy = Alive(twice, StepSizes.of(loop, ctx)), loop.body.node(-1)
+    alive, copy = Liveness(twice, StepSizes.of(loop, ctx)), loop.body.node(-1)
     alive.forget([both[1]])
     alive.hold({both[0].next: Operand(both[0].next, True, both[0].next)})
     alive.read(copy)
@@ -125,7 +125,7 @@ def test_what_is_made_on_the_way_takes_its_peak_and_a_view_keeps_what_it_is_a_vi
     for seed in range(block * 30, block * 30 + 30):
         loop, ctx = random_scan(1)
         nodes = random_work(seed)
-        alive = Alive(loop, StepSizes.of(loop, ctx))
+        alive = Liveness(loop, StepSizes.of(loop, ctx))
         alive.hold({}, nodes)
         assert alive.most == peak(nodes, 4 * 8 * 4), [str(node) for node in nodes]
         assert alive.now == 0
@@ -142,7 +142,7 @@ def test_what_does_not_fit_beside_what_is_held_is_refused() -> None:
     one, both = bytes_of(first) * STEPS, (bytes_of(first) + bytes_of(second)) * STEPS
     for budget, fits in ((both - 1, False), (both, True)):
         ctx.options = Options(memory_budget=budget)
-        alive = Alive(loop, StepSizes.of(loop, ctx))
+        alive = Liveness(loop, StepSizes.of(loop, ctx))
         alive.hold({first: Operand(first, True, first)})
         assert alive.now == one
         refusal = alive.refusal({second: Operand(second, True, second)})
