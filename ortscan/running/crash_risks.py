@@ -15,17 +15,18 @@ from ortscan.running.endless import may_take_all
 from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.heavy_nodes import works_long
 from ortscan.running.joined_vectors import endless_joins
-from ortscan.running.sturdy_operators import STURDY, STURDY_ELSEWHERE
 from ortscan.running.subgraphs import all_nodes
 from rewrites.analysis.moved_operands import BETWEEN
 from rewrites.graph.values import rank_of
+from rewrites.ops.traits import operators
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 
 _RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 _FRAGILE = _RECURRENT | {"Einsum", "Attention"}
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
-_HARMLESS = STURDY | _CONVOLUTIONS | {"Scan", "Unique"}
+_HARMLESS = operators("survives-empty") | _CONVOLUTIONS | {"Scan", "Unique"}
+_HARMLESS_ELSEWHERE = frozenset([("ai.onnx.ml", "ArrayFeatureExtractor")])
 
 
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
@@ -95,7 +96,7 @@ def _holds_halves(proto: onnx.ModelProto) -> bool:
 def _is_harmless(node: onnx.NodeProto) -> bool:
     if node.domain in ("", "ai.onnx"):
         return node.op_type in _HARMLESS
-    return (node.domain, node.op_type) in STURDY_ELSEWHERE
+    return (node.domain, node.op_type) in _HARMLESS_ELSEWHERE
 
 
 def may_die_loading(proto: onnx.ModelProto) -> bool:

@@ -16,7 +16,7 @@ from ortscan.modelio.source import Source, changed_source
 from ortscan.running.graph_index import GraphIndex
 from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.runner import Runner, on_one_thread
-from ortscan.running.sturdy_operators import STURDY
+from rewrites.ops.traits import operators
 
 __all__ = ["LETS_IN", "Guards"]
 
@@ -80,7 +80,7 @@ class Guards:
         if isinstance(found, str):
             return None
         nodes = [index.nodes[position] for position in sorted(found.nodes)]
-        if any(node.domain or node.op_type not in STURDY or node.op_type in ("If", "Loop") for node in nodes):
+        if any(node.domain or node.op_type not in operators("survives-empty") or node.op_type in ("If", "Loop") for node in nodes):
             return None
         model = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import)
         model.graph.name = "guards"

@@ -8,20 +8,15 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.values import const_scalar
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops.captures import captured_values
+from rewrites.ops.traits import operators
 
 __all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "not_repeatable", "reads", "varying_values"]
 
-_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_RANDOM = operators("random")
 
 _DROPS = frozenset({"BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "Sampling"})
 
-_CANNOT_FAIL = frozenset(
-    [
-        *("Abs", "Ceil", "Constant", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "Identity", "IsInf", "IsNaN"),
-        *("LeakyRelu", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Size"),
-        *("Softplus", "Softsign", "Sqrt", "Tanh"),
-    ]
-)
+_CANNOT_FAIL = operators("total")
 
 
 def reads(node: ir.Node) -> list[ir.Value]:

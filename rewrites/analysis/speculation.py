@@ -8,33 +8,14 @@ from rewrites.analysis.constant_indices import INDEXED, indices_fit
 from rewrites.analysis.dependence import cannot_fail, varying_values
 from rewrites.graph.values import const_array, const_scalar, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
+from rewrites.ops.traits import operators
 
 __all__ = ["depends_on_numbers", "not_speculatable"]
 
-_PLAIN = frozenset(
-    [
-        *("Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool"),
-        *("BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Celu", "Clip", "Concat"),
-        *("Constant", "Conv", "ConvTranspose", "Cos", "Cosh", "DepthToSpace", "DequantizeLinear", "DynamicQuantizeLinear"),
-        *("Einsum", "Elu", "Equal", "Erf", "Exp", "EyeLike", "Flatten", "Floor", "Gelu", "Gemm", "GlobalAveragePool"),
-        *("GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization", "HardSigmoid", "HardSwish"),
-        *("Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu"),
-        *("Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "MatMulInteger", "Max", "MaxPool"),
-        *("Mean", "MeanVarianceNormalization", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QLinearConv"),
-        *("QLinearMatMul", "QuantizeLinear", "RMSNormalization", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Shrink"),
-        *("Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Sqrt", "Sub", "Sum"),
-        *("Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor"),
-    ]
-)
-_STRUCTURED = frozenset(
-    [
-        *("CumSum", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "ReduceL1", "ReduceL2", "ReduceLogSum"),
-        *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape"),
-        *("Resize", "Slice", "Split", "Squeeze", "Tile", "TopK", "Trilu", "Unsqueeze", "Upsample"),
-    ]
-)
-_INDEXED = frozenset({"Scatter", "ScatterElements", "ScatterND"})
-_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+_PLAIN = operators("calculates")
+_STRUCTURED = operators("shaped")
+_INDEXED = operators("indexed")
+_RECURRENT = operators("recurrent")
 _LENGTHS = 4
 
 

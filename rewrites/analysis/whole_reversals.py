@@ -15,13 +15,14 @@ from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.ranges import surely_equal
 from rewrites.graph.values import rank_of
+from rewrites.ops.traits import operators
 from rewrites.ops.versions import axis_of, perm_of
 
 __all__ = ["Reversal", "Reversals"]
 
 _FAR = 2**31 - 1
 _ONE = Affine.of(1)
-_KEEP_THE_NUMBER = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+_KEEP_THE_NUMBER = operators("copies")
 
 
 @dataclass(frozen=True)

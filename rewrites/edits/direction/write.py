@@ -14,11 +14,12 @@ from rewrites.graph.replace import replace_value
 from rewrites.graph.values import const_array, is_overridable
 from rewrites.ops.rnn.functions import DEFAULTS, compact
 from rewrites.ops.rnn.recurrent_node import GATES
+from rewrites.ops.traits import operators
 from rewrites.ops.versions import concat, reshape, shape_of, split, squeeze, transpose
 
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
 
-_KEEP_ZEROS = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+_KEEP_ZEROS = operators("copies") | {"Cast"}
 _CONSTANT_OF_SHAPE_SINCE = 9
 _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 

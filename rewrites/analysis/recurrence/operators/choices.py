@@ -10,10 +10,11 @@ import onnx_ir as ir
 
 from rewrites.analysis.recurrence.reading import Meaning, Reading
 from rewrites.graph.values import rank_of
+from rewrites.ops.traits import operators
 
 __all__ = ["read_choice"]
 
-_SPREADING = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+_SPREADING = operators("copies")
 
 
 def read_choice(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
