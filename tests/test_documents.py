@@ -1,10 +1,14 @@
 """Documents lead to files that are there, and stay as short as they are meant to be."""
 
 import re
+import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from rewrites.rules.cleanup import dead_code
+from tests.rewrites.harness import becomes, scan, stays
 from tests.test_floors import FLOORS
 
 ROOT = Path(__file__).parents[1]
@@ -41,3 +45,16 @@ def test_the_files_that_the_map_names_are_there():
     files = [str(file.relative_to(ROOT)) for folder in ("ortscan", "rewrites", "tests") for file in (ROOT / folder).rglob("*.*")]
     assert len(named) > 40
     assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in [*files, "README.md"])] == []
+
+
+def test_the_rule_that_the_map_shows_does_what_its_tests_ask():
+    text = (ROOT / "rewrites" / "README.md").read_text(encoding="utf-8")
+    rule, its_tests = (textwrap.dedent(block) for block in re.findall(r"   ```python\n(.*?)   ```", text, re.DOTALL)[:2])
+    module = ModuleType("double_negations")
+    exec(rule, vars(module))
+    names = {"double_negations": module, "dead_code": dead_code, "becomes": becomes, "scan": scan, "stays": stays}
+    exec(its_tests, names)
+    tests = [one for name, one in names.items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()
