@@ -10,6 +10,7 @@ from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, load
 from ortscan.ort.evaluate import evaluate
 from ortscan.ort.opsets import check_opset, opset_number
+from rewrites.base import since
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError, OptionError
 from rewrites.base.plain_text import shown
@@ -26,7 +27,6 @@ from rewrites.rules.registry import DEFAULT_NODE_RULES
 __all__ = ["Lifted", "load_in_opset"]
 
 _MOST_REWRITES_SINCE = 18
-_SCANS_SINCE = 9
 _RECURRENT_SINCE = 7
 
 
@@ -78,7 +78,7 @@ def _needs_lowering(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) ->
     """Whether recurrent nodes are older than what onnxruntime runs, or may need a rule, and what they become has no operators."""
     if _too_old(model, source):
         return True
-    recurrent = source < _SCANS_SINCE and any(is_recurrent(node) for node in all_nodes(model.graph))
+    recurrent = source < since.SCAN and any(is_recurrent(node) for node in all_nodes(model.graph))
     return recurrent and may_be_refused(Context.of(model, Options(), evaluate), rules)
 
 

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from ortscan.modelio import LoadedModel, inline_functions, restore_interface
 from ortscan.modelio.source import Source, model_of, open_source
 from ortscan.running.subgraphs import all_nodes
+from rewrites.base import since
 from rewrites.driver.lower import may_be_refused, needs_rule
 from rewrites.driver.prepare import name_free_dims, prepare, tidy
 from rewrites.edits.rnn.expand import expand
@@ -24,7 +25,6 @@ from rewrites.rules.registry import NODE_RULES
 __all__ = ["runnable_oracle"]
 
 _RECURRENT = ("RNN", "GRU", "LSTM")
-_SCANS_SINCE = 9
 _FORMS = ("sequence-lengths", "batch-first")
 _RECURRENT_SINCE = 7
 _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
@@ -73,8 +73,8 @@ def _loaded(source: Source) -> tuple[LoadedModel, bool]:
     from ortscan.modelio import load
 
     model = model_of(source)
-    version = model.opset_imports.get("", _SCANS_SINCE)
-    if version >= _SCANS_SINCE:
+    version = model.opset_imports.get("", since.SCAN)
+    if version >= since.SCAN:
         return load(model), False
     return migrated(model, 18)[0], version < _RECURRENT_SINCE
 

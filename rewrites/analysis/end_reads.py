@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.values import const_array, rank_of
 from rewrites.ops.versions import SliceSpec, axis_of, perm_of, slice_spec
@@ -13,7 +14,6 @@ from rewrites.ops.versions import SliceSpec, axis_of, perm_of, slice_spec
 __all__ = ["EndReads", "end_reads"]
 
 _LARGE = 2**31 - 1
-_SLICE_INPUTS_SINCE = 10
 
 
 @dataclass
@@ -90,7 +90,7 @@ def _read(node: ir.Node, value: ir.Value, axis: int, length: int | None, opset: 
         return True
     if start == -1 and (end >= _LARGE or (length is not None and end >= length)):
         return False
-    if opset < _SLICE_INPUTS_SINCE or length is None or start != length - 1 or end < length:
+    if opset < since.SLICE_INPUTS or length is None or start != length - 1 or end < length:
         return None
     starts, ends = const_array(node.inputs[1]), const_array(node.inputs[2])
     if starts is None or ends is None:

@@ -12,13 +12,13 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
+from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.loops import Loop, ScanView
 
 __all__ = ["unsliced", "unsliced_among"]
 
 _ON_SEQUENCES = ("Concat", "Expand", "Gather", "Slice")
-_EXPAND_SINCE = 8
 
 
 def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
@@ -31,7 +31,7 @@ def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | No
 
 @functools.cache
 def _is_sliced(kind: ir.DataType, opset: int) -> bool:
-    schemas = [onnx.defs.get_schema(op_type, max(opset, _EXPAND_SINCE)) for op_type in _ON_SEQUENCES]
+    schemas = [onnx.defs.get_schema(op_type, max(opset, since.EXPAND)) for op_type in _ON_SEQUENCES]
     said = f"tensor({kind.name.lower()})"
     return all(said in constraint.allowed_type_strs for schema in schemas for constraint in schema.type_constraints[:1])
 

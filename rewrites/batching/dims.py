@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.call import Call, Operand
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of
@@ -13,8 +14,6 @@ __all__ = ["Dim", "fold_steps", "product_of", "shape_tensor", "shaped", "step_di
 
 Dim = int | ir.Value
 """A dimension: a number, or a one-element int64 tensor."""
-
-_ALLOWZERO_SINCE = 14
 
 
 def step_dims(call: Call, operand: Operand) -> list[Dim]:
@@ -94,4 +93,4 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
 
 def _exact(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     shape = shape_tensor(call.build, dims)
-    return call.build.op("Reshape", x, shape, allowzero=1 if call.opset >= _ALLOWZERO_SINCE else None)
+    return call.build.op("Reshape", x, shape, allowzero=1 if call.opset >= since.ALLOWZERO else None)

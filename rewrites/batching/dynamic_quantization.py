@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 from rewrites.ops.versions import reduce, unsqueeze
@@ -18,7 +19,6 @@ from rewrites.ops.versions import reduce, unsqueeze
 __all__ = ["dynamic_product", "dynamic_quantize"]
 
 _LEVELS = 255.0
-_AXIS_SINCE = 13
 _MATRIX = 2
 
 
@@ -35,7 +35,7 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
     centre = b.op("Sub", zero, b.op("Div", low, scale))
     inside = b.op("Clip", centre, zero, levels)
     point = b.op("Cast", b.op("Round", inside), to=int(ir.DataType.UINT8))
-    if call.opset >= _AXIS_SINCE:
+    if call.opset >= since.QUANTIZED_AXIS:
         return [Result(b.op("QuantizeLinear", x, scale, point, axis=0)), Result(scale), Result(point)]
     within = list(axes)
     shifted = b.op("Add", b.op("Round", b.op("Div", x, unsqueeze(b, scale, within))), unsqueeze(b, b.op("Round", inside), within))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import Dim, fold_steps, product_of, shaped, step_dims, unfold_steps
@@ -13,7 +14,6 @@ from rewrites.ops.versions import concat, shape_of, slice_axis, transpose
 __all__ = ["first_dim", "folded", "folded_at", "rows_first", "static_steps", "unfolded", "unfolded_at", "vector_of_all_steps"]
 
 _END = 2**63 - 1
-_ALLOWZERO_SINCE = 14
 
 
 def first_dim(call: Call, index: int) -> Dim:
@@ -43,7 +43,7 @@ def _parted(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Val
         return unfold_steps(call, value, first, rank)
     rest = slice_axis(b, b.op("Shape", value), 0, 1, _END)
     shape = concat(b, [call.steps, first if isinstance(first, ir.Value) else b.const([first]), rest], axis=0)
-    return b.op("Reshape", value, shape, allowzero=1 if call.opset >= _ALLOWZERO_SINCE else None)
+    return b.op("Reshape", value, shape, allowzero=1 if call.opset >= since.ALLOWZERO else None)
 
 
 def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:

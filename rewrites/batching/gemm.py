@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.alignment import lifted
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.dims import Dim, fold_steps, shape_tensor, step_dims, unfold_steps
@@ -20,7 +21,6 @@ from rewrites.ops.versions import transpose
 
 __all__ = ["gemm"]
 
-_OPTIONAL_C_SINCE = 11
 _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
 
 
@@ -67,7 +67,7 @@ def _rows_of_all_steps(call: Call, c: Operand | None) -> ir.Value:
     rows, inner = step_dims(call, left)
     a = fold_steps(call, left.value, [rows, inner])
     added = None if c is None else c.value if _same_in_all_rows(c) else _spread_rows(call, c, rows)
-    if c is None and call.opset < _OPTIONAL_C_SINCE:
+    if c is None and call.opset < since.GEMM_WITHOUT_C:
         added = _number(call, 0.0)
     (result,) = b.like(call.node, [a, call.value(1), added], transA=None)
     return unfold_steps(call, result, rows, 2)

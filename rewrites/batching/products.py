@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.alignment import expanded, lifted
 from rewrites.batching.call import Call, Operand
 from rewrites.batching.dims import fold_steps, step_dims, with_steps
@@ -20,7 +21,6 @@ Product = Callable[[ir.Value, ir.Value], ir.Value]
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
 _FEW_ROWS = 16
 _FEW_COLUMNS = 8
-_NEGATIVE_SQUEEZE_SINCE = 11
 
 
 def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
@@ -126,7 +126,7 @@ def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Valu
 
     ORT fuses a Transpose before a product with a vector wrongly, and runs no such product where there are no steps.
     """
-    if rank is None and call.opset < _NEGATIVE_SQUEEZE_SINCE:
+    if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)
     b = call.build
     return squeeze(b, emit(matrices, unsqueeze(b, vector, [1])), [-1 if rank is None else rank])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.alignment import axis_after_steps, expanded, unit_axes
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import rule
@@ -16,8 +17,6 @@ from rewrites.ops.versions import axis_of, squeeze, unsqueeze
 
 __all__ = ["quantize"]
 
-_AXIS_SINCE = 13
-_ROUND_SINCE = 11
 _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 
 
@@ -37,7 +36,7 @@ def quantize(call: Call) -> Sequence[Result]:
 
 def _scale_of_step(call: Call) -> list[Result]:
     by_axis = not all(_is_single(call, operand) for index in (1, 2) if (operand := call.given(index)) is not None)
-    if by_axis or (not call.node.domain and call.opset < _AXIS_SINCE):
+    if by_axis or (not call.node.domain and call.opset < since.QUANTIZED_AXIS):
         return [Result(_written_out(call))]
     zero = None if call.given(2) is None else _vector(call, 2)
     return call.like([expanded(call, 0), _vector(call, 1), zero], axis=0)
@@ -54,9 +53,9 @@ def _written_out(call: Call) -> ir.Value:
     if quantizes and (zero is None or (not zero.batched and _is_single(call, zero))):
         ratio = b.op("Div", call.operand(0).value, scale)
         return b.like(call.node, [ratio, b.const(np.array(1, np.float32)), None if zero is None else zero.value])[0]
-    if quantizes and call.opset < _ROUND_SINCE:
+    if quantizes and call.opset < since.ROUND:
         raise call.refuse(
-            "NO-BATCHING-RULE", f"the zero point differs between steps, and there is no Round before opset {_ROUND_SINCE}"
+            "NO-BATCHING-RULE", f"the zero point differs between steps, and there is no Round before opset {since.ROUND}"
         )
     offset = None if zero is None else b.op("Cast", _by_axis(call, 2, rank), to=int(ir.DataType.FLOAT))
     if not quantizes:

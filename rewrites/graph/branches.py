@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.marks import CONDITION_OF_STEPS
 
@@ -12,7 +13,6 @@ __all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps",
 
 SOME_STEPS = "some_steps"
 """What the name of a branch starts with that runs only where there are steps."""
-_SIZES_APART_SINCE = 11
 
 
 def write_if(
@@ -32,7 +32,7 @@ def write_if(
         then, otherwise = (
             (one, [of_a_size_not_inferred(one, value, condition) for value in given]) for one, given in (then, otherwise)
         )
-    elif b.opset < _SIZES_APART_SINCE:
+    elif b.opset < since.IF_SIZES_APART:
         pairs = list(zip(then[1], otherwise[1], strict=False))
         then = (then[0], [_sized_apart(then[0], one, other, condition, both=True) for one, other in pairs])
         otherwise = (otherwise[0], [_sized_apart(otherwise[0], other, one, condition, both=False) for one, other in pairs])
@@ -48,7 +48,7 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 
     onnxruntime folds what is made from such a number, the Shape of what the If gives above all.
     """
-    if b.opset >= _SIZES_APART_SINCE:
+    if b.opset >= since.IF_SIZES_APART:
         return value
     nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))
     given = b.op("Reshape", value, b.op("Mul", b.op("Shape", value), nothing))

@@ -2,19 +2,17 @@
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.names import Names
 
 __all__ = ["can_copy", "replace_output", "replace_value", "take_over"]
-
-_SEQUENCES_SINCE = 14
-_OPTIONALS_SINCE = 16
 
 
 def can_copy(value: ir.Value, opset: int) -> bool:
     """Whether an Identity of this opset takes ``value``: tensors always, sequences and optionals (or who knows what) later on."""
     if isinstance(value.type, ir.TensorType):
         return True
-    return opset >= (_SEQUENCES_SINCE if isinstance(value.type, ir.SequenceType) else _OPTIONALS_SINCE)
+    return opset >= (since.IDENTITY_OF_SEQUENCES if isinstance(value.type, ir.SequenceType) else since.IDENTITY_OF_OPTIONALS)
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:

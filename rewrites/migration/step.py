@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.values import const_array, rank_of
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
 
 __all__ = ["Rule", "Step"]
-
-_ALLOW_ZERO_SINCE = 14
 
 
 class Step:
@@ -56,11 +55,11 @@ class Step:
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
         """Return ``x`` the dimensions that the tensor ``shape`` holds, where a 0 means 0 from opset 14 on."""
-        if self.target < _ALLOW_ZERO_SINCE:
+        if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
-        later = Builder(self.builder.names, self._constants, {"": _ALLOW_ZERO_SINCE}, 8)
+        later = Builder(self.builder.names, self._constants, {"": since.ALLOWZERO}, 8)
         result = later.op("Reshape", x, shape, allowzero=1)
-        self.written.update(dict.fromkeys(later.nodes, _ALLOW_ZERO_SINCE))
+        self.written.update(dict.fromkeys(later.nodes, since.ALLOWZERO))
         self.builder.nodes += later.nodes
         return result
 

@@ -8,6 +8,7 @@ the other branches contradict themselves, and onnxruntime refuses the model. Suc
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.context import Context
 from rewrites.graph.node_inference import contradicts
 from rewrites.graph.values import static_dims
@@ -16,12 +17,10 @@ from rewrites.loops import captured_values
 
 __all__ = ["hide_sizes_from_branches"]
 
-_WHERE_SINCE = 9
-
 
 def hide_sizes_from_branches(ctx: Context) -> None:
     """Do so all over the model."""
-    if ctx.opset < _WHERE_SINCE:
+    if ctx.opset < since.WHERE:
         return
     for node in list(all_nodes(ctx.model.graph)):
         condition = node.inputs[0] if node.op_type == "If" and node.domain == "" and node.inputs else None

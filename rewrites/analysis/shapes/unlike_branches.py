@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import onnx
 
 from rewrites.analysis.shapes.unknown_bounds import graphs_of, opset_of
+from rewrites.base import since
 
 __all__ = ["hide_unlike_branches"]
 
-_SIZES_APART_SINCE = 11
 _HIDDEN = "hidden from the If: "
 
 
 def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Hide from each If of ``proto`` what its branches were ``inferred`` to give unlike; return whether there is anything new."""
-    if opset_of(proto) >= _SIZES_APART_SINCE:
+    if opset_of(proto) >= since.IF_SIZES_APART:
         return False
     news = False
     for graph, found in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.edits.direction.meetings import Meeting, meetings
 from rewrites.edits.direction.pairs import Pair
 from rewrites.graph.builder import Builder
@@ -20,7 +21,6 @@ from rewrites.ops.versions import concat, reshape, shape_of, split, squeeze, tra
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
 
 _KEEP_ZEROS = operators("copies") | {"Cast"}
-_CONSTANT_OF_SHAPE_SINCE = 9
 _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
@@ -92,7 +92,7 @@ def _zeros(b: Builder, pair: Pair) -> ir.Value:
     kind = pair.forward.dtype
     assert kind is not None
     shape = concat(b, [b.const([1]), shape_of(b, pair.forward.x, 1), b.const([pair.forward.hidden])], 0)
-    if b.opset < _CONSTANT_OF_SHAPE_SINCE:
+    if b.opset < since.CONSTANT_OF_SHAPE:
         return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
     return b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, kind.numpy())))
 

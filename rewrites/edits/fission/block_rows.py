@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import rank_of
 from rewrites.loops import ScanView
 from rewrites.ops.versions import concat, gather, shape_of, slice_axis, unsqueeze
 
-__all__ = ["ALLOW_ZERO_SINCE", "BlockRows", "block_rows", "fixed_rows", "from_blocks", "to_blocks"]
-
-ALLOW_ZERO_SINCE = 14
+__all__ = ["BlockRows", "block_rows", "fixed_rows", "from_blocks", "to_blocks"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def from_blocks(build: Builder, value: ir.Value, rows: BlockRows, steps: ir.Valu
 
 def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:
     """Reshape to dimensions each of which may be 0: then -1 is ambiguous, and 0 must not mean "as before"."""
-    return build.op("Reshape", value, concat(build, list(dims), 0), allowzero=1 if build.opset >= ALLOW_ZERO_SINCE else None)
+    return build.op("Reshape", value, concat(build, list(dims), 0), allowzero=1 if build.opset >= since.ALLOWZERO else None)
 
 
 def _elements(build: Builder, value: ir.Value, loop: ScanView, steps: ir.Value) -> ir.Value:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.fission.before import Before
-from rewrites.edits.fission.block_rows import ALLOW_ZERO_SINCE, block_rows, fixed_rows, from_blocks, to_blocks
+from rewrites.edits.fission.block_rows import block_rows, fixed_rows, from_blocks, to_blocks
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context
@@ -71,7 +72,7 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
             detail = f"one step makes temporaries of about {largest} bytes, so doing several at once gains nothing"
             return NotApplicable("COST-LARGE-STEPS", detail)
         return Blocks(count, largest)
-    if (isinstance(loop.steps, int) and loop.steps <= _FEW_STEPS) or opset < ALLOW_ZERO_SINCE:
+    if (isinstance(loop.steps, int) and loop.steps <= _FEW_STEPS) or opset < since.ALLOWZERO:
         return None
     if any(rank_of(value) is None for value in [*(scan.outer for scan in loop.scan_inputs), *io]):
         return None

@@ -1,14 +1,12 @@
 """Whether a Scan is in a form in which stacks can stand for its values."""
 
+from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.marks import BLOCKS
 from rewrites.loops import ScanInput, ScanOutput, ScanView
 
 __all__ = ["not_plain"]
-
-
-_FLIPS_SINCE = 10
 
 
 def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
@@ -18,7 +16,7 @@ def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
     if any(part.axis != 0 for part in parts):
         return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
-    if ctx.opset < _FLIPS_SINCE and len({part.reverse for part in parts}) > 1:
+    if ctx.opset < since.SLICE_INPUTS and len({part.reverse for part in parts}) > 1:
         return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
     if BLOCKS.on(loop.node):
         return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -17,8 +18,6 @@ from rewrites.loops import LoopView, ScanOutput, State, rebuild
 from rewrites.ops.versions import concat, reshape, shape_of, transpose
 
 __all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows"]
-
-_ALLOWZERO_SINCE = 14
 
 
 Final = Callable[[Builder, ir.Value], ir.Value]
@@ -120,6 +119,6 @@ def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size:
     if width not in (None, 1):
         count = b.op("Mul", count, b.const(np.array([width], np.int64)))
     parts = [count if i == axis else size(i) for i in range(rank)]
-    if b.opset >= _ALLOWZERO_SINCE:
+    if b.opset >= since.ALLOWZERO:
         return b.op("Reshape", moved, concat(b, parts, 0), allowzero=1)
     return b.op("Reshape", moved, concat(b, parts, 0)) if rank else reshape(b, moved, [])

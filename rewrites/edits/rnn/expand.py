@@ -6,6 +6,7 @@ LSTM (x, W, R)    ->    If (x has steps) then Scan (h0, c0, x @ W') else the ini
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.edits.rnn.as_scan import initial_states, row_lengths, write_scans
 from rewrites.edits.rule import NotApplicable, Patch
 from rewrites.graph.branches import write_if
@@ -49,13 +50,10 @@ def _wanted(view: RecurrentNode, results: list[ir.Value]) -> list[ir.Value | Non
     return [value if old.name else None for old, value in zip(view.node.outputs, results, strict=False)]
 
 
-_SCANS_SINCE = 9
-
-
 def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the opset has the Scan that the equations take. The node is of float32 or float64, its ``layout`` 0."""
-    if ctx.opset < _SCANS_SINCE:
-        return NotApplicable("RNN-OPSET", f"it takes a Scan of opset {_SCANS_SINCE}, and the model is of opset {ctx.opset}")
+    if ctx.opset < since.SCAN:
+        return NotApplicable("RNN-OPSET", f"it takes a Scan of opset {since.SCAN}, and the model is of opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         expand(view, ctx)

@@ -13,6 +13,7 @@ from rewrites.analysis.recurrence.found_cells import Found
 from rewrites.analysis.recurrence.interpretation import Interpretation
 from rewrites.analysis.recurrence.masks import Mask
 from rewrites.analysis.recurrence.remainder import Remainder
+from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.rnn.empty_sequence import write_guarded
@@ -26,10 +27,7 @@ from rewrites.graph.values import rank_of
 from rewrites.loops import ScanView
 from rewrites.ops.versions import reshape, unsqueeze, where
 
-__all__ = ["FLIPS_SINCE", "Given", "write_given"]
-
-FLIPS_SINCE = 10
-"""The first opset whose Slice turns an axis round."""
+__all__ = ["Given", "write_given"]
 
 
 @dataclass
@@ -58,7 +56,7 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
 
     def write(part: Builder) -> NativeResults:
         if runs is None:
-            if backwards and ctx.opset >= FLIPS_SINCE and turns_slowly(cell, lead, ctx.options):
+            if backwards and ctx.opset >= since.SLICE_INPUTS and turns_slowly(cell, lead, ctx.options):
                 return write_between_reversals(part, cell, inputs, lead)
             return write_native(part, cell, inputs, backwards, lead)
         return write_masked(part, cell, inputs, backwards, lead, runs)

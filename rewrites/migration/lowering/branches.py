@@ -10,6 +10,7 @@ here count as unlike, since onnxruntime may find them out.
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.dims import equal, is_unknown, varies
+from rewrites.base import since
 from rewrites.graph.branches import of_a_size_not_inferred
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -17,22 +18,20 @@ from rewrites.graph.walk import all_nodes, node_graphs
 
 __all__ = ["hide_unlike_sizes"]
 
-_SIZES_APART_SINCE = 11
-
 
 def hide_unlike_sizes(ctx: Context, target: int) -> None:
     """Let the branches of Ifs hide their sizes, where the model goes to an opset in which they may not be unlike.
 
     A model that was in one already keeps its Ifs, but for those that hold opset-8 Scans.
     """
-    if target >= _SIZES_APART_SINCE:
+    if target >= since.IF_SIZES_APART:
         return
     for node in list(all_nodes(ctx.model.graph)):
         branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else []
         flag = node.inputs[0] if node.inputs else None
         if len(branches) != 2 or flag is None:
             continue
-        if ctx.opset < _SIZES_APART_SINCE and not any(
+        if ctx.opset < since.IF_SIZES_APART and not any(
             inner.op_type == "Scan" for branch in branches for inner in all_nodes(branch)
         ):
             continue
@@ -50,7 +49,7 @@ def _are_alike(one: ir.Value, other: ir.Value) -> bool:
 
 
 def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:
-    build = Builder(ctx.names, ctx.constants, {**ctx.model.opset_imports, "": _SIZES_APART_SINCE - 1}, ctx.model.ir_version)
+    build = Builder(ctx.names, ctx.constants, {**ctx.model.opset_imports, "": since.IF_SIZES_APART - 1}, ctx.model.ir_version)
     hidden = of_a_size_not_inferred(build, branch.outputs[k], flag)
     branch.extend(build.nodes)
     branch.outputs[k] = hidden

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array, dim_of, rank_of, static_dims
@@ -18,9 +19,6 @@ from rewrites.ops.checked_lengths import checked_lengths
 from rewrites.ops.versions import count_up, gather, reduce, shape_of, unsqueeze, where
 
 __all__ = ["Lengths", "filled", "frozen", "lengths_of", "Sizes", "reversed_rows", "spread", "trimmed"]
-
-_REVERSE_SEQUENCE_SINCE = 10
-_SLICE_BY_INPUTS_SINCE = 10
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
     """Return ``x`` of shape [B, T, ...] up to the end of the longest row."""
     if lengths.most is None:
         return x
-    if b.opset < _SLICE_BY_INPUTS_SINCE:
+    if b.opset < since.SLICE_INPUTS:
         return gather(b, x, count_up(b, lengths.most), 1)
     return b.op("Slice", x, b.const([0]), lengths.most, b.const([1]))
 
@@ -138,7 +136,7 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
 
 def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir.Value:
     """Return ``x`` of shape [B, T, ...] with the real steps of each row in opposite order; the others stay."""
-    if b.opset >= _REVERSE_SEQUENCE_SINCE:
+    if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.time, [0])
     mirrored = b.op("Sub", b.op("Sub", unsqueeze(b, lengths.value, [1]), b.const([1])), time)

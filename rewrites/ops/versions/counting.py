@@ -3,13 +3,13 @@
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array
 from rewrites.ops.versions.emit import squeeze
 
 __all__ = ["count_up"]
 
-_RANGE_SINCE = 11
 _CONSTANT_UP_TO = 1 << 13
 
 
@@ -21,7 +21,7 @@ def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Va
     known = const_array(length)
     if known is not None and known.item() <= _CONSTANT_UP_TO:
         return b.const(np.arange(known.item(), dtype=np.int64))
-    if b.opset >= _RANGE_SINCE and not as_indices:
+    if b.opset >= since.RANGE and not as_indices:
         zero, one = b.const(np.array(0, np.int64)), b.const(np.array(1, np.int64))
         return b.op("Range", zero, squeeze(b, length, [0]), one)
     ones = b.op("ConstantOfShape", length, value=ir.tensor(np.ones(1, np.int64)))

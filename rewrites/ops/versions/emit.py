@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of
 from rewrites.ops.versions.axes import axes_are_input
@@ -11,7 +12,6 @@ from rewrites.ops.versions.axes import axes_are_input
 __all__ = ["concat", "gather", "reduce", "reshape", "shape_of", "slice_axis", "split", "squeeze", "transpose", "unsqueeze"]
 
 _END = 2**63 - 1
-_SHAPE_RANGE_SINCE = 15
 
 
 def unsqueeze(b: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
@@ -89,7 +89,7 @@ def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
     dim = dim_of(x, axis)
     if isinstance(dim, int):
         return b.const([dim])
-    if b.opset >= _SHAPE_RANGE_SINCE:
+    if b.opset >= since.SHAPE_RANGE:
         return b.op("Shape", x, start=axis, end=None if axis == -1 else axis + 1)
     return slice_axis(b, b.op("Shape", x), 0, axis, _END if axis == -1 else axis + 1)
 

@@ -17,6 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
@@ -33,7 +34,6 @@ __all__ = ["RULE", "check"]
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 _ADDS = {"ReduceSum": "Add", "ReduceMean": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}
-_INTEGER_MAX_SINCE = 12
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
     if node.op_type not in _ADDS or node.domain != "" or index != 0 or axes_of(node, ctx.opset, rank_of(outer)) != (output.axis,):
         return None
     floats = kind in _FLOATS and node.op_type in ("ReduceSum", "ReduceMean")
-    integers = kind in _INTEGERS and _ADDS[node.op_type] != "Add" and ctx.opset >= _INTEGER_MAX_SINCE
+    integers = kind in _INTEGERS and _ADDS[node.op_type] != "Add" and ctx.opset >= since.INTEGER_MAX
     return _Sum(output, node, dims, kind) if floats or integers else None
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.base import since
 from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -25,10 +26,6 @@ from rewrites.loops import Loop, LoopView, State
 from rewrites.ops.versions import axis_of, concat, shape_of, squeeze
 
 __all__ = ["RULE", "check"]
-
-
-_BACKWARDS_SINCE = 10
-_WHERE_SINCE = 9
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     found = [growing for state in loop.states if (growing := _growing(state)) is not None]
-    found = [growing for growing in found if ctx.opset >= (_BACKWARDS_SINCE if growing.in_front else _WHERE_SINCE)]
+    found = [growing for growing in found if ctx.opset >= (since.SLICE_INPUTS if growing.in_front else since.WHERE)]
     if not found:
         return NOTHING_HERE
     with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}):

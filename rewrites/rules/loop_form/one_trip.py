@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.base import since
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.cleanup.constant_branches import is_if
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -28,10 +29,6 @@ from rewrites.ops.versions import reshape, squeeze, unsqueeze
 __all__ = ["RULE", "check"]
 
 
-_NEGATIVE_AXES_SINCE = 11
-_RESHAPES_FLOAT8_SINCE = 21
-
-
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See whether the loop has exactly one step."""
     once = loop.steps == 1
@@ -44,7 +41,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("SCAN-8-STATE", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
 
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
-    if ctx.opset < _NEGATIVE_AXES_SINCE and any(part.axis < 0 for part in parts):
+    if ctx.opset < since.NEGATIVE_AXES and any(part.axis < 0 for part in parts):
         return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
     for value in [*(scan.outer for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]:
         refusal = unsliced_among([value], ctx.opset)
@@ -88,7 +85,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _can_be_reshaped(value: ir.Value, opset: int) -> bool:
     dims = static_dims(value)
     is_float8 = value.dtype is not None and value.dtype.name.startswith("FLOAT8E") and value.dtype != ir.DataType.FLOAT8E8M0
-    return is_float8 and opset >= _RESHAPES_FLOAT8_SINCE and dims is not None and 0 not in dims
+    return is_float8 and opset >= since.FLOAT8_RESHAPE and dims is not None and 0 not in dims
 
 
 def _without_axis(build: Builder, scan: ScanInput) -> ir.Value:

@@ -18,6 +18,7 @@ from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Bounds, Integers
 from rewrites.analysis.induction.ranges import at_least
+from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -28,9 +29,6 @@ from rewrites.loops import Loop, LoopView
 from rewrites.ops.versions import gather, slice_axis, unsqueeze
 
 __all__ = ["RULE", "check"]
-
-
-_OPERANDS_SINCE = 10
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class _Taken:
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find such reads."""
     steps = None if not isinstance(loop, LoopView) else trip_count(loop, ctx.opset)
-    if not isinstance(loop, LoopView) or steps is None or ctx.opset < _OPERANDS_SINCE:
+    if not isinstance(loop, LoopView) or steps is None or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
     integers = integers_of(loop, ctx.opset, steps)
     found = [taken for node in loop.body if (taken := _taken(node, loop, integers, steps)) is not None]

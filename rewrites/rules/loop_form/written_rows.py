@@ -20,6 +20,7 @@ from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.ranges import at_least, surely_equal
 from rewrites.analysis.induction.row_writes import RowWrite, row_write
 from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.base import since
 from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -29,9 +30,6 @@ from rewrites.loops import Loop, LoopView, State
 from rewrites.ops.versions import axis_of, concat, reshape, shape_of
 
 __all__ = ["RULE", "check"]
-
-
-_BACKWARDS_SINCE = 10
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class _Written:
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find tensors that are written row by row."""
     steps = None if not isinstance(loop, LoopView) else trip_count(loop, ctx.opset)
-    if not isinstance(loop, LoopView) or steps is None or ctx.opset < _BACKWARDS_SINCE:
+    if not isinstance(loop, LoopView) or steps is None or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
     candidates = [state for state in loop.states if state.initial.shape is not None and _may_write(state)]
     if not candidates:

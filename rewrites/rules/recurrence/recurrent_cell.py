@@ -23,9 +23,10 @@ from rewrites.analysis.recurrence.on_target import not_there, stays_on_cpu
 from rewrites.analysis.recurrence.probe import probe
 from rewrites.analysis.recurrence.remainder import remainder
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base import since
 from rewrites.base.made import Made
 from rewrites.edits.fission.stacks import Stacks
-from rewrites.edits.rnn.given_values import FLIPS_SINCE, write_given
+from rewrites.edits.rnn.given_values import write_given
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import BLOCKS
@@ -38,18 +39,16 @@ from rewrites.loops.own_results import give_own_nodes
 __all__ = ["RULE", "check"]
 
 
-_NATIVE_SINCE = 7
-_MASKED_SINCE = 11
 _PRODUCTS = frozenset({"Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Look for a cell among the loop's states."""
-    if isinstance(loop, LoopView) or loop.batched or not loop.states or ctx.opset < _NATIVE_SINCE:
+    if isinstance(loop, LoopView) or loop.batched or not loop.states or ctx.opset < since.NATIVE_CELLS:
         return NOTHING_HERE
     axes = [scan.axis for scan in loop.scan_inputs] + [output.axis for output in loop.scan_outputs]
     directions = {scan.reverse for scan in loop.scan_inputs} | {output.reverse for output in loop.scan_outputs}
-    if any(axes) or BLOCKS.on(loop.node) or (ctx.opset < FLIPS_SINCE and len(directions) > 1):
+    if any(axes) or BLOCKS.on(loop.node) or (ctx.opset < since.SLICE_INPUTS and len(directions) > 1):
         return NOTHING_HERE
     if not any(node.op_type in _PRODUCTS for node in loop.body):
         return NOTHING_HERE
@@ -75,8 +74,10 @@ def _fused(loop: ScanView, found: Found, ctx: Context) -> Patch | NotApplicable:
     )
     if obstacle is not None:
         return obstacle
-    if mask is not None and ctx.opset < _MASKED_SINCE:
-        return NotApplicable("CELL-MASK", f"rows that keep their state need opset {_MASKED_SINCE}, and the model has {ctx.opset}")
+    if mask is not None and ctx.opset < since.NATIVE_MASKS:
+        return NotApplicable(
+            "CELL-MASK", f"rows that keep their state need opset {since.NATIVE_MASKS}, and the model has {ctx.opset}"
+        )
     rest = remainder(loop, cell, reading, mask)
     if rest is None:
         detail = (

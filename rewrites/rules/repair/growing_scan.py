@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
+from rewrites.base import since
 from rewrites.base.raised_by import is_raised_by
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -25,7 +26,6 @@ __all__ = ["RULE", "check"]
 
 
 _TO_THE_START = -(1 << 62)
-_STEPS_SINCE = 10
 _RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
 
 
@@ -38,7 +38,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if any(scan.outer.dtype == ir.DataType.STRING for scan in loop.scan_inputs):
         return NotApplicable("GROWING-STRINGS", f"the state '{grown.inner.name}' grows, and strings are scanned")
-    if ctx.opset < _STEPS_SINCE and any(output.reverse for output in loop.scan_outputs):
+    if ctx.opset < since.SLICE_INPUTS and any(output.reverse for output in loop.scan_outputs):
         return NotApplicable("GROWING-OPSET", f"a result is stacked backwards, in opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:

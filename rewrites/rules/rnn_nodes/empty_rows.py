@@ -8,6 +8,7 @@ onnxruntime gives zeros for such a row. Only for nodes that it did not run as th
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import LOWERED, ROWS_WITHOUT_STEPS
@@ -17,9 +18,6 @@ from rewrites.ops.rnn.written_again import write_again
 from rewrites.ops.versions import unsqueeze, where
 
 __all__ = ["RULE", "check"]
-
-
-_WHERE_SINCE = 9
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
@@ -32,8 +30,8 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     pairs = [(first, last) for first, last in finals if first is not None and last.name]
     if not pairs or (known is not None and (known > 0).all()):
         return NOTHING_HERE
-    if ctx.opset < _WHERE_SINCE:
-        return NotApplicable("RNN-OPSET", f"rows of length 0 take a Where of opset {_WHERE_SINCE}, the model is of {ctx.opset}")
+    if ctx.opset < since.WHERE:
+        return NotApplicable("RNN-OPSET", f"rows of length 0 take a Where of opset {since.WHERE}, the model is of {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()

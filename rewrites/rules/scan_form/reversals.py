@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.around_reversals import Unturned, turning_readers, unturned
 from rewrites.analysis.whole_reversals import Reversals
+from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -21,9 +22,6 @@ from rewrites.graph.replace import replace_value
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
 
 __all__ = ["RULE", "check"]
-
-
-_FLIPS_SINCE = 10
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def _gains(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturne
     before = [[part.reverse for part in parts] for parts in (loop.scan_inputs, loop.scan_outputs)]
     parts = (loop.scan_inputs, loop.scan_outputs)
     after = [[part.reverse != (id(part) in turned) for part in each] for each in parts]
-    if opset < _FLIPS_SINCE and len({*after[0], *after[1]}) > 1:
+    if opset < since.SLICE_INPUTS and len({*after[0], *after[1]}) > 1:
         return False
     return _flips(*after) <= _flips(*before) + _reversals(inputs, outputs)
 

@@ -10,17 +10,16 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.stacked_strings import stacks_of_taken_strings
+from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 
 __all__ = ["RULE", "check"]
 
-_WHERE_SINCE = 9
-
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Find such stacks."""
-    found = stacks_of_taken_strings(model.graph, ctx.opset) if ctx.opset >= _WHERE_SINCE else []
+    found = stacks_of_taken_strings(model.graph, ctx.opset) if ctx.opset >= since.WHERE else []
 
     def edit() -> list[ir.Node]:
         for body, position in found:

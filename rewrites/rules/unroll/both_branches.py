@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.speculation import not_speculatable
+from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.edits.unroll.trial_run import runs_on_zeros
 from rewrites.graph.context import Context
@@ -21,12 +22,11 @@ from rewrites.ops.versions import reshape, where
 __all__ = ["RULE", "check"]
 
 _BRANCHES = ("then_branch", "else_branch")
-_WHERE_SINCE = 9
 
 
 def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
     """See whether both branches of an If may run, and what they give is alike."""
-    if "If" in ctx.options.target.control_flow or ctx.opset < _WHERE_SINCE:
+    if "If" in ctx.options.target.control_flow or ctx.opset < since.WHERE:
         return NOTHING_HERE
     reason = _obstacle(node, ctx)
     if reason is not None:

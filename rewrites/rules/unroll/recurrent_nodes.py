@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.absent_nodes import Absent
 from rewrites.analysis.unroll_limits import node_too_long
+from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.rnn.expand import expand
 from rewrites.edits.rnn.in_float32 import in_float32
@@ -25,7 +26,6 @@ from rewrites.ops.versions import unsqueeze, where
 
 __all__ = ["RULE", "check"]
 
-_SCANS_SINCE = 9
 _LENGTHS = 4
 
 
@@ -36,7 +36,7 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
         return view
     plain = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
     unsaid = bool(taken_as_0(view)) or ("clip" in view.node.attributes and view.clip is None)
-    if not plain or unsaid or ctx.opset < _SCANS_SINCE:
+    if not plain or unsaid or ctx.opset < since.SCAN:
         return NotApplicable("UNROLL-NODE", f"{absent.why}, and in this form it is not written out")
     steps = absent.steps
     if not isinstance(steps, int):

@@ -18,6 +18,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.shapes.dims import is_made_up
 from rewrites.analysis.unroll_limits import too_long
+from rewrites.base import since
 from rewrites.base.made import Made
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.cleanup.known_trips import computed_constants
@@ -37,7 +38,6 @@ from rewrites.loops.checks import label
 __all__ = ["RULE", "check"]
 
 
-_NEGATIVE_AXES_SINCE = 11
 _SPLIT = (
     *("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "BOOL", "STRING"),
     *("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
@@ -90,7 +90,7 @@ def _unknown(loop: Loop, ctx: Context) -> NotApplicable:
 
 def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
-    if ctx.opset < _NEGATIVE_AXES_SINCE and any(part.axis < 0 for part in parts):
+    if ctx.opset < since.NEGATIVE_AXES and any(part.axis < 0 for part in parts):
         return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
     for value in [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]:
         if value.dtype in _NOT_SPLIT:
