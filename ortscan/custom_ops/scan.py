@@ -1,6 +1,8 @@
 """A Scan as a Python loop over time, for what onnxruntime's own does not run.
 
 By the operator's text: a scan over nothing leaves its states as they were and stacks nothing, and a state may change its shape.
+
+Works round ORT-SCAN-CHANGING-STATE, ORT-SCAN-NO-STEPS and ONNX-REFERENCE-SCAN.
 """
 
 import contextlib

@@ -2,6 +2,8 @@
 
 body (s, x) => (n, d)    with d from outside    ->    body (s, x) => (n, Identity(d))
 l = Scan body (s, x) => (n, y)                  ->    l, nobody_reads = Scan body (s, x) => (n, y)
+
+Works round ORT-SCAN-UNNAMED-RESULT and ORT-OUTER-VALUE-RETURNED.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,6 +2,8 @@
 
 Operators of domains that onnx does not know but the model imports, and calls of the model's own functions, may be anything. An
 operator that only onnxruntime knows is taken as it is.
+
+Works round ONNX-SPLIT-OUTPUTS.
 """
 
 import functools

@@ -1,4 +1,7 @@
-"""How deep the brackets of a model in ONNX text are nested: its parser calls itself for each, which ends the process in the end."""
+"""How deep the brackets of a model in ONNX text are nested: its parser calls itself for each, which ends the process in the end.
+
+Works round ONNX-TEXT-DEPTH.
+"""
 
 import re
 

@@ -3,6 +3,8 @@
     Div (-9223372036854775808, -1)    ->    SIGFPE, when the model is loaded or run
 
 What is computed from constants alone is not known here, so it may be these two; onnxruntime computes it when it loads the model.
+
+Works round ORT-DIVISION-OVERFLOW.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,11 @@
 """What makes onnxruntime kill its process instead of raising an error, and what might.
 
 None of the first is ever run. What might kill it, or is not known not to, is run in a process of its own (``own_process``).
+
+Works round ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
+ORT-LOOP-EMPTY-CONDITION, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS, ORT-CAST-AFTER-TRANSPOSE,
+ORT-HALVES-AFTER-TRANSPOSE, ORT-EINSUM-OF-NOTHING, ORT-UNIQUE-OF-NOTHING, ORT-CONV-EMPTY-FILTER, ORT-LAYERNORM-EMPTY-NAME,
+ORT-ATTENTION-OF-NOTHING and ONNX-SPLIT-OUTPUTS.
 """
 
 from collections.abc import Container, Sequence, Set

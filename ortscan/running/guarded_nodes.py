@@ -1,6 +1,8 @@
 """Recurrent nodes that an If keeps from sequences without steps or rows, so that sizes of zero may be tried on them.
 
 If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
+
+Works round ORT-RECURRENT-NO-ROWS.
 """
 
 from collections.abc import Iterator, Mapping

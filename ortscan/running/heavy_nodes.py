@@ -2,6 +2,8 @@
 
 MaxPool <kernel_shape = [1500, 1500]> (x [1, 1, 3000, 3000])      5 * 10^12 comparisons
 MatMul (x [20000, 20000], x)                                      8 * 10^12 products
+
+Works round ORT-UNSTOPPABLE-NODE.
 """
 
 import math

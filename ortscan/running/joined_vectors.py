@@ -1,4 +1,7 @@
-"""How long vectors may come to be in a ModelProto: see ``rewrites.analysis.shapes.long_vectors``."""
+"""How long vectors may come to be in a ModelProto: see ``rewrites.analysis.shapes.long_vectors``.
+
+Works round ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
+"""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 

@@ -2,6 +2,8 @@
 
 Each question is asked of the original only where the result fails, since a result can be no better than what it was made from.
 None is shown large weights, which are declared as inputs instead: no operator's right to exist depends on what they hold.
+
+Works round ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Integers for inputs that may have any value: the extremes of the type, powers of two and ten, random ones of all magnitudes."""
+"""Integers for inputs that may have any value: the extremes of the type, powers of two and ten, random ones of all magnitudes.
+
+Works round ORT-DIVISION-OVERFLOW.
+"""
 
 import itertools
 from collections.abc import Iterator, Sequence

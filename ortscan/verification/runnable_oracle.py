@@ -3,6 +3,8 @@
     LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations, which onnxruntime runs
 
 Only for the comparison. The nodes that a rewrite makes of such a node are other ones wherever it is not of float64.
+
+Works round ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
 """
 
 from contextlib import ExitStack

@@ -12,6 +12,8 @@ value; a Where that chooses them either way makes new ones:
     body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
 
 Nothing else is touched: what else a Loop returns it returns rightly.
+
+Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """
 
 from collections.abc import Iterator

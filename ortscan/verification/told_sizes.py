@@ -2,6 +2,8 @@
 
 Without a step onnxruntime takes 0 for each size that it does not know, and so does all that is computed from the stack: the mean
 over the steps has no element then, where it has one for each feature that a step would have given.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
 """
 
 import onnx

@@ -1,4 +1,7 @@
-"""Operands of a product that a Transpose moves, seen through what onnxruntime may drop or fuse."""
+"""Operands of a product that a Transpose moves, seen through what onnxruntime may drop or fuse.
+
+Works round ORT-CAST-AFTER-TRANSPOSE.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Outputs of a graph that are transposed and then quantized for another user."""
+"""Outputs of a graph that are transposed and then quantized for another user.
+
+Works round ORT-QUANTIZED-OUTPUT.
+"""
 
 import onnx_ir as ir
 

@@ -3,6 +3,8 @@
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 
 T is the size of that axis, as a number or however it is computed from a Shape; what is not provably so is no reversal.
+
+Works round ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Mapping

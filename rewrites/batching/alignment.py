@@ -1,4 +1,7 @@
-"""Puts operands of different per-step ranks side by side: axes counted after the steps, broadcasting, copies for every step."""
+"""Puts operands of different per-step ranks side by side: axes counted after the steps, broadcasting, copies for every step.
+
+Works round ORT-NEGATIVE-AXIS-OF-NOTHING.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""Attention: the steps are merged into the batch axis of queries, keys and values; masks are spread to it."""
+"""Attention: the steps are merged into the batch axis of queries, keys and values; masks are spread to it.
+
+Works round ORT-ATTENTION-OF-NOTHING.
+"""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 """The body of a nested loop or branch, made anew for all steps at once.
 
 body(h, x) => (Tanh(Add(h, x)))    ->    body(h', x') => (Tanh(Add(h', x')))     with the steps as axis 0 of h' and x'
+
+Works round ORT-SCAN-SHARED-OUTPUT and ORT-SCAN-RESULT-RANK.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Operators of the com.microsoft domain that ORT's optimiser and quantiser write; others stand with their standard kin."""
+"""Operators of the com.microsoft domain that ORT's optimiser and quantiser write; others stand with their standard kin.
+
+Works round ORT-ATTENTION-OF-NOTHING.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,6 +1,8 @@
 """Einsum: the steps get a letter of their own.
 
 ``ij,jk->ik`` -> ``aij,jk->aik``, the letter ``a`` where an operand is batched.
+
+Works round ORT-EINSUM-OF-NOTHING.
 """
 
 from collections import Counter

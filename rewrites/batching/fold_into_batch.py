@@ -2,6 +2,8 @@
 
 ``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch axis;
 those that are loop-invariant are copied for each. The others must be loop-invariant.
+
+Works round ONNX-STFT-ONESIDED.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Gather, GatherElements and GatherND, with the data, the indices or both different in every step."""
+"""Gather, GatherElements and GatherND, with the data, the indices or both different in every step.
+
+Works round ORT-GATHER-STRINGS.
+"""
 
 from collections.abc import Sequence
 

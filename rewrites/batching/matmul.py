@@ -1,4 +1,7 @@
-"""MatMul, and FusedMatMul as ORT's optimiser writes it."""
+"""MatMul, and FusedMatMul as ORT's optimiser writes it.
+
+Works round ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
+"""
 
 from collections.abc import Sequence
 

@@ -4,6 +4,8 @@
 
 Conditions: neither the trip count nor the condition, before or in the body, differs between steps; stacked results that carry the
 steps need a known rank, and a first trip, since ORT guesses the sizes of what no trip made.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Sequence

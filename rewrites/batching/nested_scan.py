@@ -5,6 +5,8 @@
 The scanned axes of what carries the steps lie behind those, and are moved to the front outside: onnxruntime ends the process where
 a Scan has another axis than 0 and any size is 0. A state carries the steps if its initial value does, or if a step of the Scan
 makes it so. Never touches an opset-8 Scan.
+
+Works round ORT-SCAN-MOVED-AXES.
 """
 
 from collections.abc import Sequence

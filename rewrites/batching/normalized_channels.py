@@ -2,6 +2,8 @@
 
 The same scale and bias in every step: the steps are merged into the batch axis. Others in each step: the channels of all steps are
 side by side, ``[N, steps * C, ...]`` with a scale for each; every channel is normalised by itself.
+
+Works round ORT-GROUPNORM-OF-NOTHING.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """Matrix products, one step's worth turned into as few and as large products as the operands allow.
 
 A step multiplies as numpy's matmul does: vectors, matrices, stacks of matrices. ``emit`` makes the product operator.
+
+Works round ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
 """
 
 from collections.abc import Callable

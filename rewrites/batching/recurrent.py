@@ -1,6 +1,8 @@
 """RNN, LSTM and GRU inside a step: the steps of the outer loop become more rows of the batch.
 
 ``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]`` becomes ``[S, steps * B, I]``; weights must be loop-invariant.
+
+Works round ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Reshape, Flatten, Squeeze and Unsqueeze: the same elements in other axes, step by step."""
+"""Reshape, Flatten, Squeeze and Unsqueeze: the same elements in other axes, step by step.
+
+Works round ORT-RESHAPE-FUSED.
+"""
 
 from collections.abc import Sequence
 

@@ -2,6 +2,8 @@
 
 Where axis 0 keeps its size, the steps are merged into it. ORT interpolates over two or three axes only, so data without a batch
 axis get one, and only the nearest neighbour, which works along any axes, takes the steps as one more axis that is not resized.
+
+Works round ORT-RESIZE-AXES.
 """
 
 from collections.abc import Sequence

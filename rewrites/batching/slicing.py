@@ -1,4 +1,7 @@
-"""Slice and Pad: the axes they name move one position up, or the steps get an entry that changes nothing."""
+"""Slice and Pad: the axes they name move one position up, or the steps get an entry that changes nothing.
+
+Works round ORT-PAD-WRAP-OF-NOTHING.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,6 +5,8 @@
 onnxruntime refuses a Scan without steps, the first row of none, the largest of none; then it runs nothing else, where a GRU or LSTM
 without rows, or a GRU without steps, would have ended the process. Which of the two it runs first nothing tells. The same of nodes
 of a body that run before their loop now, or once for all its steps.
+
+Works round ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
 
 from collections.abc import Iterator

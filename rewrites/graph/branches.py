@@ -1,4 +1,7 @@
-"""Writes an If whose branches are built from detached nodes."""
+"""Writes an If whose branches are built from detached nodes.
+
+Works round ORT-IF-10-SIZES.
+"""
 
 from collections.abc import Sequence
 

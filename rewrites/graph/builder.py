@@ -1,4 +1,7 @@
-"""Makes new nodes for a patch: fresh names, types and shapes inferred, constants shared, nothing in the graph until inserted."""
+"""Makes new nodes for a patch: fresh names, types and shapes inferred, constants shared, nothing in the graph until inserted.
+
+Works round ORT-LAYERNORM-EMPTY-NAME.
+"""
 
 from collections.abc import Sequence
 from typing import Any

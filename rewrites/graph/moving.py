@@ -1,4 +1,7 @@
-"""Moves nodes, and the initializers of bodies, from one graph into another; names stay unique in the target's scope."""
+"""Moves nodes, and the initializers of bodies, from one graph into another; names stay unique in the target's scope.
+
+Works round ORT-BODY-WEIGHTS-BY-NAME.
+"""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,6 +1,8 @@
 """Fresh names, unique in the whole model.
 
 ORT refuses a body-local name that also exists in an outer scope (depending on node order), so uniqueness per graph is not enough.
+
+Works round ORT-INNER-NAMES and ORT-NODE-NAMES.
 """
 
 from collections import Counter

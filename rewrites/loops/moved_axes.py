@@ -1,4 +1,7 @@
-"""Scanned axes that onnxruntime moves, and whether it may die of that."""
+"""Scanned axes that onnxruntime moves, and whether it may die of that.
+
+Works round ORT-SCAN-MOVED-AXES.
+"""
 
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView

@@ -1,4 +1,7 @@
-"""Outputs of a loop's body without a node of their own, which onnxruntime computes wrongly, and the copies that give them one."""
+"""Outputs of a loop's body without a node of their own, which onnxruntime computes wrongly, and the copies that give them one.
+
+Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
+"""
 
 import onnx_ir as ir
 

@@ -2,6 +2,8 @@
 
 Erf in float32 for float64    LRN over batches in the place of channels    OneHot with a depth of shape [1]
 Softsign of a scalar          TopK of -1, or of two numbers
+
+Works round ONNX-REFERENCE-OPERATORS.
 """
 
 import math

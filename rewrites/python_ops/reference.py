@@ -1,6 +1,8 @@
 """What onnx's reference of an operator can be trusted with.
 
 Compared with onnxruntime on random attributes in a type that both have, it computes something else, or nothing, in the cases below.
+
+Works round ONNX-REFERENCE-OPERATORS.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""A model whose Scans onnxruntime computes right: each body output is made by a node of its own."""
+"""A model whose Scans onnxruntime computes right: each body output is made by a node of its own.
+
+Works round ORT-SCAN-SHARED-OUTPUT.
+"""
 
 from onnx import GraphProto, ModelProto, helper
 

@@ -1,6 +1,8 @@
 """Which numbers of onnxruntime are memory that nothing wrote: the cell of an LSTM without steps, a Concat of what does not fit.
 
 Such numbers differ between two runs, between memory reserved in advance and memory as it comes, or between fillings of fresh memory.
+
+Works round ORT-LSTM-NO-STEPS and ORT-CONCAT-MISFIT.
 """
 
 import ctypes

@@ -1,4 +1,7 @@
-"""Whether the types and shapes of a cell are ones that a native node has."""
+"""Whether the types and shapes of a cell are ones that a native node has.
+
+Works round ORT-RECURRENT-DOUBLE.
+"""
 
 import numpy as np
 import onnx_ir as ir

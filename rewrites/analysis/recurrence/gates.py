@@ -1,4 +1,7 @@
-"""Reads gates: a polynomial as an activation, and its argument as weights on the inputs and on the hidden state."""
+"""Reads gates: a polynomial as an activation, and its argument as weights on the inputs and on the hidden state.
+
+Works round ORT-RECURRENT-SOFTPLUS.
+"""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace

@@ -4,6 +4,8 @@
 
 A model may have a branch for each of several sizes, and take one by another input. With one of the sizes built in, inference finds
 the other branches contradict themselves, and onnxruntime refuses the model. Such a branch fails when it is run, as it did before.
+
+Works round ORT-BRANCH-CONTRADICTION.
 """
 
 import onnx_ir as ir

@@ -4,6 +4,8 @@
 
 An upper bound of both goes through nodes, the bodies that they hold and the functions that they call, in time that grows with the
 file; what only the inputs of a model tell counts as 1.
+
+Works round ONNX-LONG-VECTORS.
 """
 
 import math

@@ -4,6 +4,8 @@ onnx knows no shape of a Loop's state, since any step may change it. From the sh
 tell what a step gives; where that is the same again, induction gives it for all steps. A size that a step may change gets a name
 that says so (``varies``), and the body is looked at again, until nothing changes any more. What a model declares of a state proves
 nothing here.
+
+Works round ONNX-CAPTURED-CONSTANTS.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set

@@ -4,6 +4,8 @@
 
 Which is right, but onnx's inference (1.23) follows integers by name alone: what one branch holds it takes for what the other does
 where it cannot tell. Nothing is changed but the model that onnx is shown.
+
+Works round ONNX-NAMES-OF-OTHER-GRAPHS.
 """
 
 from collections.abc import Iterator, Mapping

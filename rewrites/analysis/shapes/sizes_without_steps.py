@@ -3,6 +3,8 @@
 It merges what a body declares of a result with what the operators tell from the declared states, and where the two contradict each
 other it keeps what they have in common; a size of 0 stands for a contradiction here, whatever is found out later. Rules forget what
 is declared wrongly, and what nobody reads any more, so that is noted before the first, and written down again after the last.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Iterator, Mapping

@@ -5,6 +5,8 @@
 Where such a Slice is one of sizes, onnx 1.23 takes the numbers that it does not know for 0, and finds ranks which contradict all
 that is right. Those of the main graph that another graph reads too it forgets: there a Slice of sizes has constants of its own.
 Rules want to see none: what stands in the body of a loop is taken out before the first and put back after the last.
+
+Works round ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-CAPTURED-CONSTANTS.
 """
 
 import onnx_ir as ir

@@ -4,6 +4,8 @@ Tools that edit models leave such value_infos behind, and exporters write the si
 onnxruntime warns and believes the operators, onnx's inference believes the declarations; a folded Shape or a count of steps must
 not be made from those. Nor from the names that a model gives to the sizes of its outputs: who exports a model writes them by hand,
 and "time" is the steps of the input and the fewer ones of the output alike.
+
+Works round ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
 """
 
 from collections.abc import Callable, Mapping, Set

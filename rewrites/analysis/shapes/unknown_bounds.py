@@ -6,6 +6,8 @@ Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict a
 graph in which the Slice stands alone, none of those around it, and none that an inner graph reads too: to that it was unknown, and
 so it stays. A Slice of opset 10 it lets keep the names of dimensions that it cuts, whatever the bounds. Nothing is changed but the
 model that onnx is shown.
+
+Works round ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-SLICE-10-NAMES.
 """
 
 from collections.abc import Iterator

@@ -4,6 +4,8 @@
 
 Results that the branches tell unlike are hidden from the If, which is told the sizes that both tell. Nothing is changed but the
 model that onnx is shown.
+
+Works round ONNX-IF-10-SIZES.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Runs nodes whose inputs are constants, and puts what they give in their place."""
+"""Runs nodes whose inputs are constants, and puts what they give in their place.
+
+Works round ORT-DIVISION-OVERFLOW.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,8 @@
 """Finds what can leave a loop at its end: all work that reads states, but that no state needs, for all steps at once.
 
 body(h, x) => (h2, Softmax(MatMul(h2, V)))    ->    body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(H2, V)) of the stack
+
+Works round ORT-SCAN-RESULT-RANK.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""Whether a Scan is in a form in which stacks can stand for its values."""
+"""Whether a Scan is in a form in which stacks can stand for its values.
+
+Works round ORT-PRODUCT-OF-NOTHING.
+"""
 
 from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable

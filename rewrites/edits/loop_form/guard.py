@@ -3,6 +3,8 @@
     If (T > 0) then the Scan else the initial states and empty results
 
 The empty results have the shapes onnxruntime gives them: the sizes it knows of one step's result, 0 for all others.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = no elements, of the sizes of f(h0, zeros like a row of xs)
 
 Conditions: no operator that the results come from minds what numbers it is given, and none holds a graph.
+
+Works round ORT-CONSTANT-BFLOAT16.
 """
 
 import numpy as np

@@ -5,6 +5,8 @@
 On no rows onnxruntime 1.31 aborts the process for LSTM and GRU, on no steps for GRU, and LSTM gives uninitialised memory then.
 A loop runs on a batch of no rows, so where their number is free the node must not see it. A Scan over no steps fails; here it
 gives what the operator's text has.
+
+Works round ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,8 @@
 """Puts Scans of its equations in the place of a recurrent node, under an If where there may be no step, none where there is none.
 
 LSTM (x, W, R)    ->    If (x has steps) then Scan (h0, c0, x @ W') else the initial states and an empty sequence
+
+Works round ORT-SCAN-NO-STEPS and ORT-PRODUCT-OF-NOTHING.
 """
 
 import numpy as np

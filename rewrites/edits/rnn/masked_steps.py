@@ -5,6 +5,8 @@
 Rows of x are brought together by a stable sort on whether they run, and the node's results are taken apart the same way; a row that
 has not run yet is at its initial state. Whatever the mask, this is what the loop computes: nothing of the node past a row's length,
 and none of its final states for a length of 0, is read.
+
+Works round ORT-RECURRENT-EMPTY-ROW.
 """
 
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 Parameters of activations are compact lists, one entry for each activation that takes one: onnxruntime reads a padded list wrongly.
 ``layout`` is never written, since onnxruntime refuses it.
+
+Works round ORT-RECURRENT-LAYOUT.
 """
 
 import math

@@ -6,6 +6,8 @@ An absent bound is the least or greatest float32, so that a float64 needs it wri
 means. For float16 onnxruntime lets infinities pass up to version 11, and makes them the greatest float16 from 12 on:
 
     11 -> 12  Clip (x, 0)  ->  Clip (x, 0, inf)        12 -> 11  Clip (x, 0)  ->  Clip (x, 0, 65504)
+
+Works round ORT-CLIP-HALF.
 """
 
 from collections.abc import Sequence

@@ -5,6 +5,8 @@
 There, onnx asks that both have one shape, and onnxruntime takes a number that one branch tells for what both give: it folds what is
 made of it, such as a Shape, and lets other operators than an opset-8 Scan write into memory of that size. Sizes that are not known
 here count as unlike, since onnxruntime may find them out.
+
+Works round ORT-IF-10-SIZES.
 """
 
 import onnx_ir as ir

@@ -3,6 +3,8 @@
 onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, is let through here; other
 lengths fail in a Gather. Lengths that are known to be full are none. Steps past the longest row are not run at all, except for
 targets without loops: there the number of steps must not depend on data, so that they can be unrolled.
+
+Works round ORT-SCAN-8-LENGTH-0.
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,8 @@
 
 onnxruntime runs an opset-8 Scan whose state changes its shape for one step, and refuses more; later Scans it refuses at once. The
 masks of rows with lengths also choose between a state before and after a step, which must have one shape for that.
+
+Works round ORT-SCAN-CHANGING-STATE.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 The lists are compact: an entry is taken by each activation in turn that has such a parameter, by no other. What the lists do not
 reach has "the default of the corresponding ONNX operator"; onnxruntime takes 0 for three of them instead. ScaledTanh, once an
 experimental operator, names no default; onnxruntime's operator of that name takes 1 and 1.
+
+Works round ORT-RECURRENT-DEFAULTS.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

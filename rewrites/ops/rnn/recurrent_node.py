@@ -2,6 +2,8 @@
 
 onnxruntime demands more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. What the text gives no
 meaning to is refused here, with the reason, before any rule looks at the node.
+
+Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
 """
 
 from dataclasses import dataclass

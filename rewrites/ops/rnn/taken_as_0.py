@@ -1,4 +1,7 @@
-"""Activations whose parameters a node leaves out, where onnxruntime takes 0 for them instead of the operator's defaults."""
+"""Activations whose parameters a node leaves out, where onnxruntime takes 0 for them instead of the operator's defaults.
+
+Works round ORT-RECURRENT-DEFAULTS.
+"""
 
 from rewrites.ops.rnn.functions import PARAMETERS
 from rewrites.ops.rnn.recurrent_node import RecurrentNode

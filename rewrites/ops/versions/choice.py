@@ -1,4 +1,7 @@
-"""Writes a choice between two values for every type there is; onnxruntime's Where has kernels for some only."""
+"""Writes a choice between two values for every type there is; onnxruntime's Where has kernels for some only.
+
+Works round ORT-WHERE-TYPES.
+"""
 
 import onnx_ir as ir
 

@@ -1,4 +1,7 @@
-"""Writes the numbers 0, 1, 2, … up to a length that may be known only at run time."""
+"""Writes the numbers 0, 1, 2, … up to a length that may be known only at run time.
+
+Works round ORT-GATHER-AT-RANGE.
+"""
 
 import numpy as np
 import onnx_ir as ir

@@ -1,4 +1,7 @@
-"""Writes movement operators and reductions in the spelling of the builder's opset (8 to 28)."""
+"""Writes movement operators and reductions in the spelling of the builder's opset (8 to 28).
+
+Works round ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
+"""
 
 from collections.abc import Sequence
 

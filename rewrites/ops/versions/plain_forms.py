@@ -3,6 +3,8 @@
 STFT(x, step)                -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum where it is left out
 LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime ends the process over the empty name
 Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         a vector of one element passes only as long as it is not constant
+
+Works round ORT-LAYERNORM-EMPTY-NAME, ONNX-STFT-ONESIDED and ONNX-RANGE-VECTOR.
 """
 
 import functools

@@ -5,6 +5,8 @@
 The same in the branches of the body; loops in it are loops of their own. Where a Loop's condition may turn out not to be one
 element, nodes that may fail stay with what they read: without the error that ended the run, onnxruntime reads a condition without
 elements, and the process dies.
+
+Works round ORT-LOOP-EMPTY-CONDITION.
 """
 
 import onnx_ir as ir

@@ -6,6 +6,8 @@
 A state is needed where its final value is used, or where something needed reads it inside; the condition of a Loop that gives
 anything is needed too, and before opset 11 such a Loop keeps one state whatever it is for. onnxruntime wants every result of a
 Scan named, so a result is dropped together with its body output.
+
+Works round ORT-SCAN-UNNAMED-RESULT.
 """
 
 from collections.abc import Sequence

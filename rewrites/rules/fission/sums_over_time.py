@@ -9,6 +9,8 @@ onnxruntime (1.32) saturates in ReduceSum and wraps in Add; never Max and Min of
 where the first step has it; never narrower floats, which would round in each step. What stays as a stack as it is read in other
 ways takes no more memory than in the given model: ``loop-fission`` holds nothing beside it that breaks the budget, and a loop
 without states goes in blocks.
+
+Works round ORT-REDUCED-INTEGERS and ORT-REDUCED-NAN.
 """
 
 from dataclasses import dataclass

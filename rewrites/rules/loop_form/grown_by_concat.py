@@ -8,6 +8,8 @@ keeps its shape.
 
 onnxruntime lets a tensor without elements have any sizes beside others in a Concat: the sizes are those of what is added where
 there is a step, and those of ``a0`` where there is none.
+
+Works round ORT-CONCAT-MISFIT.
 """
 
 from collections.abc import Callable

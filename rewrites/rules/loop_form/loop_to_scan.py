@@ -7,6 +7,8 @@ the same, and the rank of each result is known. A Loop may have no step and a Sc
 Scan stands in an If, whose other branch gives the initial states and empty results. Rows of values from outside that are read one
 after the other, forwards or backwards, become scan inputs; where the number of the step is read otherwise it becomes one too. A
 Gather of rows of strings stays a Gather: onnxruntime copies the first string of each row only, and a scan input would bring all.
+
+Works round ORT-SCAN-NO-STEPS and ORT-GATHER-STRINGS.
 """
 
 from dataclasses import replace

@@ -4,6 +4,8 @@
 
 Conditions: the trip count is a constant of 0 or less, or the condition before the first step is constant false; the sizes of each
 result that is stacked, and read, are known: for others onnxruntime takes what it can infer itself.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
 """
 
 import numpy as np

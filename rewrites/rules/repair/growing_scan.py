@@ -4,6 +4,8 @@
 
 Only where that is plain to see: the body gives a state other sizes than it is given, appends to it, or gives a Slice, Tile, Pad,
 Compress or Resize of it, itself or in a branch. Scanned strings stay, since onnxruntime's Gather does not copy them whole.
+
+Works round ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
 """
 
 import onnx

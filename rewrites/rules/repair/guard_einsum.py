@@ -3,6 +3,8 @@
     Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
 
 Conditions: two operands or more, one of which may be empty; no ellipsis; the element type and the ranks are known.
+
+Works round ORT-EINSUM-OF-NOTHING.
 """
 
 from collections import Counter

@@ -5,6 +5,8 @@
 The operator's text has no such exception: no step leaves the states as they were. Off unless named: the If costs a little in every
 run. Comes before the rules that take a Scan apart, since what they write is not made for no step: a native LSTM gives zeros then,
 or worse. Conditions: all sizes of the empty results are known where the Scan stands, or a step may be run to find out.
+
+Works round ORT-SCAN-NO-STEPS.
 """
 
 import numpy as np

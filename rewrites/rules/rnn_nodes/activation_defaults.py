@@ -4,6 +4,8 @@
 
 The text: "Default values are the same as of corresponding ONNX operators", which for Affine is alpha * x + beta with 1 and 0, and 1
 for ThresholdedRelu. With onnxruntime's 0 an Affine or a ScaledTanh gives 0 whatever it is given.
+
+Works round ORT-RECURRENT-DEFAULTS.
 """
 
 import onnx_ir as ir

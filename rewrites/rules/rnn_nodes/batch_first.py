@@ -3,6 +3,8 @@
     LSTM <layout = 1> (x [B, T, I], ...)    ->    Transpose(LSTM (Transpose(x) [T, B, I], ...))
 
 Initial and final states are [B, directions, H] there, and the sequence is [B, T, directions, H].
+
+Works round ORT-RECURRENT-LAYOUT.
 """
 
 import onnx_ir as ir

@@ -3,6 +3,8 @@
     LSTM (x, W, R) of bfloat16    ->    Cast(LSTM (Cast(x), Cast(W), Cast(R)))
 
 It is what onnxruntime does by itself for float16. Each result is rounded once.
+
+Works round ORT-RECURRENT-BFLOAT16.
 """
 
 import onnx_ir as ir

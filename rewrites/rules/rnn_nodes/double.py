@@ -2,6 +2,8 @@
 
 LSTM (x, W, R) of double    ->    Scan (h0, c0, x @ W')
 where there may be no step  ->    If (there is one) then the Scan else the initial states and an empty sequence
+
+Works round ORT-RECURRENT-DOUBLE.
 """
 
 import onnx_ir as ir

@@ -6,6 +6,8 @@ onnxruntime 1.31 aborts where a GRU or LSTM has no row, or a GRU without lengths
 uninitialised memory as its cell. Of nodes it would not have run otherwise an RNN keeps its initial state too, where onnxruntime
 gives zeros, and so does every GRU and LSTM that is put under an If; but what is ``UNSHIELDED`` is kept from those sizes alone on
 which onnxruntime aborts, and has its numbers everywhere else. Where sizes are known nothing is needed.
+
+Works round ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
 
 from rewrites.edits.rnn.under_if import under_if

@@ -3,6 +3,8 @@
     Y, Y_h = LSTM (x, W, R, , lengths, h0)    ->    Y_h' = Where (lengths == 0, h0, Y_h)
 
 onnxruntime gives zeros for such a row. Only for nodes that it did not run as they were: what ran keeps its numbers.
+
+Works round ORT-RECURRENT-EMPTY-ROW.
 """
 
 import numpy as np

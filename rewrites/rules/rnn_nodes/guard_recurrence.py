@@ -3,6 +3,8 @@
     LSTM (x, W, R)    ->    If (x has rows) then LSTM (x, W, R) else an empty sequence and the initial states
 
 Off unless named: the If costs a little in every run, and most models are never given such a batch.
+
+Works round ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
 
 from rewrites.edits.rnn.under_if import under_if

@@ -6,6 +6,8 @@
 ``hidden_size`` is optional in the text, and in the shapes of weights and states anyway. ``output_sequence`` left the operators with
 opset 7; it never changed a number. A clip of 0 or less is none: the text gives such a range no use, and so exporters and other
 runtimes mean it. An RNN on float32 keeps it, since onnxruntime runs that. Names of activations are the text's in any case.
+
+Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
 """
 
 import onnx_ir as ir

@@ -4,6 +4,8 @@
 
 onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite from about 88 on. Float16 is computed in float32 as they
 do. Only for nodes that it did not run as they were: what ran keeps its numbers.
+
+Works round ORT-RECURRENT-SOFTPLUS.
 """
 
 import onnx_ir as ir

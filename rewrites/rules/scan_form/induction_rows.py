@@ -5,6 +5,8 @@
 Such as sequence lengths that are counted down, one for each row. Conditions: int32 or int64 of known rank, not just one element, to
 which a constant of one element is added or of which it is taken. Never an opset-8 Scan, which has a row of states for each batch
 row.
+
+Works round ONNX-OUTER-PRODUCT.
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,8 @@
 
 onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and every later rule meets axis 0 only.
 Directions stay: a reversal inside a Scan is free. Needs the rank of the scanned tensor.
+
+Works round ORT-SCAN-MOVED-AXES.
 """
 
 from rewrites.edits.rule import NotApplicable, Patch, Rule

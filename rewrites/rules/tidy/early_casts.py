@@ -6,6 +6,8 @@ onnxruntime 1.31 swaps the two itself to fuse the Transpose into the product, an
 the Transpose moves the first axis behind others but the last, or last, and the other operand is of another rank. Casts between
 any types do it, and what onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like, and sums and products
 with one number, which go along with the Cast. Equal ranks are left alone.
+
+Works round ORT-CAST-AFTER-TRANSPOSE.
 """
 
 import onnx_ir as ir

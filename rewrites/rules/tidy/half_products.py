@@ -4,6 +4,8 @@
 
 onnxruntime has no such product for the CPU: it casts the operands itself, and swaps Cast and Transpose as ``early_casts`` tells.
 Where a rank is not known, or an operand is a vector, the casts are written here and go before the Transpose.
+
+Works round ORT-HALVES-AFTER-TRANSPOSE.
 """
 
 import onnx_ir as ir

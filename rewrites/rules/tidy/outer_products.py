@@ -5,6 +5,8 @@
 From opset 14 on the data propagation of onnx 1.23 follows what vectors of known length hold, whatever their type, through
 Unsqueeze and the like, and refuses a sum or product of 3 of them by 2. Nothing goes through an Identity, which onnxruntime drops.
 Rules would drop it, too: in the body of a loop it is taken out before the first and put back after the last.
+
+Works round ONNX-OUTER-PRODUCT.
 """
 
 import onnx_ir as ir

@@ -4,6 +4,8 @@
 
 onnxruntime 1.32 drops such Casts, which change no number, and forgets those who read them in a graph inside: "Missing Input: y".
 Casts through a type that does not hold all numbers of the first stay.
+
+Works round ORT-RETURNING-CASTS.
 """
 
 import numpy as np

@@ -4,6 +4,8 @@
 
 In models that stack them so themselves too: which value loses its strings is another one after a rewrite. Before opset 9 there is
 no Where, and the Loop stays.
+
+Works round ORT-LOOP-STACKED-STRINGS.
 """
 
 import numpy as np

@@ -8,6 +8,8 @@ nobody reads are never stacked, and a step that is read out of a stack is read w
 a constant and within the limits of ``UnrollLimits``; a Loop is not stopped by its condition. Never an opset-8 Scan, whose body sees
 rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of domains that are not known; nor
 Bernoulli, copies of which onnxruntime takes for one.
+
+Works round ORT-BERNOULLI-MERGED.
 """
 
 from collections.abc import Mapping, Sequence
