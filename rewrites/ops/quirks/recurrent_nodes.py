@@ -130,7 +130,7 @@ RECURRENT_NODES = (
         of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
-        symptom="Names of activations are refused unless they are spelt as in the operator's text, capitals included.",
+        symptom="An RNN refuses names of activations in small letters, which GRU and LSTM take.",
         worked_round=("rewrites.rules.rnn_nodes.plain_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(

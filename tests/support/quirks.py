@@ -1,0 +1,134 @@
+"""Defects of onnxruntime and onnx shown as they are, each by a test that fails as soon as the defect is gone."""
+
+import functools
+import multiprocessing
+import resource
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from rewrites.ops.quirks import QUIRKS, Quirk
+from tests.fuzz.unwritten import unwritten_outputs
+from tests.support.runtime import ort_run, ort_session, run_session
+
+__all__ = ["Fate", "dies", "fate_of", "gives", "model", "ones", "refuses", "run", "shows", "shown", "unwritten"]
+
+Feeds = Mapping[str, Any]
+_SECONDS = 60.0
+
+
+def shows(name: str) -> Callable[[Callable[..., bool]], Callable[..., None]]:
+    """Make a test of a function that tells whether the defect ``name`` is there."""
+    quirk = QUIRKS[name]
+
+    def decorated(is_there: Callable[..., bool]) -> Callable[..., None]:
+        @functools.wraps(is_there)
+        def test(*arguments: Any, **named: Any) -> None:
+            there = is_there(*arguments, **named)
+            assert isinstance(there, bool | np.bool_)
+            assert there, _gone(quirk)
+
+        test.__annotations__["return"] = None
+        test.quirk = name  # type: ignore[attr-defined]
+        return test
+
+    return decorated
+
+
+def shown(module: Any) -> set[str]:
+    """The ids of the defects that the tests of a module show."""
+    return {test.quirk for test in vars(module).values() if hasattr(test, "quirk")}
+
+
+def _gone(quirk: Quirk) -> str:
+    version = {"onnxruntime": ort.__version__, "onnx": onnx.__version__}[quirk.of]
+    modules = ", ".join(quirk.worked_round)
+    return f"{quirk.id} is gone in {quirk.of} {version}: remove what works round it: {modules}"
+
+
+def model(text: str, opset: int = 22, domains: str = "") -> onnx.ModelProto:
+    """The model of a graph in ONNX text, unchecked: some of these are not sound."""
+    ir_version = 10 if opset > 20 else 8
+    return onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}{domains}]> {text}')
+
+
+def ones(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.ones(shape, dtype)
+
+
+def gives(proto: onnx.ModelProto, feeds: Feeds, *, optimised: bool = True) -> list[Any]:
+    """What onnxruntime computes in this process."""
+    return ort_run(proto, feeds, optimised=optimised)
+
+
+def refuses(proto: onnx.ModelProto, feeds: Feeds, saying: str, *, optimised: bool = True) -> bool:
+    """Whether onnxruntime does not load or run the model, and says why in these words."""
+    try:
+        gives(proto, feeds, optimised=optimised)
+    except Exception as error:
+        if saying not in str(error):
+            raise
+        return True
+    return False
+
+
+def unwritten(proto: onnx.ModelProto, feeds: Feeds) -> set[int]:
+    """Which results are memory that nothing wrote."""
+    session = ort_session(proto)
+    return unwritten_outputs(proto.SerializeToString(), session, feeds, run_session(session, feeds), 1.0)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How work in a process of its own ended: by itself, by a signal, or not at all."""
+
+    result: Any = None
+    died: bool = False
+    hangs: bool = False
+
+
+def dies(proto: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether onnxruntime ends the process that loads and runs the model."""
+    return fate_of(run, proto.SerializeToString(), dict(feeds)).died
+
+
+def run(data: bytes, feeds: Feeds) -> list[Any] | str:
+    """The results, or why there are none."""
+    try:
+        return ort_run(data, feeds)
+    except Exception as error:
+        return str(error)
+
+
+def fate_of(work: Callable[..., Any], *arguments: Any, seconds: float = _SECONDS) -> Fate:
+    """Do ``work``, a function of a module, in a process that is forked from one in which all is imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(theirs, work, arguments), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(seconds):
+            return Fate(hangs=True)
+        return Fate(ours.recv())
+    except EOFError:
+        process.join()
+        assert process.exitcode is not None
+        assert process.exitcode < 0, f"the process ended with {process.exitcode}"
+        return Fate(died=True)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _work(pipe: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pipe.send(work(*arguments))
+    pipe.close()
