@@ -3,7 +3,7 @@
 The former take NaN and infinity for other numbers (their activations bound what they get), so on such inputs they compute
 another thing than the equations of the operators do, and a rewrite that brings such nodes, or takes them away, changes that.
 
-Works round ORT-RECURRENT-NAN.
+Works round ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
 """
 
 from collections.abc import Mapping, Sequence, Set

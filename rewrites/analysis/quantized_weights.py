@@ -1,4 +1,7 @@
-"""Products whose weights onnxruntime quantizes of its own accord, since what they are multiplied with was dequantized."""
+"""Products whose weights onnxruntime quantizes of its own accord, since what they are multiplied with was dequantized.
+
+Works round ORT-QUANTIZED-WEIGHTS.
+"""
 
 import onnx_ir as ir
 

@@ -83,6 +83,14 @@ OPERATORS = (
         worked_round=("rewrites.rules.fission.sums_over_time",),
     ),
     Quirk(
+        id="ORT-LOGSOFTMAX-NAN",
+        of="onnxruntime",
+        seen="1.31-1.32",
+        kind=Kind.WRONG_NUMBERS,
+        symptom="A LogSoftmax of float64 gives large numbers for those beside NaN, unless NaN comes first.",
+        worked_round=("ortscan.verification.recurrent_outputs",),
+    ),
+    Quirk(
         id="ORT-CLIP-HALF",
         of="onnxruntime",
         seen="1.31-1.32",

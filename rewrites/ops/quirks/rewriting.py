@@ -60,6 +60,14 @@ REWRITING = (
         worked_round=("rewrites.rules.tidy.quantized_outputs", "rewrites.analysis.transposed_outputs"),
     ),
     Quirk(
+        id="ORT-QUANTIZED-WEIGHTS",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.WRONG_NUMBERS,
+        symptom="Constant float weights of a Conv, ConvTranspose or Gemm of what was dequantized are made int8.",
+        worked_round=("rewrites.rules.tidy.quantized_weights", "rewrites.analysis.quantized_weights"),
+    ),
+    Quirk(
         id="ORT-RETURNING-CASTS",
         of="onnxruntime",
         seen="1.32",

@@ -5,6 +5,8 @@
 onnxruntime (1.32) makes int8 of constant float weights of a Conv, ConvTranspose or Gemm that follows a DequantizeLinear in its
 graph. A rewrite may bring the two together, such as the steps of a loop whose state is quantized; the numbers would change then.
 A Concat of one tensor keeps them apart. Never in a model in which onnxruntime quantizes weights as it is: its numbers have that.
+
+Works round ORT-QUANTIZED-WEIGHTS.
 """
 
 import onnx_ir as ir

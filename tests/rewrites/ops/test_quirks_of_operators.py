@@ -66,6 +66,12 @@ def test_the_largest_of_numbers_and_nan(operator: str) -> bool:
     return np.isnan(found).tolist() == [False, True]
 
 
+@shows("ORT-LOGSOFTMAX-NAN")
+def test_a_logarithm_of_a_share_is_beside_nan() -> bool:
+    proto = model("g (double[1,3] x) => (double[1,3] y) { y = LogSoftmax (x) }")
+    return not np.isnan(gives(proto, {"x": np.array([[1, np.nan, 1]])})[0]).all()
+
+
 @shows("ORT-CLIP-HALF")
 def test_infinity_is_clipped_where_there_is_no_bound() -> bool:
     text = "g (float16[1] x, float16 z) => (float16[1] y) { y = Clip (x, z) }"

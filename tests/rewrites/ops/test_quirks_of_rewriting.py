@@ -64,6 +64,14 @@ def test_an_output_is_transposed_and_quantized_for_another_reader() -> bool:
     return not np.array_equal(gives(model(text, 17), {"x": x})[0], x)
 
 
+@shows("ORT-QUANTIZED-WEIGHTS")
+def test_what_was_dequantized_is_multiplied_by_weights() -> bool:
+    text = """g (int8[2,2] q) => (int8[2,2] y) <float s = {0.02}, float t = {0.1}, int8 p = {0}, float[2,2] w = {100, 0.3, 100, 0.3}> {
+        d = DequantizeLinear (q, s, p) c = Gemm (d, w) y = QuantizeLinear (c, s, p) }"""
+    feeds = {"q": ones(2, 2, dtype=np.int8) * 5}
+    return not np.array_equal(gives(model(text, 17), feeds)[0], gives(model(text, 17), feeds, optimised=False)[0])
+
+
 @shows("ORT-RETURNING-CASTS")
 def test_a_branch_reads_what_was_cast_there_and_back() -> bool:
     text = """g (float[2] x, bool c) => (float[2] z) { d = Cast <to = 11> (x) y = Cast <to = 1> (d)
