@@ -1,4 +1,7 @@
-"""Running one case on both models and saying what came of it."""
+"""Running one case on both models and saying what came of it.
+
+Works round ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
+"""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field

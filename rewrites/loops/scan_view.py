@@ -1,6 +1,8 @@
 """One view of every Scan dialect: 8 (batched, with sequence_lens) and 9, 11, 16, 19, 21, 23, 24, 25.
 
 Sources: the operator texts Scan-8 to Scan-25; checks follow the shape inference in onnx/defs/controlflow.
+
+Works round ORT-SCAN-NO-STEPS.
 """
 
 from dataclasses import dataclass

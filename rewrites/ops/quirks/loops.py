@@ -55,6 +55,7 @@ LOOPS = (
             "rewrites.edits.rnn.expand",
             "rewrites.driver.unshielded",
             "ortscan.custom_ops.scan",
+            "rewrites.loops.scan_view",
         ),
     ),
     Quirk(
@@ -147,6 +148,7 @@ LOOPS = (
             "rewrites.batching.nested_loop",
             "ortscan.verification.told_sizes",
             "tests.fuzz.trust",
+            "ortscan.verification.judge",
         ),
     ),
     Quirk(

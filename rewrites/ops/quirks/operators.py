@@ -88,7 +88,10 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A LogSoftmax of float64 gives large numbers for those beside NaN, unless NaN comes first.",
-        worked_round=("ortscan.verification.recurrent_outputs",),
+        worked_round=(
+            "ortscan.verification.recurrent_outputs",
+            "ortscan.verification.judge",
+        ),
     ),
     Quirk(
         id="ORT-CLIP-HALF",

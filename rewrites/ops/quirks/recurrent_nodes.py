@@ -64,7 +64,11 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A row of length 0 ends in zeros instead of its initial state.",
-        worked_round=("rewrites.rules.rnn_nodes.empty_rows", "rewrites.edits.rnn.masked_steps"),
+        worked_round=(
+            "rewrites.rules.rnn_nodes.empty_rows",
+            "rewrites.edits.rnn.masked_steps",
+            "rewrites.rules.unroll.recurrent_nodes",
+        ),
     ),
     Quirk(
         id="ORT-RNN-NO-STEPS",
@@ -147,6 +151,9 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Activations of recurrent nodes take NaN for a number: Relu of an RNN gives 0.",
-        worked_round=("ortscan.verification.recurrent_outputs",),
+        worked_round=(
+            "ortscan.verification.recurrent_outputs",
+            "ortscan.verification.judge",
+        ),
     ),
 )

@@ -5,6 +5,8 @@
 Only where the target runs no loops either, the number of steps is known and within the limits, and the node is in no loop that is
 left: there it is better off as it is, on the CPU. Numbers stay those of onnxruntime: a row of length 0 ends in zeros, and float16
 is computed in float32.
+
+Works round ORT-RECURRENT-EMPTY-ROW.
 """
 
 import numpy as np
