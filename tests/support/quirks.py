@@ -80,7 +80,8 @@ def refuses(proto: onnx.ModelProto, feeds: Feeds, saying: str, *, optimised: boo
 def unwritten(proto: onnx.ModelProto, feeds: Feeds) -> set[int]:
     """Which results are memory that nothing wrote; only what takes 2 KiB or more is told for certain."""
     session = ort_session(proto)
-    return unwritten_outputs(proto.SerializeToString(), session, feeds, run_session(session, feeds), 0.0)
+    with np.errstate(invalid="ignore"):
+        return unwritten_outputs(proto.SerializeToString(), session, feeds, run_session(session, feeds), 0.0)
 
 
 @dataclass(frozen=True)
