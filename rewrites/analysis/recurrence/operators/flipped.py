@@ -117,7 +117,10 @@ def _product(node: ir.Node, operands: Sequence[Meaning], reading: Reading) -> Se
     if left is None or right is None:
         return None
     found: Meaning = None
-    factor = node.attributes.get_float("alpha", 1.0)
+    factor, beta = node.attributes.get_float("alpha", 1.0), node.attributes.get_float("beta", 1.0)
+    added = operands[2] if len(operands) > 2 and beta != 0 else None
+    if added is None and beta != 0 and any(value is not None for value in node.inputs[2:]):
+        return None
     if left.matrix is not None and right.rows is not None and right.columns:
         (found,) = apply_matrix(reading, right.rows, left.matrix.T * factor) or [None]
         flipped = True
@@ -126,11 +129,11 @@ def _product(node: ir.Node, operands: Sequence[Meaning], reading: Reading) -> Se
         flipped = False
     if not isinstance(found, Features):
         return None
-    return _with_addend(found, flipped, operands[2] if len(operands) > 2 else None, node.attributes.get_float("beta", 1.0))
+    return _with_addend(found, flipped, added, beta)
 
 
 def _with_addend(found: Features, flipped: bool, addend: Meaning, beta: float) -> Sequence[Meaning] | None:
-    if addend is not None and beta != 0:
+    if addend is not None:
         if isinstance(addend, np.ndarray) and addend.ndim <= 2:
             numbers = addend.reshape((1,) * (2 - addend.ndim) + addend.shape)
             numbers = numbers.T if flipped else numbers

@@ -37,7 +37,7 @@ def point(random: np.random.Generator, batch: int = 4) -> Point:
 
 
 def affine_at(affine: Affine, where: Point) -> np.ndarray:
-    total = np.broadcast_to(affine.bias, (len(where["x"]), affine.width)).copy()
+    total = np.broadcast_to(affine.bias, (len(next(iter(where.values()))), affine.width)).copy()
     for source, matrix in affine.terms.items():
         for i, row in enumerate(matrix):
             total += where[source][:, i : i + 1] * row
