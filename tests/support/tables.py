@@ -1,4 +1,4 @@
-"""The tables in ``ortscan/docs`` that are made from the code: rules, reason codes, targets.
+"""The tables in ``ortscan/docs`` that are made from the code: rules, reason codes, targets, defects of onnxruntime.
 
 `python -m tests.support.tables` writes them.
 """
@@ -13,6 +13,7 @@ from ortscan.report.codes.lookup import CODES
 from ortscan.targets import TARGETS, Target
 from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.edits.rule import Rule
+from rewrites.ops.quirks import QUIRKS
 from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, RULES, STATELESS_LOOPS
 
 __all__ = ["FOLDER", "TABLES"]
@@ -110,6 +111,18 @@ def _unrolls(limits: UnrollLimits) -> str:
     return f"{steps}, up to {limits.nodes} nodes a loop" + (", where that is faster" if limits.where_it_pays else "")
 
 
+def quirks() -> str:
+    """Return QUIRKS.md."""
+    rows = [
+        (f"`{one.id}`", one.seen, one.symptom, ", ".join(f"`{module}`" for module in one.worked_round)) for one in QUIRKS.values()
+    ]
+    head = (
+        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nEach is worked round in the modules named, and has a test that fails as soon "
+        "as it is gone, or says why none can show it.\n*Seen*: in which versions; nothing is known of older ones.\n"
+    )
+    return f"{head}\n{_table(['defect', 'seen', 'what happens', 'worked round in'], rows)}"
+
+
 def _listed(parts: Sequence[str]) -> str:
     return ", ".join(parts) or "none"
 
@@ -119,7 +132,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"RULES.md": rules, "REASONS.md": reasons, "TARGETS.md": targets}
+TABLES: dict[str, Callable[[], str]] = {"RULES.md": rules, "REASONS.md": reasons, "TARGETS.md": targets, "QUIRKS.md": quirks}
 
 if __name__ == "__main__":
     for name, made in TABLES.items():
