@@ -1,5 +1,6 @@
 """Documents lead to files that are there, and stay as short as they are meant to be."""
 
+import ast
 import re
 import textwrap
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from rewrites.rules.cleanup import dead_code
 from tests.rewrites.harness import becomes, scan, stays
-from tests.test_floors import FLOORS
+from tests.test_floors import FLOORS, MODULES, tree_of
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [file for folder in ("ortscan", "rewrites", "tests") for file in sorted((ROOT / folder).rglob("*.md"))] + [
@@ -58,3 +59,13 @@ def test_the_rule_that_the_map_shows_does_what_its_tests_ask():
     assert len(tests) == 2
     for test in tests:
         test()
+
+
+def test_docstrings_say_what_functions_return_as_the_field_does():
+    """Return, not Give; PEP 257 has it so too."""
+    functions = [
+        (name, node) for name, file in MODULES.items() for node in ast.walk(tree_of(file)) if isinstance(node, ast.FunctionDef)
+    ]
+    returning = [(name, one) for name, one in functions if one.returns is not None and ast.unparse(one.returns) != "None"]
+    assert len(returning) > 1000
+    assert [(name, one.name) for name, one in returning if (ast.get_docstring(one) or "").startswith("Give ")] == []
