@@ -152,15 +152,15 @@ def test_a_rule_that_fails_everywhere_is_left_out_after_a_few_loops(monkeypatch:
 
 
 def test_a_change_beside_the_rules_that_is_unsound_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ortscan.pipeline import rewriting
+    from ortscan.pipeline import stages
 
-    real = rewriting.tidy
+    real = stages.tidy
 
     def spoiled(ctx: Any) -> None:
         cut("z")(ctx.model)
         real(ctx)
 
-    monkeypatch.setattr(rewriting, "tidy", spoiled)
+    monkeypatch.setattr(stages, "tidy", spoiled)
     with pytest.warns(OrtscanWarning, match=r"^the model is left as it was, since the self-check found it unsound: .*rank"):
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert normalised(result) == normalised(parsed(TWO))

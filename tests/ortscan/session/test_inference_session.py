@@ -123,7 +123,7 @@ def test_the_optimised_model_is_what_onnxruntime_writes_to_optimized_model_filep
 
 
 def test_a_session_that_ortscan_cannot_make_runs_the_original_and_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ortscan.pipeline.rewriting.rewrite", failing(ZeroDivisionError("a defect")))
+    monkeypatch.setattr("ortscan.pipeline.stages.rewrite", failing(ZeroDivisionError("a defect")))
     with pytest.warns(OrtscanWarning, match="runs as it is, since ortscan could not optimise it: .*a defect"):
         session = ortscan.InferenceSession(parsed(MAP))
     assert session.ortscan.source == "original"
@@ -143,7 +143,7 @@ DEFECTS = [
 def test_where_strict_is_set_whatever_goes_wrong_is_one_error_with_its_cause(
     defect: Exception, providers: list[str] | None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr("ortscan.pipeline.rewriting.rewrite", failing(defect))
+    monkeypatch.setattr("ortscan.pipeline.stages.rewrite", failing(defect))
     with pytest.raises(OrtscanError, match=r"a defect|is nested deeper than rewritten can follow") as found:
         ortscan.InferenceSession(parsed(MAP), options(strict="1"), providers)
     assert found.value.__cause__ is defect
@@ -548,7 +548,7 @@ def test_a_session_that_fails_leaves_no_exception_behind(strict: str, monkeypatc
         return [found for found in gc.get_objects() if isinstance(found, ZeroDivisionError | OrtscanError)]
 
     before = errors()
-    monkeypatch.setattr("ortscan.pipeline.rewriting.rewrite", failing(ZeroDivisionError))
+    monkeypatch.setattr("ortscan.pipeline.stages.rewrite", failing(ZeroDivisionError))
     with contextlib.suppress(OrtscanError):
         ortscan.InferenceSession(parsed(MAP), options(strict=strict))
     with contextlib.suppress(Exception):

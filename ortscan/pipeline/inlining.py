@@ -1,0 +1,43 @@
+"""Inlines the model functions that hold what rules change: loops, and recurrent nodes that may not stay where they stand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ortscan.modelio import Inlining, inline_functions, inline_functions_with_loops
+from ortscan.ort.evaluate import evaluate
+from rewrites.base.abilities import Abilities
+from rewrites.driver.lower import may_be_refused
+from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
+from rewrites.driver.unshielded import holds_recurrent_nodes
+from rewrites.edits.rule import Rule
+from rewrites.graph.context import Context, Options
+
+__all__ = ["inline_what_rules_change"]
+
+
+def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> list[str]:
+    """Inline them in place, and return what to tell of it."""
+    outcome = inline_functions_with_loops(model)
+    if not any(map(holds_recurrent_nodes, model.functions.values())):
+        return _said(outcome)
+    # Only in a graph is a node put under an If where a loop that fails before it goes.
+    if not has_loops(model) and not _must_be_changed_where_they_stand(model, target, rules):
+        return _said(outcome)
+    more = inline_functions(model, holds_recurrent_nodes)
+    messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
+    return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]
+
+
+def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> bool:
+    trial = model.clone()
+    inline_functions(trial, holds_recurrent_nodes)
+    ctx = Context.of(trial, Options(), evaluate)
+    prepare(ctx)
+    return may_be_refused(ctx, rules) or has_absent_nodes(trial, target)
+
+
+def _said(outcome: Inlining) -> list[str]:
+    messages = [f"inlined the function {name}, which holds a loop" for name in outcome.inlined]
+    return messages + [f"left the function {name} as it is: {reason}" for name, reason in outcome.kept]

@@ -1,0 +1,196 @@
+"""The way of a model that has been read and lifted, as data: ``STAGES``, from top to bottom.
+
+Each stage changes the model in place, or the report on it. The first that finds nothing to do for those that follow ends the way.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from ortscan.modelio import restore_interface, retake_interface
+from ortscan.options import size_hints
+from ortscan.ort.evaluate import evaluate
+from ortscan.ort.kernels import has_kernel
+from ortscan.pipeline.fixed_shapes import FixedShapes
+from ortscan.pipeline.inlining import inline_what_rules_change
+from ortscan.pipeline.lifting import Lifted
+from ortscan.pipeline.needs import note_python_ops
+from ortscan.pipeline.placement import place, target_line
+from ortscan.targets import Target
+from rewrites.base.abilities import UnrollLimits
+from rewrites.base.report import Report
+from rewrites.base.vetoes import Vetoes
+from rewrites.driver.engine import count_operators, rewrite
+from rewrites.driver.lower import may_be_refused
+from rewrites.driver.model_changes import flatten_ifs
+from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
+from rewrites.edits.cleanup.cleanup import clean_up
+from rewrites.edits.direction.pairs import may_have_pairs
+from rewrites.edits.direction.reversing import may_be_reversed
+from rewrites.edits.rule import Rule
+from rewrites.graph.context import Context, Options
+from rewrites.graph.walk import all_nodes
+from rewrites.ops.rnn.recurrent_node import is_recurrent
+from rewrites.python_ops.place import place_python_ops
+
+__all__ = ["STAGES", "Chosen", "Work"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The options of ``optimize``, read. ``typical``: shapes of inputs for cost decisions; ``fixed``: shapes to build in."""
+
+    target: Target
+    rules: Sequence[Rule[Any]]
+    node_rules: Sequence[Rule[Any]]
+    left_out: frozenset[str]
+    budget: int
+    typical: Mapping[str, Sequence[int | None]]
+    fixed: Mapping[str, Sequence[int | None]]
+    unrolling: UnrollLimits
+    fast_math: bool
+    custom_ops: bool
+    debug: bool
+    progress: Callable[[int, int], None] | None
+
+
+@dataclass
+class Work:
+    """A model on its way, and what is known of it so far.
+
+    ``stop_after``: how many patches may be made. ``is_touched``: whether anything was done to the model; None where it is as it was
+    loaded. ``is_over``: whether the stages that follow have nothing to do. ``ctx``: what rules are given, once it is prepared.
+    """
+
+    chosen: Chosen
+    lifted: Lifted
+    vetoes: Vetoes
+    stop_after: int | None = None
+    report: Report = field(default_factory=Report)
+    messages: list[str] = field(default_factory=list)
+    fixed: FixedShapes | None = None
+    is_touched: bool | None = True
+    is_over: bool = False
+
+    ctx: Context = field(init=False)
+
+    @property
+    def model(self) -> ir.Model:
+        """The model itself."""
+        return self.lifted.loaded.model
+
+
+def _inline_functions(work: Work) -> None:
+    inlined = inline_what_rules_change(work.model, work.chosen.target.abilities, work.chosen.node_rules)
+    said = [target_line(work.chosen.target)] if work.chosen.target.name != "cpu" else []
+    work.messages += work.lifted.loaded.tied + work.lifted.messages + inlined + said
+    work.is_touched = bool(work.lifted.loaded.tied) if work.lifted.loaded.tied or inlined else None
+
+
+def _build_in_shapes(work: Work) -> None:
+    if work.chosen.fixed:
+        work.fixed = FixedShapes(work.model, work.chosen.fixed)
+        work.messages += work.fixed.messages
+
+
+def _end_where_nothing_is_to_do(work: Work) -> None:
+    chosen, model = work.chosen, work.model
+    is_idle = work.fixed is None and not chosen.custom_ops and not has_loops(model)
+    if is_idle and not has_absent_nodes(model, chosen.target.abilities) and not _nodes_to_look_at(model, chosen.rules):
+        counted = count_operators(model.graph)
+        work.report = Report(operators_before=counted, operators_after=counted)
+        work.is_over = True
+    else:
+        work.is_touched = True
+
+
+def _prepare(work: Work) -> None:
+    chosen = work.chosen
+    name_free_dims(work.model)
+    work.ctx = Context.of(work.model, _options(work), evaluate, has_kernel if chosen.custom_ops else None)
+    work.ctx.vetoes, work.ctx.left_out = work.vetoes, chosen.left_out
+    prepare(work.ctx)
+    if work.fixed is not None:
+        clean_up(work.model.graph, list(work.model.graph), work.ctx)
+
+
+def _apply_rules(work: Work) -> None:
+    chosen, learn = work.chosen, learn_again if work.fixed is None else _clean_up_and_learn
+    work.report = rewrite(
+        work.ctx, chosen.rules, stop_after=work.stop_after, debug=chosen.debug, progress=chosen.progress, learn=learn
+    )
+
+
+def _flatten_ifs(work: Work) -> None:
+    work.report.flattened, said = flatten_ifs(work.ctx)
+    work.messages += said
+
+
+def _place_python_ops(work: Work) -> None:
+    if work.chosen.custom_ops and work.stop_after is None:
+        work.report.kernel_gaps = place_python_ops(work.ctx)
+        work.messages += note_python_ops(work.lifted.loaded, work.report)
+
+
+def _tidy(work: Work) -> None:
+    tidy(work.ctx)
+    if work.fixed is not None:
+        work.fixed.put_into_outputs(work.ctx)
+        retake_interface(work.lifted.loaded)
+    restore_interface(work.lifted.loaded)
+
+
+def _conclude(work: Work) -> None:
+    work.report.operators_after = count_operators(work.model.graph)
+    work.report.changes = work.ctx.changes
+    work.report.give_every_loop_a_reason()
+    place(work.report, work.chosen.target)
+
+
+STAGES: tuple[Callable[[Work], None], ...] = (
+    _inline_functions,
+    _build_in_shapes,
+    _end_where_nothing_is_to_do,
+    _prepare,
+    _apply_rules,
+    _flatten_ifs,
+    _place_python_ops,
+    _tidy,
+    _conclude,
+)
+"""What is done to a model, in this order."""
+
+
+def _options(work: Work) -> Options:
+    chosen, target = work.chosen, work.chosen.target
+    return Options(
+        chosen.budget,
+        size_hints(work.model, chosen.typical),
+        fast_math=chosen.fast_math,
+        custom_ops=chosen.custom_ops,
+        native_always=target.native,
+        bidirectional=target.bidirectional,
+        domains=target.domains,
+        target=target.abilities,
+        unroll=chosen.unrolling,
+    )
+
+
+def _clean_up_and_learn(ctx: Context) -> bool:
+    clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
+    return learn_again(ctx)
+
+
+def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
+    """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another."""
+    recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]
+    if not recurrent:
+        return False
+    subjects = {rule.subject for rule in rules if rule.phase == "direction"}
+    if any(rule.use == "asked" for rule in rules) or ("pair" in subjects and may_have_pairs(model.graph)):
+        return True
+    if "recurrent node" in subjects and any(map(may_be_reversed, recurrent)):
+        return True
+    return may_be_refused(Context.of(model, Options(), evaluate))
