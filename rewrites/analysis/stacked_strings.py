@@ -1,6 +1,6 @@
 """Strings that a Loop stacks, and that onnxruntime takes away from another value by it.
 
-onnxruntime (1.32) moves strings out of each step's result into the stack. Where the result is an Identity of another value, or is
+onnxruntime moves strings out of each step's result into the stack. Where the result is an Identity of another value, or is
 returned or copied elsewhere too, that value loses its strings: the steps after the first, and who reads it, find empty ones.
 
 Works round ORT-LOOP-STACKED-STRINGS.

@@ -1,4 +1,7 @@
-"""One block of a model: a loop, spelt one way or another, or in a branch; or recurrent nodes."""
+"""One block of a model: a loop, spelt one way or another, or in a branch; or recurrent nodes.
+
+Works round ORT-GATHER-STRINGS.
+"""
 
 from tests.fuzz.idioms import IDIOMS
 from tests.fuzz.recurrent_nodes import add_recurrent_nodes

@@ -1,4 +1,7 @@
-"""Whether two lists of results are the same up to the order of sums."""
+"""Whether two lists of results are the same up to the order of sums.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
+"""
 
 from collections.abc import Sequence
 from typing import Any

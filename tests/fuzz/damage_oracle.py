@@ -1,4 +1,7 @@
-"""What onnx's checker and onnxruntime say of a damaged model and of what was made of it, in a process that may die of either."""
+"""What onnx's checker and onnxruntime say of a damaged model and of what was made of it, in a process that may die of either.
+
+Works round ORT-RECURRENT-NAN.
+"""
 
 import threading
 from collections.abc import Callable

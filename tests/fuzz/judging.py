@@ -1,4 +1,7 @@
-"""What became of a drawn model, in the process that runs it: stages are announced, since onnxruntime may end the process."""
+"""What became of a drawn model, in the process that runs it: stages are announced, since onnxruntime may end the process.
+
+Works round ORT-SCAN-8-NOTHING and ORT-LOOP-NO-STEPS-SIZES.
+"""
 
 import time
 from collections.abc import Callable, Collection, Iterable

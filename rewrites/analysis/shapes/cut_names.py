@@ -2,7 +2,7 @@
 
     x [B, 3];  y = Slice(x, {-1}, {9}, {0})    ->    y = Slice(x, {-1}, {9}, {0});  y ["B cut for y", 3]
 
-The inference of onnx, and so onnxruntime's, lets such a Slice keep the name whatever it cuts (1.23 and 1.32); onnxruntime then may
+The inference of onnx, and so onnxruntime's, lets such a Slice keep the name whatever it cuts; onnxruntime then may
 give two tensors one piece of memory because their sizes have one name, and the run fails. A name that is written down stays.
 
 Works round ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.

@@ -2,7 +2,7 @@
 
     LSTM(xs, ...)    ->    If(xs holds anything) then LSTM(xs, ...) else an empty sequence, and the states as they were
 
-On no rows onnxruntime 1.31 aborts the process for LSTM and GRU, on no steps for GRU, and LSTM gives uninitialised memory then.
+On no rows onnxruntime aborts the process for LSTM and GRU, on no steps for GRU, and LSTM gives uninitialised memory then.
 A loop runs on a batch of no rows, so where their number is free the node must not see it. A Scan over no steps fails; here it
 gives what the operator's text has.
 

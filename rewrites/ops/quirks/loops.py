@@ -17,6 +17,7 @@ LOOPS = (
             "rewrites.batching.bodies",
             "ortscan.verification.sound_oracle",
             "tests.fuzz.unaliased",
+            "tests.fuzz.spellings.scans",
         ),
     ),
     Quirk(
@@ -77,7 +78,10 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.GARBAGE,
         symptom="An opset-8 Scan gives uninitialised states without steps; without rows it gives no value, or ends the process.",
-        worked_round=("ortscan.running.crash_risks",),
+        worked_round=(
+            "ortscan.running.crash_risks",
+            "tests.fuzz.judging",
+        ),
     ),
     Quirk(
         id="ORT-SCAN-8-LENGTH-0",
@@ -130,7 +134,7 @@ LOOPS = (
     Quirk(
         id="ORT-LOOP-STACKED-STRINGS",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Loop moves strings into a stack, away from the value that a step's result is a copy of: later steps find none.",
         worked_round=("rewrites.rules.tidy.stacked_strings", "rewrites.analysis.stacked_strings", "tests.fuzz.trust"),
@@ -149,6 +153,8 @@ LOOPS = (
             "ortscan.verification.told_sizes",
             "tests.fuzz.trust",
             "ortscan.verification.judge",
+            "tests.fuzz.judging",
+            "tests.fuzz.comparing",
         ),
     ),
     Quirk(
@@ -162,7 +168,7 @@ LOOPS = (
     Quirk(
         id="ORT-LOOP-UNDECLARED-INPUTS",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A Loop is not loaded whose body does not say of its step number and condition what they can only be.",
         worked_round=("rewrites.driver.prepare",),
@@ -181,12 +187,15 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A body or branch that returns a value of the graph around it is not loaded.",
-        worked_round=("ortscan.modelio.loose_outputs",),
+        worked_round=(
+            "ortscan.modelio.loose_outputs",
+            "tests.fuzz.spellings.loops",
+        ),
     ),
     Quirk(
         id="ORT-BRANCH-CONTRADICTION",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A model is not loaded where a branch does not fit the sizes it would be given, even if it is never taken.",
         worked_round=("rewrites.analysis.shapes.contradictory_branches",),
@@ -194,7 +203,7 @@ LOOPS = (
     Quirk(
         id="ORT-IF-10-SIZES",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Before opset 11 a size that one branch of an If tells counts for both: a Shape of the result is folded to it.",
         worked_round=("rewrites.graph.branches", "rewrites.migration.lowering.branches"),

@@ -64,6 +64,8 @@ OPERATORS = (
             "rewrites.rules.repair.growing_scan",
             "rewrites.rules.loop_form.loop_to_scan",
             "rewrites.analysis.whole_reversals",
+            "tests.fuzz.blocks",
+            "tests.fuzz.spellings.reading",
         ),
     ),
     Quirk(
@@ -77,7 +79,7 @@ OPERATORS = (
     Quirk(
         id="ORT-REDUCED-NAN",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceMax and ReduceMin over the first axis give NaN only where the first row has it.",
         worked_round=("rewrites.rules.fission.sums_over_time",),
@@ -169,7 +171,7 @@ OPERATORS = (
     Quirk(
         id="ORT-UNSTOPPABLE-NODE",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.HANG,
         symptom="A run that is to end does so between two nodes only, however long one of them works.",
         worked_round=("ortscan.running.heavy_nodes",),

@@ -154,6 +154,7 @@ RECURRENT_NODES = (
         worked_round=(
             "ortscan.verification.recurrent_outputs",
             "ortscan.verification.judge",
+            "tests.fuzz.damage_oracle",
         ),
     ),
 )

@@ -22,7 +22,7 @@ REWRITING = (
     Quirk(
         id="ORT-HALVES-AFTER-TRANSPOSE",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.DEATH,
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
         worked_round=("rewrites.rules.tidy.half_products", "ortscan.running.crash_risks"),
@@ -94,7 +94,7 @@ REWRITING = (
     Quirk(
         id="ORT-RESHAPE-FUSED",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.NO_ERROR,
         symptom="A computed size of a Reshape is left to be inferred, so that one to a wrong number of elements runs.",
         worked_round=("rewrites.batching.reshaping", "tests.fuzz.trust"),
@@ -110,7 +110,7 @@ REWRITING = (
     Quirk(
         id="ORT-FOLDED-JOINS",
         of="onnxruntime",
-        seen="1.31-1.32",
+        seen="1.32",
         kind=Kind.MEMORY,
         symptom="Constants joined with themselves again and again are computed when a model is loaded, however large they become.",
         worked_round=("ortscan.running.joined_vectors",),

@@ -16,7 +16,7 @@ _BY_WAY_OF = {
     ir.DataType.UINT16: ir.DataType.INT32,
     ir.DataType.UINT64: ir.DataType.INT64,
 }
-"""Types without a kernel (onnxruntime 1.31), and a type that holds each of their values, or its bits, and casts back."""
+"""Types without a kernel, and a type that holds each of their values, or its bits, and casts back."""
 
 
 def where(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:

@@ -5,7 +5,7 @@
 The loop then holds one step instead of all. Where the stack fits in the memory budget this is left alone: all steps at once are
 faster. Conditions: nothing else reads the stack; ReduceSum and ReduceMean of float32 or float64 (their order of summation is all
 that changes), or ReduceMax and ReduceMin of int32 or int64; the shape of one step is known. Never sums of integers, which
-onnxruntime (1.32) saturates in ReduceSum and wraps in Add; never Max and Min of floats, which its reductions take NaN through only
+onnxruntime saturates in ReduceSum and wraps in Add; never Max and Min of floats, which its reductions take NaN through only
 where the first step has it; never narrower floats, which would round in each step. What stays as a stack as it is read in other
 ways takes no more memory than in the given model: ``loop-fission`` holds nothing beside it that breaks the budget, and a loop
 without states goes in blocks.

@@ -4,7 +4,7 @@
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
 
 onnxruntime computes garbage, silently and at every optimisation level, where a Scan body returns one value under two outputs or
-returns an input directly, or a Loop body its step number (seen up to 1.31); the checker accepts such models. What else a Loop
+returns an input directly, or a Loop body its step number; the checker accepts such models. What else a Loop
 returns directly is never touched: that it does right.
 
 Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.

@@ -2,7 +2,7 @@
 
     GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence and the initial states
 
-onnxruntime 1.31 aborts where a GRU or LSTM has no row, or a GRU without lengths no step; an LSTM without lengths and steps returns
+onnxruntime aborts where a GRU or LSTM has no row, or a GRU without lengths no step; an LSTM without lengths and steps returns
 uninitialised memory as its cell. Of nodes it would not have run otherwise an RNN keeps its initial state too, where onnxruntime
 gives zeros, and so does every GRU and LSTM that is put under an If; but what is ``UNSHIELDED`` is kept from those sizes alone on
 which onnxruntime aborts, and has its numbers everywhere else. Where sizes are known nothing is needed.

@@ -2,7 +2,7 @@
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 
-onnxruntime 1.31 swaps the two itself to fuse the Transpose into the product, and ends the process with a segmentation fault where
+onnxruntime swaps the two itself to fuse the Transpose into the product, and ends the process with a segmentation fault where
 the Transpose moves the first axis behind others but the last, or last, and the other operand is of another rank. Casts between
 any types do it, and what onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like, and sums and products
 with one number, which go along with the Cast. Equal ranks are left alone.

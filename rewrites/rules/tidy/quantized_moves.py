@@ -4,7 +4,7 @@
 
 onnxruntime quantizes and dequantizes anew after a node that only moves numbers. It ends the process while it loads the model where
 a body or branch reads what is moved. From opset 21 on it does not load what it made so of int8 ("output_dtype INT8 does not match
-y_zero_point type UINT8"), nor, in any opset, of int32, which no QuantizeLinear gives (all seen in 1.32). Scales that are not known,
+y_zero_point type UINT8"), nor, in any opset, of int32, which no QuantizeLinear gives. Scales that are not known,
 and such for each row, it leaves alone, and so do we.
 
 Works round ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.

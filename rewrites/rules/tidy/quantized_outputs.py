@@ -2,7 +2,7 @@
 
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
-onnxruntime (1.32) moves the quantization before the Transpose itself, and does not see that ``y`` is read by whoever runs the
+onnxruntime moves the quantization before the Transpose itself, and does not see that ``y`` is read by whoever runs the
 graph too. In a body it does not look at values of the graphs around; so it is only wrong of nodes that a rewrite took out of one,
 or made. What the model itself has stays: its numbers are onnxruntime's.
 

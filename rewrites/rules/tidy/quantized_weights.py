@@ -2,7 +2,7 @@
 
     Conv(DequantizeLinear(q, scale, zero), w)    ->    Conv(Concat(DequantizeLinear(q, scale, zero)), w)
 
-onnxruntime (1.32) makes int8 of constant float weights of a Conv, ConvTranspose or Gemm that follows a DequantizeLinear in its
+onnxruntime makes int8 of constant float weights of a Conv, ConvTranspose or Gemm that follows a DequantizeLinear in its
 graph. A rewrite may bring the two together, such as the steps of a loop whose state is quantized; the numbers would change then.
 A Concat of one tensor keeps them apart. Never in a model in which onnxruntime quantizes weights as it is: its numbers have that.
 

@@ -2,7 +2,7 @@
 
     d = Cast <to = double> (x)  y = Cast <to = float> (d)  If (c) <then: Neg (y)>    ->    If (c) <then: Neg (x)>
 
-onnxruntime 1.32 drops such Casts, which change no number, and forgets those who read them in a graph inside: "Missing Input: y".
+onnxruntime drops such Casts, which change no number, and forgets those who read them in a graph inside: "Missing Input: y".
 Casts through a type that does not hold all numbers of the first stay.
 
 Works round ORT-RETURNING-CASTS.

@@ -1,4 +1,7 @@
-"""How a Loop's body reads the element of its step."""
+"""How a Loop's body reads the element of its step.
+
+Works round ORT-GATHER-STRINGS.
+"""
 
 from collections.abc import Callable
 

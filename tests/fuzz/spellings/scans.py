@@ -1,4 +1,7 @@
-"""A recurrence as a Scan: batched in opset 8, with axes and directions from 9 on."""
+"""A recurrence as a Scan: batched in opset 8, with axes and directions from 9 on.
+
+Works round ORT-SCAN-SHARED-OUTPUT.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
-from ortscan.modelio.source import Source
-from ortscan.running.own_process import GuardedRunner
 from rewrites.rules.fission import loop_fission
 from rewrites.rules.repair import guard_scan
 from rewrites.rules.rnn_nodes import guard_recurrence
@@ -109,15 +107,6 @@ def test_a_guarded_node_survives_what_kills_onnxruntime(kind, direction, lengths
         if steps == 0 and kind == "RNN":  # runs as it is, and what runs keeps its numbers
             expected = [np.zeros_like(one) for one in expected]
         assert_same_numbers(ort_run(result, feeds), expected)
-
-
-def test_onnxruntime_still_dies_of_no_rows():
-    model = OneNode("LSTM").model()
-    runner = GuardedRunner(Source(model, model.SerializeToString()), ["y"], ["CPUExecutionProvider"])
-    try:
-        assert runner.run(OneNode("LSTM").feeds(2, 0)).died
-    finally:
-        runner.close()
 
 
 SCAN = """
