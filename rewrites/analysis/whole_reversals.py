@@ -24,6 +24,7 @@ __all__ = ["Reversal", "Reversals"]
 
 _FAR = 2**31 - 1
 _ONE = Affine.of(1)
+_HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _KEEP_THE_NUMBER = operators("copies")
 
 
@@ -122,7 +123,7 @@ class _Reader:
             if start is None or limit is None or step is None or step.number not in (1, -1):
                 return None
             return _Progression(start, step.number, limit - start if step.number == 1 else start - limit)
-        if node.op_type in ("Identity", "Cast"):
+        if node.op_type == "Identity" or (node.op_type == "Cast" and value is not None and value.dtype in _HOLD_SIZES):
             return self.progression(node.inputs[0])
         if node.op_type == "Neg":
             inner = self.progression(node.inputs[0])
