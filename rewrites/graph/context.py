@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -15,9 +15,6 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes, node_graphs
-
-if TYPE_CHECKING:
-    from rewrites.edits.rule import Rule
 
 __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
 
@@ -70,7 +67,7 @@ class Context:
     evaluate: Evaluator
     names: Names
     constants: ConstantPool
-    rules: "Sequence[Rule[Any]]" = ()
+    rules: Sequence[Any] = ()
     left_out: frozenset[str] = frozenset()
     changes: list[Fired] = field(default_factory=list)
     has_kernel: KernelCheck | None = None

@@ -2,24 +2,21 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import Affine
+from rewrites.analysis.induction.followed import Followed
 from rewrites.analysis.induction.limits import EXACT, INTEGERS, LARGEST
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import clip_bounds
 
-if TYPE_CHECKING:
-    from rewrites.analysis.induction.integers import Integers
-
 __all__ = ["READERS"]
 
 
-def cast(integers: "Integers", node: ir.Node) -> Affine | None:
+def cast(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the elements as another type of number."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
@@ -27,7 +24,7 @@ def cast(integers: "Integers", node: ir.Node) -> Affine | None:
     return data.limited(EXACT.get(to))
 
 
-def arithmetic(integers: "Integers", node: ir.Node) -> Affine | None:
+def arithmetic(integers: Followed, node: ir.Node) -> Affine | None:
     """Return a sum, difference or product."""
     one, other = integers.operand(node, 0), integers.operand(node, 1)
     if one is None or other is None or (node.op_type == "Mul" and one.terms and other.terms):
@@ -38,19 +35,19 @@ def arithmetic(integers: "Integers", node: ir.Node) -> Affine | None:
         return None
 
 
-def negated(integers: "Integers", node: ir.Node) -> Affine | None:
+def negated(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the negative elements."""
     data = integers.operand(node, 0)
     return None if data is None else -data
 
 
-def extreme(integers: "Integers", node: ir.Node) -> Affine | None:
+def extreme(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the input of a Min or Max that surely is the least, or the greatest."""
     parts = [integers.of(value) for value in node.inputs]
     return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
 
 
-def clipped(integers: "Integers", node: ir.Node) -> Affine | None:
+def clipped(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the input of a Clip between bounds that it surely keeps."""
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
@@ -65,7 +62,7 @@ def _whole(bound: float) -> Affine | None:
     return Affine.of(int(bound)) if float(bound).is_integer() else None
 
 
-def _extreme(integers: "Integers", parts: list[Affine], greatest: bool) -> Affine | None:
+def _extreme(integers: Followed, parts: list[Affine], greatest: bool) -> Affine | None:
     for part in parts:
         others = [part - other if greatest else other - part for other in parts if other is not part]
         if all(at_least(other, 0, integers.steps) for other in others):
@@ -74,7 +71,7 @@ def _extreme(integers: "Integers", parts: list[Affine], greatest: bool) -> Affin
     return None
 
 
-def chosen(integers: "Integers", node: ir.Node) -> Affine | None:
+def chosen(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the side of a Where whose condition surely holds, or surely does not."""
     holds = integers.truth(node.inputs[0])
     if holds is None:
@@ -90,7 +87,7 @@ def chosen(integers: "Integers", node: ir.Node) -> Affine | None:
     return side.moved(lambda array: np.broadcast_to(array, shape))
 
 
-def counted(integers: "Integers", node: ir.Node) -> Affine | None:
+def counted(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the constant numbers of a Range."""
     parts = [integers.scalar(value) for value in node.inputs]
     start, limit, step = (None if part is None else part.number for part in parts)
@@ -99,7 +96,7 @@ def counted(integers: "Integers", node: ir.Node) -> Affine | None:
     return Affine.of(np.arange(start, limit, step, dtype=np.int64))
 
 
-READERS: dict[str, Callable[["Integers", ir.Node], Affine | None]] = {
+READERS: dict[str, Callable[[Followed, ir.Node], Affine | None]] = {
     "Add": arithmetic,
     "Cast": cast,
     "Clip": clipped,

@@ -3,23 +3,20 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import Affine, joined
+from rewrites.analysis.induction.followed import Followed
 from rewrites.analysis.induction.limits import LARGEST
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec
 
-if TYPE_CHECKING:
-    from rewrites.analysis.induction.integers import Integers
-
 __all__ = ["READERS"]
 
 
-def shape(integers: "Integers", node: ir.Node) -> Affine | None:
+def shape(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the dimensions of the input of a Shape; dimensions inside the body may change from step to step."""
     source = node.inputs[0]
     if source is None or source.shape is None:
@@ -32,7 +29,7 @@ def shape(integers: "Integers", node: ir.Node) -> Affine | None:
     return joined([dim.reshaped((1,)) for dim in found], 0)
 
 
-def size(integers: "Integers", node: ir.Node) -> Affine | None:
+def size(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the size of the input of a Size, where all but one dimension are numbers."""
     dims = shape(integers, node)
     if dims is None:
@@ -46,7 +43,7 @@ def size(integers: "Integers", node: ir.Node) -> Affine | None:
     return product
 
 
-def gather(integers: "Integers", node: ir.Node) -> Affine | None:
+def gather(integers: Followed, node: ir.Node) -> Affine | None:
     """Return chosen elements, or the number that stands at a place of an even row of numbers."""
     data, places = integers.operand(node, 0), integers.operand(node, 1)
     if data is None or places is None:
@@ -67,7 +64,7 @@ def gather(integers: "Integers", node: ir.Node) -> Affine | None:
     return Affine.of(start) + Affine.of(step) * places
 
 
-def _from_range(integers: "Integers", node: ir.Node, places: Affine) -> Affine | None:
+def _from_range(integers: Followed, node: ir.Node, places: Affine) -> Affine | None:
     source = node.inputs[0]
     maker = source.producer() if source is not None else None
     if maker is None or maker.op_type != "Range" or maker.domain != "" or maker.graph is integers.body:
@@ -80,7 +77,7 @@ def _from_range(integers: "Integers", node: ir.Node, places: Affine) -> Affine |
     return start + places
 
 
-def sliced(integers: "Integers", node: ir.Node) -> Affine | None:
+def sliced(integers: Followed, node: ir.Node) -> Affine | None:
     """Return a constant range of elements."""
     data = integers.operand(node, 0)
     spec = None if data is None else slice_spec(node, integers.opset, data.const.ndim)
@@ -94,14 +91,14 @@ def sliced(integers: "Integers", node: ir.Node) -> Affine | None:
     return data.moved(lambda array: array[tuple(cuts)])
 
 
-def concatenated(integers: "Integers", node: ir.Node) -> Affine | None:
+def concatenated(integers: Followed, node: ir.Node) -> Affine | None:
     """Return joined elements."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
-def squeezed(integers: "Integers", node: ir.Node) -> Affine | None:
+def squeezed(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the elements without, or with more, axes of size 1."""
     data = integers.operand(node, 0)
     axes = None if data is None else axes_of(node, integers.opset, data.const.ndim)
@@ -114,7 +111,7 @@ def squeezed(integers: "Integers", node: ir.Node) -> Affine | None:
     return data.moved(lambda array: np.squeeze(array, axes))
 
 
-def reshaped(integers: "Integers", node: ir.Node) -> Affine | None:
+def reshaped(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the elements in a constant other shape."""
     data = integers.operand(node, 0)
     dims = ints_operand(node, 1) if len(node.inputs) > 1 else None
@@ -129,7 +126,7 @@ def reshaped(integers: "Integers", node: ir.Node) -> Affine | None:
         return None
 
 
-def expanded(integers: "Integers", node: ir.Node) -> Affine | None:
+def expanded(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the elements broadcast to a constant shape."""
     data, dims = integers.operand(node, 0), integers.operand(node, 1)
     shape = None if dims is None else dims.numbers
@@ -142,18 +139,18 @@ def expanded(integers: "Integers", node: ir.Node) -> Affine | None:
     return data.moved(lambda array: np.broadcast_to(array, full)) if math.prod(full) <= LARGEST else None
 
 
-def transposed(integers: "Integers", node: ir.Node) -> Affine | None:
+def transposed(integers: Followed, node: ir.Node) -> Affine | None:
     """Return the elements with axes exchanged."""
     data = integers.operand(node, 0)
     return None if data is None else data.moved(lambda array: np.transpose(array, perm_of(node, array.ndim)))
 
 
-def copied(integers: "Integers", node: ir.Node) -> Affine | None:
+def copied(integers: Followed, node: ir.Node) -> Affine | None:
     """Return what an Identity copies."""
     return integers.operand(node, 0)
 
 
-READERS: dict[str, Callable[["Integers", ir.Node], Affine | None]] = {
+READERS: dict[str, Callable[[Followed, ir.Node], Affine | None]] = {
     "Concat": concatenated,
     "Expand": expanded,
     "Gather": gather,
