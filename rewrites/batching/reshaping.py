@@ -1,7 +1,4 @@
-"""Reshape, Flatten, Squeeze and Unsqueeze: the same elements in other axes, step by step.
-
-Works round ORT-RESHAPE-FUSED.
-"""
+"""Reshape, Flatten, Squeeze and Unsqueeze: the same elements in other axes, step by step."""
 
 from collections.abc import Sequence
 

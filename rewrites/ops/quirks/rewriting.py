@@ -97,7 +97,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.NO_ERROR,
         symptom="A computed size of a Reshape is left to be inferred, so that one to a wrong number of elements runs.",
-        worked_round=("rewrites.batching.reshaping", "tests.fuzz.trust"),
+        worked_round=("tests.fuzz.trust",),
     ),
     Quirk(
         id="ORT-SHARED-MEMORY",
