@@ -12,7 +12,8 @@ from ortscan.soundness.new_fault import new_fault
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
-from rewrites.driver.prepare import name_free_dims, prepare, tidy
+from rewrites.driver.prepare import name_free_dims, prepare
+from rewrites.driver.tidying import tidy
 from rewrites.driver.unshielded import Shielded, holds_recurrent_nodes
 from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes

@@ -109,6 +109,17 @@ def _is_for_type_checkers(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
+def test_no_module_is_over_250_lines() -> None:
+    assert [name for name, file in MODULES.items() if len(file.read_text(encoding="utf-8").splitlines()) > 250] == []
+
+
+def test_rule_modules_are_imported_by_the_registry_alone() -> None:
+    rules = {name for name in MODULES if name.startswith("rewrites.rules.") and name.count(".") == 3}
+    assert len(rules) > 40
+    others = MODULES.keys() - {"rewrites.rules.registry"}
+    assert [(name, rule) for name in others for rule in needed(name) if rule in rules] == []
+
+
 def test_every_module_says_what_it_is_for() -> None:
     assert [name for name, file in MODULES.items() if not ast.get_docstring(tree_of(file))] == []
 

@@ -25,7 +25,8 @@ from rewrites.base.vetoes import Vetoes
 from rewrites.driver.engine import count_operators, rewrite
 from rewrites.driver.lower import may_be_refused
 from rewrites.driver.model_changes import flatten_ifs
-from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare, tidy
+from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare
+from rewrites.driver.tidying import tidy
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.edits.direction.reversing import may_be_reversed

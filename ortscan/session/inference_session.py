@@ -44,9 +44,8 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     OrtscanWarning, or raises an OrtscanError where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the model is left alone
     too, unless ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
 
-    ``ortscan``: what was done; ``session.ortscan.report`` says it loop by loop.
-
-    Raises OptionError where an entry ``ortscan.*`` cannot be read, and what onnxruntime raises.
+    ``ortscan``: what was done; ``session.ortscan.report`` says it loop by loop. Raises OptionError where an entry ``ortscan.*``
+    cannot be read, and what onnxruntime raises.
     """
 
     ortscan: Applied

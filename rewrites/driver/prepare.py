@@ -7,30 +7,28 @@ import onnx_ir as ir
 
 from rewrites.analysis.absent_nodes import lacks
 from rewrites.analysis.quantized_weights import note_quantized_weights
-from rewrites.analysis.shapes.cut_names import name_cut_sizes
-from rewrites.analysis.shapes.dims import FREE, is_made_up, is_unknown, without_names
+from rewrites.analysis.shapes.dims import FREE, is_unknown, without_names
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
-from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
 from rewrites.analysis.transposed_outputs import note_quantized_outputs
-from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.driver.model_changes import change_model
 from rewrites.edits.cleanup.constant_branches import is_if
+from rewrites.edits.cleanup.outer_products import part_outer_products, rejoin_outer_products
+from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.graph.context import Context
-from rewrites.graph.moving import lift_initializers, remove_nodes
+from rewrites.graph.moving import lift_initializers
 from rewrites.graph.node_inference import learn_shapes
 from rewrites.graph.node_order import has_order
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.loops import graphs_within, is_loop
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
-from rewrites.rules.registry import AFTER, BEFORE, STATELESS_LOOPS
-from rewrites.rules.tidy.outer_products import part_outer_products, rejoin_outer_products
+from rewrites.rules.registry import BEFORE
 
-__all__ = ["drop_unread", "has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare", "tidy"]
+__all__ = ["has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare"]
 
 _INFERRED_BYTES = 1 << 12
 
@@ -223,50 +221,3 @@ def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
     for node in graph:
         for inner in node_graphs(node):
             _name_apart(inner, taken, ctx)
-
-
-def tidy(ctx: Context) -> None:
-    """Drop what the rewrites left without users: nodes outside loops, and initializers that are not inputs.
-
-    Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
-    """
-    graph = ctx.model.graph
-    products, others = AFTER[:2], AFTER[2:]
-    for rule in products:
-        change_model(rule, ctx)
-    put_bounds_into_bodies(ctx)
-    part_outer_products(ctx)
-    for rule in others:
-        change_model(rule, ctx)
-    drop_unread(graph)
-    change_model(STATELESS_LOOPS, ctx)
-    declare_sizes_without_steps(graph, ctx.names)
-    for name, value in list(graph.initializers.items()):
-        if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
-            del graph.initializers[name]
-    ctx.constants.drop_unused()
-    values = [*graph.inputs, *(value for node in all_nodes(graph) for value in node.outputs)]
-    values += [value for inner in inner_graphs(graph) for value in inner.inputs]
-    for one in values:
-        _forget_free_dims(one)
-    name_cut_sizes(ctx.model)
-
-
-def drop_unread(graph: ir.Graph) -> None:
-    """Remove the nodes of ``graph`` and the branches in it that nobody reads."""
-    for node in graph:
-        if not is_loop(node):
-            for branch in node_graphs(node):
-                drop_unread(branch)
-    remove_nodes(unread_nodes(graph))
-
-
-def _forget_free_dims(value: ir.Value) -> None:
-    """Leave out the names of dimensions that we or onnx's inference made up."""
-    if value.shape is None or not any(_made_up(dim) for dim in value.shape.dims):
-        return
-    value.shape = ir.Shape([None if _made_up(dim) else dim for dim in value.shape.dims])
-
-
-def _made_up(dim: int | ir.SymbolicDimProtocol) -> bool:
-    return not isinstance(dim, int) and dim.value is not None and is_made_up(dim.value)

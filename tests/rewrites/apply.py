@@ -10,7 +10,8 @@ import onnx_ir as ir
 from ortscan.ort.evaluate import evaluate
 from rewrites.base.report import Report
 from rewrites.driver.engine import rewrite
-from rewrites.driver.prepare import prepare, tidy
+from rewrites.driver.prepare import prepare
+from rewrites.driver.tidying import tidy
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from tests.support.numbers import assert_same_numbers

@@ -9,7 +9,8 @@ import pytest
 
 from rewrites.base.errors import MalformedLoop, MigrationError
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.driver.prepare import prepare, tidy
+from rewrites.driver.prepare import prepare
+from rewrites.driver.tidying import tidy
 from rewrites.migration import LiftedScan, migrate
 from tests.rewrites.apply import context_of, read
 from tests.support.runtime import ort_run

@@ -6,7 +6,8 @@ import pytest
 import ortscan
 from rewrites.base.abilities import Abilities
 from rewrites.driver.model_changes import flatten_ifs
-from rewrites.driver.prepare import prepare, tidy
+from rewrites.driver.prepare import prepare
+from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Options
 from tests.rewrites.apply import context_of, read, same_on_ort
 

@@ -1,0 +1,54 @@
+"""What is done to a model after the last rule."""
+
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.cut_names import name_cut_sizes
+from rewrites.analysis.shapes.dims import is_made_up
+from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
+from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies
+from rewrites.driver.model_changes import change_model
+from rewrites.edits.cleanup.outer_products import part_outer_products
+from rewrites.edits.cleanup.unread import drop_unread
+from rewrites.graph.context import Context
+from rewrites.graph.walk import all_nodes, inner_graphs
+from rewrites.rules.registry import AFTER, STATELESS_LOOPS
+
+__all__ = ["tidy"]
+
+
+def tidy(ctx: Context) -> None:
+    """Drop what the rewrites left without users: nodes outside loops, and initializers that are not inputs.
+
+    Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
+    """
+    graph = ctx.model.graph
+    products, others = AFTER[:2], AFTER[2:]
+    for rule in products:
+        change_model(rule, ctx)
+    put_bounds_into_bodies(ctx)
+    part_outer_products(ctx)
+    for rule in others:
+        change_model(rule, ctx)
+    drop_unread(graph)
+    change_model(STATELESS_LOOPS, ctx)
+    declare_sizes_without_steps(graph, ctx.names)
+    for name, value in list(graph.initializers.items()):
+        if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
+            del graph.initializers[name]
+    ctx.constants.drop_unused()
+    values = [*graph.inputs, *(value for node in all_nodes(graph) for value in node.outputs)]
+    values += [value for inner in inner_graphs(graph) for value in inner.inputs]
+    for one in values:
+        _forget_free_dims(one)
+    name_cut_sizes(ctx.model)
+
+
+def _forget_free_dims(value: ir.Value) -> None:
+    """Leave out the names of dimensions that we or onnx's inference made up."""
+    if value.shape is None or not any(_made_up(dim) for dim in value.shape.dims):
+        return
+    value.shape = ir.Shape([None if _made_up(dim) else dim for dim in value.shape.dims])
+
+
+def _made_up(dim: int | ir.SymbolicDimProtocol) -> bool:
+    return not isinstance(dim, int) and dim.value is not None and is_made_up(dim.value)
