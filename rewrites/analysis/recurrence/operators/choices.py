@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.recurrence.features import Features
 from rewrites.analysis.recurrence.reading import Meaning, Reading
 from rewrites.graph.values import rank_of
 from rewrites.ops.traits import operators
@@ -47,7 +48,14 @@ def _chosen(reading: Reading, node: ir.Node, meaning: Meaning) -> Sequence[Meani
     branch = next((value for value in node.inputs[1:] if value is not None and reading.meaning(value) is meaning), None)
     if branch is None or meaning is None or rank_of(branch) != rank_of(node.outputs[0]):
         return [meaning] if isinstance(meaning, np.ndarray) and meaning.size == 1 else None
-    return [meaning]
+    return None if isinstance(meaning, Features) and _spreads(meaning, node.outputs[0]) else [meaning]
+
+
+def _spreads(branch: Features, result: ir.Value) -> bool:
+    """Whether ``branch`` is broadcast to the shape of ``result``, or may be: only an axis of size 1 is."""
+    sizes = (*branch.dims, *branch.shape)
+    dims = [None] * len(sizes) if result.shape is None else result.shape.dims
+    return any(size == 1 != dim for size, dim in zip(sizes, dims, strict=True))
 
 
 _COMPUTED = {

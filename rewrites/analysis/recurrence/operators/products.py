@@ -45,7 +45,7 @@ def apply_matrix(reading: Reading, x: Features, matrix: np.ndarray, bias: np.nda
 
 def _gemm(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x, matrix = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
-    if x is None and isinstance(matrix, np.ndarray) and not node.attributes.get_int("transA", 0):
+    if x is None and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and not node.attributes.get_int("transA", 0):
         _learn_width(reading, node.inputs[0], matrix.shape[1 if node.attributes.get_int("transB", 0) else 0])
     if x is None or not isinstance(matrix, np.ndarray) or node.attributes.get_int("transA", 0) != 0 or x.lead != 1:
         return None

@@ -189,11 +189,38 @@ def _single_step(b: Body, x: str) -> None:
     b.shapes |= {name: (1, 1, ROWS, size), f"{name}b": (1, ROWS, size)}
 
 
-def random_body(seed: int, length: int = 9) -> Body:
-    """The step of `seed`: `length` operators or so, each of what was computed last or of anything."""
+def _choice(b: Body, x: str) -> None:
+    """A choice by the condition `k` of each row, as exporters write it."""
+    shape, rank = b.shapes[x], len(b.shapes[x])
+    if shape[0] != ROWS or rank != 2:
+        return
+    fitting = [name for name, other in b.shapes.items() if len(other) == 2 and _broadcast(shape, other) is not None]
+    other = b.rng.choice(fitting) if b.rng.random() < 0.7 else b.weight(*b.rng.choice([(), (1,), (1, shape[1]), (shape[1],)]))
+    wide = _broadcast(shape, b.shapes.get(other) or b.weights[other].shape)
+    assert wide is not None
+    how = b.rng.choice(["Where", "Where", "Where not", "product"])
+    condition, wide = "k", _broadcast(wide, (ROWS, 1)) or wide
+    if how == "Where not":
+        condition = "n" + str(len(b.nodes))
+        b.nodes.append(f"{condition} = Not (k)")
+    if how != "product":
+        b.add(f"Where ({condition}, {', '.join(b.rng.sample([x, other], 2))})", wide)
+        return
+    m = b.add("Cast <to = 1> (k)", (ROWS, 1))
+    rest = b.add(f"Sub ({b.constant(np.ones(()))}, {m})", (ROWS, 1))
+    one, two = (
+        b.add(f"Mul ({m}, {x})", shape),
+        b.add(f"Mul ({rest}, {other})", _broadcast((ROWS, 1), b.shapes.get(other) or b.weights[other].shape) or ()),
+    )
+    b.add(f"Add ({one}, {two})", wide)
+
+
+def random_body(seed: int, length: int = 9, *, masked: bool = False) -> Body:
+    """The step of `seed`: `length` operators or so, each of what was computed last or of anything; with choices where `masked`."""
     b = Body(random.Random(seed))
     for _ in range(length):
         names = list(b.shapes)
         x = b.rng.choice(names[-3:] if b.rng.random() < 0.6 else names)
-        b.rng.choice([*[_elementwise, _product, _movement, _movement] * 5, _single_step])(b, x)
+        choices = [_choice] * 12 if masked else []
+        b.rng.choice([*[_elementwise, _product, _movement, _movement] * 5, _single_step, *choices])(b, x)
     return b
