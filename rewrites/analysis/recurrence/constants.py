@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array
-from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of, slice_spec, split_spec
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of, slice_range, slice_spec, split_spec
 
 __all__ = ["Constants"]
 
@@ -63,8 +63,7 @@ class Constants:
             return None
         result = x[0]
         for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
-            length = result.shape[axis]
-            result = result[(slice(None),) * axis + (_slice_of(start, end, step, length),)]
+            result = np.take(result, np.array(slice_range(start, end, step, result.shape[axis]), np.int64), axis)
         return result
 
     def _split(self, node: ir.Node, x: list[np.ndarray], value: ir.Value) -> np.ndarray | None:
@@ -75,11 +74,6 @@ class Constants:
         place = list(node.outputs).index(value)
         start = sum(sizes[:place])
         return np.take(x[0], range(start, start + sizes[place]), axis=spec.axis)
-
-
-def _slice_of(start: int, end: int, step: int, length: int) -> slice:
-    begin, stop, step = slice(start, None if step < 0 and end < -length else end, step).indices(length)
-    return slice(begin, None if step < 0 and stop < 0 else stop, step)
 
 
 def _cast(array: np.ndarray, to: ir.DataType) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.values import dim_of, shape_dims
 from rewrites.loops import ScanView, is_loop, view
-from rewrites.ops.versions import DYNAMIC, slice_spec
+from rewrites.ops.versions import DYNAMIC, slice_range, slice_spec
 
 __all__ = ["dims_of", "infer_sharply", "sharpen"]
 
@@ -112,7 +112,7 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
     for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
         dim = dims[axis]
         if isinstance(dim, int):
-            dims[axis] = len(range(dim)[start:end:step])
+            dims[axis] = len(slice_range(start, end, step, dim))
         elif (start, step) != (0, 1) or end < _TO_THE_END:
             dims[axis] = None
     return dims

@@ -15,7 +15,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import const_array, rank_of
-from rewrites.ops.versions import Dynamic, axes_of, perm_of, slice_spec, transpose, unsqueeze
+from rewrites.ops.versions import Dynamic, axes_of, perm_of, slice_range, slice_spec, transpose, unsqueeze
 
 __all__ = ["read_steps"]
 
@@ -76,7 +76,7 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
         spec = slice_spec(user, ctx.opset, rank)
         if isinstance(spec, Dynamic) or spec.axes != (axis,):
             return None
-        places = list(range(count)[spec.starts[0] : spec.ends[0] : spec.steps[0]])
+        places = list(slice_range(spec.starts[0], spec.ends[0], spec.steps[0], count))
         return (places, False) if 0 < len(places) < count else None
     return None
 

@@ -6,7 +6,10 @@ import onnx_ir as ir
 
 from rewrites.ops.versions.axes import DYNAMIC, Dynamic, axis_of, ints_operand
 
-__all__ = ["PadSpec", "SliceSpec", "SplitSpec", "pad_spec", "perm_of", "slice_spec", "split_spec"]
+__all__ = ["PadSpec", "SliceSpec", "SplitSpec", "pad_spec", "perm_of", "slice_range", "slice_spec", "split_spec"]
+
+_TO_THE_END = frozenset({2**31 - 1, 2**63 - 1})
+"""Ends that onnxruntime takes for the end of the axis, whichever way a Slice goes."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,18 @@ def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec 
     if rank is not None:
         places = tuple(axis + rank if axis < 0 else axis for axis in places)
     return SliceSpec(starts, ends, places, (1,) * len(starts) if steps is None else steps)
+
+
+def slice_range(start: int, end: int, step: int, length: int) -> range:
+    """Return the indices that a Slice takes of an axis of ``length``, as onnxruntime clamps them.
+
+    Unlike Python it starts with the first element where it goes backwards from before that.
+    """
+    if step > 0 or not length:
+        return range(length)[start:end:step]
+    first = min(max(start + length if start < 0 else start, 0), length - 1)
+    stop = -1 if end in _TO_THE_END else min(max(end + length if end < 0 else end, -1), length)
+    return range(first, stop, step)
 
 
 def split_spec(node: ir.Node, opset: int, rank: int | None = None) -> SplitSpec:
