@@ -60,7 +60,7 @@ def test_places_cast_to_what_does_not_hold_them_are_no_reversal(to: int) -> None
 def test_a_slice_that_is_read_as_a_reversal_is_one() -> None:
     found = set()
     starts, ends = ["m1", "t1", "t", "int_end", "far", "k0", "m2", "k4"], ["before", "int_before", "m5", "m1", "mt", "k0"]
-    for start, end, step, rows in itertools.product(starts, ends, ["m1", "m2", "k1"], ["T", "4", "5"]):
+    for start, end, step, rows in itertools.product(starts, ends, ["m1", "m2", "k1"], ["T", "4"]):
         bounds = " ".join(f"u{i} = Unsqueeze ({bound}, v0)" for i, bound in enumerate((start, end, step)))
         if checked(f"{bounds} y = Slice (x, u0, u1, v0, u2)", rows):
             found.add((start, end, step, rows))

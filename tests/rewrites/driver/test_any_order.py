@@ -67,7 +67,7 @@ MODELS: dict[str, Callable[[], Drawn]] = {
     "an LSTM": lambda: cell(0),
     "another cell": lambda: cell(40),
     "a third cell": lambda: cell(75),
-    **{f"random loop {seed}": (lambda seed=seed: from_seed(seed)) for seed in (1, 4, 9)},
+    **{f"random loop {seed}": (lambda seed=seed: from_seed(seed)) for seed in (1, 9)},
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from tests.rewrites.apply import prepared
 
 def test_an_expression_is_what_the_nodes_compute_in_every_step() -> None:
     followed: Counter[str] = Counter()
-    for seed in range(240):
+    for seed in range(200):
         program = random_program(seed)
         if program is None:
             continue
