@@ -53,12 +53,14 @@ def test_the_rule_that_the_map_shows_does_what_its_tests_ask():
     rule, its_tests = (textwrap.dedent(block) for block in re.findall(r"   ```python\n(.*?)   ```", text, re.DOTALL)[:2])
     module = ModuleType("double_negations")
     exec(rule, vars(module))
-    names = {"double_negations": module, "dead_code": dead_code, "becomes": becomes, "scan": scan, "stays": stays}
+    names = {"double_negations": module, "dead_code": dead_code, "becomes": becomes, "pytest": pytest, "scan": scan, "stays": stays}
     exec(its_tests, names)
     tests = [one for name, one in names.items() if name.startswith("test_")]
     assert len(tests) == 2
     for test in tests:
-        test()
+        for marked in getattr(test, "pytestmark", [None]):
+            for given in marked.args[1] if marked is not None else [None]:
+                test() if given is None else test(given)
 
 
 def test_docstrings_say_what_functions_return_as_the_field_does():

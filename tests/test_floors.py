@@ -120,6 +120,14 @@ def test_rule_modules_are_imported_by_the_registry_alone() -> None:
     assert [(name, rule) for name in others for rule in needed(name) if rule in rules] == []
 
 
+def test_every_rule_is_in_the_registry() -> None:
+    """A rule that nobody registers is never asked."""
+    written = {name for name, module in loaded() if name.startswith("rewrites.rules.") and hasattr(module, "RULE")}
+    registry = importlib.import_module("rewrites.rules.registry")
+    asked = {id(rule) for rule in (*registry.RULES, *registry.ON_MODELS)}
+    assert [name for name in written if id(importlib.import_module(name).RULE) not in asked] == []
+
+
 def test_every_module_says_what_it_is_for() -> None:
     assert [name for name, file in MODULES.items() if not ast.get_docstring(tree_of(file))] == []
 

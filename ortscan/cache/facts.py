@@ -1,4 +1,4 @@
-"""What is known, as a file: JSON under its own digest, so that a damaged file says nothing."""
+"""What is known of a cached model, as a file: JSON under its own digest, so that a damaged file says nothing."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What came of a patch, in types: reports and targets read this, never the sentence for people."""
+"""What came of a patch, in types: JSON has it, and where a loop runs is read from it, never from the sentence for people."""
 
 from dataclasses import dataclass
 

@@ -11,7 +11,7 @@ from rewrites.edits.cleanup.outer_products import part_outer_products
 from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes, inner_graphs
-from rewrites.rules.registry import AFTER, STATELESS_LOOPS
+from rewrites.rules.registry import AFTER, PRODUCTS_AFTER, STATELESS_LOOPS
 
 __all__ = ["tidy"]
 
@@ -22,12 +22,11 @@ def tidy(ctx: Context) -> None:
     Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
     """
     graph = ctx.model.graph
-    products, others = AFTER[:2], AFTER[2:]
-    for rule in products:
+    for rule in PRODUCTS_AFTER:
         change_model(rule, ctx)
     put_bounds_into_bodies(ctx)
     part_outer_products(ctx)
-    for rule in others:
+    for rule in AFTER:
         change_model(rule, ctx)
     drop_unread(graph)
     change_model(STATELESS_LOOPS, ctx)

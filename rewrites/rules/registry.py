@@ -80,6 +80,7 @@ __all__ = [
     "NODE_RULES",
     "ON_MODELS",
     "ON_REQUEST",
+    "PRODUCTS_AFTER",
     "RULES",
     "STATELESS_LOOPS",
 ]
@@ -151,9 +152,10 @@ FLATTEN_IFS: Rule[ir.Node] = both_branches.RULE
 BEFORE: tuple[Rule[ir.Model], ...] = (known_trips.RULE, decided_branches.RULE)
 """Rules on a model before any on its loops."""
 
+PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (half_products.RULE, early_casts.RULE)
+"""Rules on products of a model after all on its loops, before outer products are parted again."""
+
 AFTER: tuple[Rule[ir.Model], ...] = (
-    half_products.RULE,
-    early_casts.RULE,
     quantized_moves.RULE,
     quantized_outputs.RULE,
     quantized_weights.RULE,
@@ -164,7 +166,7 @@ AFTER: tuple[Rule[ir.Model], ...] = (
 
 STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
 
-ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *AFTER, STATELESS_LOOPS)
+ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS)
 """All rules on a model as a whole, or on its Ifs."""
 
 ALWAYS = tuple(rule for rule in RULES if rule.use == "always")

@@ -14,7 +14,7 @@ from ortscan.targets import TARGETS, Target
 from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.edits.rule import Rule
 from rewrites.ops.quirks import QUIRKS
-from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, RULES, STATELESS_LOOPS
+from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, PRODUCTS_AFTER, RULES, STATELESS_LOOPS
 
 __all__ = ["FOLDER", "TABLES"]
 
@@ -48,7 +48,9 @@ def rules() -> str:
         purpose, chosen = _first_line(f"rewrites.rules.{phase}"), [rule for rule in RULES if rule.phase == phase]
         parts.append(f"## {phase}\n\n{purpose}\n\n{_rules(chosen)}")
     parts.append(f"## Before all others, on the model as a whole\n\n{_rules(BEFORE)}")
-    parts.append(f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *AFTER, STATELESS_LOOPS))}")
+    parts.append(
+        f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS))}"
+    )
     return "\n".join(parts)
 
 

@@ -1,5 +1,5 @@
-"""What is done to nodes once a loop is unrolled: constants folded, branches decided, copies and repeated work shared, steps read
-out of stacks read where they are made, and what nobody reads removed.
+"""What makes nodes plain again, such as the steps of an unrolled loop: constants folded, branches decided, copies and repeated
+work shared, steps read out of stacks read where they are made, and what nobody reads removed.
 """
 
 from collections.abc import Iterable, Sequence

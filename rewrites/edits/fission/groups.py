@@ -10,11 +10,11 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import few_rows, staying_ns
 from rewrites.edits.fission.before import Before
 
-__all__ = ["Groups", "Made"]
+__all__ = ["Groups", "NodeGroup"]
 
 
 @dataclass(frozen=True)
-class Made:
+class NodeGroup:
     """Of a node with all of the chosen nodes that it is made from: what it reads of the recurrence, and what it surely gives.
 
     ``copies``: nothing but copies. ``few_rows``: one of them multiplies few rows by weights. ``least_ns``: what it costs in each
@@ -35,9 +35,9 @@ class Groups:
         self.chosen = set(nodes)
         self._before, self._sizes = before, sizes
         self._reads, self._gives = MeasuredSets(reading), MeasuredSets(sizes.step)
-        self._known: dict[ir.Node, Made] = {}
+        self._known: dict[ir.Node, NodeGroup] = {}
 
-    def of(self, node: ir.Node) -> Made:
+    def of(self, node: ir.Node) -> NodeGroup:
         """Return the answer for ``node``."""
         waiting = [node]
         while waiting:
@@ -71,12 +71,12 @@ class Groups:
             if self._known.pop(node, None) is not None:
                 waiting.extend(user for value in node.outputs for user, _ in value.uses())
 
-    def _made(self, node: ir.Node) -> Made:
+    def _made(self, node: ir.Node) -> NodeGroup:
         makers = [self._known[maker] for maker in self._makers(node)]
         entering = (value for value in node.inputs if value is not None and value.producer() not in self.chosen)
         crossing = self._reads.of(value for value in entering if not self._before.stacks.has(value))
         given = self._gives.of(value for value in node.outputs if value.is_graph_output() or self._is_read_outside(value))
-        return Made(
+        return NodeGroup(
             self._reads.union([crossing, *(maker.crossing for maker in makers)]),
             self._gives.union([given, *(maker.given for maker in makers)]),
             node.op_type == "Identity" and all(maker.copies for maker in makers),
