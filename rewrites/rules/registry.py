@@ -58,7 +58,7 @@ from rewrites.rules.scan_form import (
 )
 from rewrites.rules.tidy import (
     early_casts,
-    half_products,
+    float16_products,
     quantized_moves,
     quantized_outputs,
     quantized_weights,
@@ -152,7 +152,7 @@ FLATTEN_IFS: Rule[ir.Node] = both_branches.RULE
 BEFORE: tuple[Rule[ir.Model], ...] = (known_trips.RULE, decided_branches.RULE)
 """Rules on a model before any on its loops."""
 
-PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (half_products.RULE, early_casts.RULE)
+PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (float16_products.RULE, early_casts.RULE)
 """Rules on products of a model after all on its loops, before outer products are parted again."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (

@@ -25,7 +25,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.DEATH,
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
-        worked_round=("rewrites.rules.tidy.half_products", "ortscan.running.crash_risks"),
+        worked_round=("rewrites.rules.tidy.float16_products", "ortscan.running.crash_risks"),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INTO-BODY",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from rewrites.edits.cleanup.known_trips import computed_constants
+from rewrites.edits.cleanup.computed_constants import computed_constants
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array

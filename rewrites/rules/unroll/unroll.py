@@ -23,7 +23,7 @@ from rewrites.analysis.unroll_limits import too_long
 from rewrites.base import since
 from rewrites.base.made import Made
 from rewrites.edits.cleanup.cleanup import clean_up
-from rewrites.edits.cleanup.known_trips import computed_constants
+from rewrites.edits.cleanup.computed_constants import computed_constants
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.edits.unroll.clones import copy_nodes
 from rewrites.edits.unroll.stacking import stack, unstack
