@@ -70,7 +70,7 @@ DEFECTS: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "a wrong axis": (one_trip, "unsqueeze", wrong_axis, "linear_recurrence"),
     "a count that is one off": (induction_states, "_now", one_too_many, "counter"),
     "a lost direction": (Stacks, "ordered", in_the_same_order, "mapped"),
-    "an exception": (dead_code, "check", failing, "running"),
+    "an exception": (dead_code.RULE, "check", failing, "running"),
 }
 
 
