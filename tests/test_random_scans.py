@@ -13,7 +13,7 @@ from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.scans import OPSETS, ScanCase, map_scans, scan_models
 
-SETTINGS = settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def assert_rewritten_equal(case: ScanCase, **options: Any) -> None:

@@ -20,7 +20,7 @@ from tests.rewrites.rules.recurrence.cells import written_cells
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
-SEEDS = 40
+SEEDS = 20
 
 Drawn = tuple[onnx.ModelProto, Mapping[str, Any]]
 
