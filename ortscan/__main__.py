@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from ortscan.cli.errors import guarded
+from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.parser import build_parser
 from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
 
@@ -16,8 +17,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 done; 1 an error; 2 wrong usage; 3 the result computes something else (nothing written); 4 nothing changed under
     ``--strict`` (nothing written); 130 interrupted. Errors are one line on stderr.
     """
-    open_closed_streams()
-    tolerate_odd_names()
+    try:
+        open_closed_streams()
+        tolerate_odd_names()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
     arguments = sys.argv[1:] if argv is None else argv
     return int(guarded(lambda: build_parser().parse_args(arguments), arguments))
 
