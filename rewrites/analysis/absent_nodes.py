@@ -1,6 +1,5 @@
 """Recurrent nodes that the target of a model does not run."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -9,9 +8,7 @@ from rewrites.base.abilities import Abilities
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
-from rewrites.graph.walk import node_graphs
-from rewrites.loops import is_loop
-from rewrites.loops.checks import label
+from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.functions import DEFAULTS
 from rewrites.ops.rnn.recurrent_node import is_recurrent, read
 
@@ -38,7 +35,8 @@ def absent_nodes(ctx: Context) -> list[Absent]:
     target = ctx.options.target
     if target.loops:
         return []
-    found = ((node, path, lacks(node, target)) for node, path in _outside_loops(ctx.model.graph, "main"))
+    recurrent = ((node, path) for node, path in with_paths(ctx.model.graph, into_loops=False) if is_recurrent(node))
+    found = ((node, path, lacks(node, target)) for node, path in recurrent)
     return [Absent(node, path, why) for node, path, why in found if why is not None]
 
 
@@ -59,12 +57,3 @@ def lacks(node: ir.Node, target: Abilities) -> str | None:
         lengths=view.input("sequence_lens") is not None,
     )
     return f"{target.name} runs no {view.kind} with {missing}" if missing else None
-
-
-def _outside_loops(graph: ir.Graph, path: str) -> Iterator[tuple[ir.Node, str]]:
-    for node in graph:
-        here = f"{path}/{node.op_type} {label(node)}"
-        for inner in [] if is_loop(node) else node_graphs(node):
-            yield from _outside_loops(inner, here)
-        if is_recurrent(node):
-            yield node, here

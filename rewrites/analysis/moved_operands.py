@@ -11,16 +11,13 @@ from rewrites.graph.values import const_array, rank_of
 
 __all__ = ["BETWEEN", "Link", "link_above", "moves_axes", "transposes_axes"]
 
-
 _MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
-
 
 _ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
 
 
 BETWEEN = _MOVEMENT | _ARITHMETIC | {"Cast", "Dropout"}
 """What may stand between the Transpose and the product."""
-
 
 _TRAINS = 3
 """How many inputs a Dropout has that is told whether to train."""

@@ -23,7 +23,6 @@ from rewrites.ops.versions import axis_of, perm_of
 __all__ = ["Reversal", "Reversals"]
 
 _FAR = 2**31 - 1
-_ONE = Affine.of(1)
 _HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _KEEP_THE_NUMBER = operators("copies")
 

@@ -1,10 +1,6 @@
 """Asks a rule about a subject, where no veto forbids it; a rule that fails is to blame."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
-
-import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.rule import Patch, Rule
@@ -25,12 +21,4 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
         return veto
     with ctx.vetoes.blaming(rule.name, where), ctx.constants.looking() as wanted:
         outcome = rule.check(subject, ctx)
-    if not wanted or not isinstance(outcome, Patch):
-        return outcome
-    make = outcome.edit
-
-    def edit() -> Sequence[ir.Node]:
-        ctx.constants.put(wanted)
-        return make()
-
-    return replace(outcome, edit=edit)
+    return outcome.after(lambda: ctx.constants.put(wanted)) if wanted and isinstance(outcome, Patch) else outcome

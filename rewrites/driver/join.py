@@ -1,6 +1,6 @@
 """Applies the rules on directions of recurrent nodes all over a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -8,18 +8,17 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
+from rewrites.driver.lower import Fire
 from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.edits.direction.pairs import find_pairs, may_have_pairs
 from rewrites.edits.direction.reversing import may_be_reversed
 from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops.checks import label
+from rewrites.graph.walk import all_nodes
+from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 
 __all__ = ["join_directions"]
-
-Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 
 
 def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
@@ -41,7 +40,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
             node = pair.forward.node
             if fired and pair.guards is not None:  # an If may have become part of another
                 break
-            entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
+            entry = NodeReport(_where(node, ctx), node.op_type)
             outcome = ask(rule, pair, entry.where, ctx)
             if isinstance(outcome, Patch):
                 if fire(rule, entry, outcome) is None:
@@ -62,7 +61,7 @@ def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeRepor
         view = read(node)
         if isinstance(view, NotApplicable):
             continue
-        entry = NodeReport(_where(ctx.model.graph, node, "main") or "main", node.op_type)
+        entry = NodeReport(_where(node, ctx), node.op_type)
         outcome = ask(rule, view, entry.where, ctx)
         if isinstance(outcome, Patch):
             if fire(rule, entry, outcome) is None:
@@ -74,13 +73,5 @@ def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeRepor
     return reports
 
 
-def _where(graph: ir.Graph, wanted: ir.Node, path: str) -> str | None:
-    for node in graph:
-        here = f"{path}/{node.op_type} {label(node)}"
-        if node is wanted:
-            return here
-        for inner in node_graphs(node):
-            found = _where(inner, wanted, here)
-            if found is not None:
-                return found
-    return None
+def _where(wanted: ir.Node, ctx: Context) -> str:
+    return next((where for node, where in with_paths(ctx.model.graph) if node is wanted), "main")

@@ -8,9 +8,9 @@ from rewrites.base.report import Fate, LoopReport, Report
 from rewrites.graph.context import Context
 from rewrites.graph.loop_entries import unrolled_from
 from rewrites.graph.marks import REPORT
-from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_inside_out, view
-from rewrites.loops.checks import label
+from rewrites.loops.paths import with_paths
 
 __all__ = ["adopt_loops", "close_reports"]
 
@@ -22,8 +22,8 @@ def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
     """
     loops = loops_inside_out(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
-        for node, where in _with_paths(ctx.model.graph, "main"):
-            if not REPORT.on(node):
+        for node, where in with_paths(ctx.model.graph):
+            if is_loop(node) and not REPORT.on(node):
                 loop = view(node, ctx.opset)
                 size = _size(loop.body)
                 entry = LoopReport(where, "Scan-8" if loop.batched else loop.kind, loop.steps, size, size)
@@ -51,19 +51,6 @@ def _fate(entry: LoopReport) -> Fate:
     if entry.nodes_after < entry.nodes_before:
         return "reduced"
     return "rewritten" if entry.fired else "kept"
-
-
-def _with_paths(graph: ir.Graph, path: str) -> list[tuple[ir.Node, str]]:
-    found: list[tuple[ir.Node, str]] = []
-    for node in graph:
-        if not is_loop(node) and not node_graphs(node):
-            continue
-        here = f"{path}/{node.op_type} {label(node)}"
-        for inner in node_graphs(node):
-            found.extend(_with_paths(inner, here))
-        if is_loop(node):
-            found.append((node, here))
-    return found
 
 
 def _size(body: ir.Graph) -> int:

@@ -1,6 +1,6 @@
 """Applies the rules on recurrent nodes to every RNN, GRU and LSTM of a model, in bodies and branches too."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import onnx_ir as ir
@@ -11,8 +11,8 @@ from rewrites.driver.asking import ask
 from rewrites.edits.rule import NOTHING_HERE, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import LOWERED
-from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops.checks import label
+from rewrites.graph.walk import all_nodes
+from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.rules.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 
@@ -43,7 +43,8 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT
 def lower_nodes(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None) -> list[NodeReport]:
     """Apply ``rules`` to all recurrent nodes, or ``only`` some, and report those that something was done to, or refused."""
     reports = []
-    for node, where in list(_with_paths(ctx.model.graph, "main")):
+    recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
+    for node, where in recurrent:
         if only is not None and node not in only:
             continue
         entry = NodeReport(where, node.op_type)
@@ -88,12 +89,3 @@ def _first_patch(
         if not outcome.silent:
             entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
     return None
-
-
-def _with_paths(graph: ir.Graph, path: str) -> Iterator[tuple[ir.Node, str]]:
-    for node in graph:
-        here = f"{path}/{node.op_type} {label(node)}"
-        for inner in node_graphs(node):
-            yield from _with_paths(inner, here)
-        if is_recurrent(node):
-            yield node, here

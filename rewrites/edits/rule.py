@@ -42,6 +42,15 @@ class Patch:
     notes: tuple[str, ...] = ()
     made: Made = field(default_factory=Made)
 
+    def after(self, first: Callable[[], object]) -> "Patch":
+        """Return the patch that does ``first`` before it makes the change."""
+
+        def edit() -> Sequence[ir.Node]:
+            first()
+            return self.edit()
+
+        return replace(self, edit=edit)
+
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
     """Return what ``look`` returns; the shapes that it finds of values in ``body`` wait for the patch to be made."""
@@ -49,15 +58,7 @@ def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch
     before = shapes_of([*values, *(value for node in all_nodes(body) for value in node.outputs)])
     outcome = look()
     learned = taken_back(before)
-    if not learned or not isinstance(outcome, Patch):
-        return outcome
-    make = outcome.edit
-
-    def edit() -> Sequence[ir.Node]:
-        put_shapes(learned)
-        return make()
-
-    return replace(outcome, edit=edit)
+    return outcome.after(lambda: put_shapes(learned)) if learned and isinstance(outcome, Patch) else outcome
 
 
 @dataclass(eq=False)

@@ -70,7 +70,6 @@ from rewrites.rules.unroll import both_branches, recurrent_nodes, unroll
 
 __all__ = [
     "AFTER",
-    "ALWAYS",
     "BEFORE",
     "DEFAULT_NODE_RULES",
     "FLATTEN_IFS",
@@ -168,9 +167,6 @@ STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
 
 ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS)
 """All rules on a model as a whole, or on its Ifs."""
-
-ALWAYS = tuple(rule for rule in RULES if rule.use == "always")
-"""Rules that no option switches off: without them onnxruntime computes garbage."""
 
 LAST = tuple(rule for rule in RULES if rule.needed is not None)
 """Rules that no option switches off where any other has fired, for loops of which they say that they may end the process."""

@@ -22,7 +22,6 @@ from rewrites.graph.walk import node_graphs
 
 __all__ = ["Folded", "divides_by_zero", "fold", "put_constants"]
 
-
 _LARGEST = 1 << 16
 
 

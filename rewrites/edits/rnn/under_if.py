@@ -3,6 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.edits.rnn.as_scan import initial_states
 from rewrites.edits.rnn.guarded import is_guarded
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
@@ -16,11 +17,7 @@ from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 
 __all__ = ["under_if"]
 
-
 _STEPS, _ROWS = 0, 1
-
-
-_SINCE = 9
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
@@ -33,8 +30,10 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         free = [_STEPS, *free]
     if not free or is_guarded(ctx, view.node.graph, view.x, free):
         return NOTHING_HERE
-    if ctx.opset < _SINCE:
-        return NotApplicable("RNN-OPSET", f"comparing sizes takes opset {_SINCE}, and the model is of opset {ctx.opset}")
+    if ctx.opset < since.INTEGER_LESS:
+        return NotApplicable(
+            "RNN-OPSET", f"comparing sizes takes opset {since.INTEGER_LESS}, and the model is of opset {ctx.opset}"
+        )
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()

@@ -14,7 +14,7 @@ from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.loops.moved_axes import may_end_the_process
 
-__all__ = ["RULE", "check", "may_end_the_process"]
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
