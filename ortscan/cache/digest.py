@@ -11,21 +11,27 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
-from ortscan.cache.memory_files import lives_in_memory
 from ortscan.cache.notes import Notes
 
 __all__ = [
-    "TIME_STEP_NS",
     "Identity",
     "Noted",
+    "TIME_STEP_NS",
     "digest_of_bytes",
     "digests_of_files",
     "identity_of_file",
+    "lives_in_memory",
     "note_digests",
     "noted_digests",
     "shows_changes",
 ]
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_KINDS = (b"tmpfs", b"ramfs", b"hugetlbfs", b"devtmpfs")
+
 
 Identity = list[int | str]
 Noted = tuple[Identity, str]
@@ -135,3 +141,17 @@ def _name(paths: Sequence[str]) -> str:
 def _last_change(identity: Identity) -> int:
     """Return the time of a file's last change; of its last modification where the system keeps no other."""
     return int(identity[2] if os.name == "nt" else identity[-1])
+
+
+def lives_in_memory(device: int) -> bool:
+    """Return whether the files of ``device`` (``st_dev``) live in memory, as far as the system says so.
+
+    There, writing through a memory map does not move a file's times.
+    """
+    with suppress(OSError):
+        there = f"{os.major(device)}:{os.minor(device)}".encode()
+        for line in _MOUNTS.read_bytes().splitlines():
+            place, _, kind = line.partition(b" - ")
+            if place.split(b" ", 3)[2:3] == [there]:
+                return kind.split(b" ", 1)[0] in _KINDS
+    return False

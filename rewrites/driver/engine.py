@@ -6,17 +6,21 @@ from typing import Any
 
 import onnx_ir as ir
 
-from rewrites.base.report import LoopReport, Report
+from rewrites.analysis.absent_nodes import Absent, absent_nodes
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.report import LoopReport, Reason, Report
 from rewrites.driver.applying import Applying
+from rewrites.driver.asking import ask
 from rewrites.driver.join import join_directions
 from rewrites.driver.loop_engine import LoopEngine
 from rewrites.driver.loop_reports import adopt_loops, close_reports
 from rewrites.driver.lower import lower_nodes
-from rewrites.driver.unrolled_nodes import unroll_nodes
 from rewrites.driver.unshielded import Shielded
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes
+from rewrites.loops import loops_inside_out
 
 __all__ = ["count_operators", "rewrite"]
 
@@ -78,7 +82,7 @@ def _until_none_fires(
         loops = engine.sweep(loops, progress if sweep == 0 else None)
         if len(report.patches) > fired:
             continue
-        unrolled, refused = unroll_nodes(applying, on_absent)
+        unrolled, refused = _unroll_nodes(applying, on_absent)
         if not unrolled:
             lessons = lessons + 1 if fired == learned else 1
             if learn is None or not fired or applying.is_over or lessons > _LESSONS or not learn(ctx):
@@ -88,3 +92,24 @@ def _until_none_fires(
         loops = adopt_loops(ctx, report)
     engine.give_up()
     return []
+
+
+def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[LoopReport]]:
+    """Make loops of the nodes; return of how many, and reports on those of which none can be made."""
+    ctx, made, refused = applying.ctx, 0, list[LoopReport]()
+    if not rules or ctx.options.unroll.steps == 0:
+        return 0, refused
+    for absent in absent_nodes(ctx):
+        entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
+        for rule in rules:
+            outcome = ask(rule, absent, entry.where, ctx)
+            if isinstance(outcome, NotApplicable):
+                entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
+                refused.append(entry)
+            elif not applying.is_over:
+                applying.apply(rule, entry, outcome)
+                made += 1
+                applying.report.loops.append(entry)
+                for node in loops_inside_out(ctx.model.graph):
+                    REPORT.put_new(node, entry)
+    return made, refused

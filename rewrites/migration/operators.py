@@ -13,6 +13,7 @@ Scan of opset 8 on its way to a later opset, which is lifted elsewhere.
 
 from collections import Counter
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.base.errors import MigrationError
@@ -20,7 +21,6 @@ from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes
 from rewrites.migration.conversion import Conversion
-from rewrites.migration.function_constants import FunctionConstants
 from rewrites.migration.node_conversion import NodeConversion
 from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
 from rewrites.migration.versions import NEWEST, since
@@ -49,7 +49,7 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
         model.opset_imports[""] = target
     for function in model.functions.values():
         if (source := function.opset_imports.get("")) is not None:
-            _convert(function, source, target, names, FunctionConstants(function, names), model, counts)
+            _convert(function, source, target, names, _FunctionConstants(function, names), model, counts)
             function.opset_imports[""] = target
     return [Conversion(*kind, count) for kind, count in sorted(counts.items())]
 
@@ -101,7 +101,7 @@ def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Ki
     function.sort()
     copy = function.clone()
     names = Names(ir.Model(ir.Graph([], [], nodes=[]), ir_version=model.ir_version, functions=[copy]))
-    _convert(copy, source, target, names, FunctionConstants(copy, names), model, counts)
+    _convert(copy, source, target, names, _FunctionConstants(copy, names), model, counts)
     return counts
 
 
@@ -134,3 +134,33 @@ def _convert(
         if written or before != after:
             counts[op_type, before, after, written] += 1
     constants.drop_unused()
+
+
+class _FunctionConstants(ConstantPool):
+    """Hands out results of Constant nodes at the head of ``function``, which has no initializers; one for each distinct tensor."""
+
+    def __init__(self, function: ir.Function, names: Names) -> None:
+        super().__init__(function.graph, names)
+        self._function = function
+        self._fresh = names
+        self._nodes: dict[tuple[str, tuple[int, ...], bytes], ir.Node] = {}
+
+    def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
+        """Return a value that holds ``array`` everywhere in the function."""
+        key = (str(array.dtype), array.shape, array.tobytes())
+        node = self._nodes.get(key)
+        if node is None:
+            node = ir.node("Constant", [], attributes={"value": ir.tensor(array)}, name=self._fresh.fresh("node_Constant"))
+            result = node.outputs[0]
+            result.name = self._fresh.fresh(hint)
+            result.type, result.shape = ir.TensorType(ir.tensor(array).dtype), ir.Shape(array.shape)
+            self._function.insert_before(self._function[0], node)
+            self._nodes[key] = node
+        return node.outputs[0]
+
+    def drop_unused(self) -> None:
+        """Remove the constants nobody uses."""
+        for key, node in list(self._nodes.items()):
+            if not node.outputs[0].uses():
+                self._function.remove(node)
+                del self._nodes[key]

@@ -1,8 +1,9 @@
 """Writes the native node of a cell, and what of the loop it gives: body values for all steps, and results."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import nodes_behind
@@ -19,13 +20,12 @@ from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.rnn.empty_sequence import write_guarded
 from rewrites.edits.rnn.masked_steps import has_run, write_masked
 from rewrites.edits.rnn.native import NativeResults, join_rows, part_rows, write_between_reversals, write_native
-from rewrites.edits.rnn.no_input import with_input
 from rewrites.graph.branches import has_steps
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of
 from rewrites.loops import ScanView
-from rewrites.ops.versions import reshape, unsqueeze, where
+from rewrites.ops.versions import concat, reshape, slice_axis, unsqueeze, where
 
 __all__ = ["Given", "write_given"]
 
@@ -52,7 +52,7 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
         return runs
     inputs = [_input(stacks, reading, key, width, lead) for key, width in cell.sources]
     if not inputs:
-        cell, inputs = with_input(stacks, cell)
+        cell, inputs = _with_input(stacks, cell)
 
     def write(part: Builder) -> NativeResults:
         if runs is None:
@@ -155,3 +155,13 @@ def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
     if not mask.outcome:
         runs = stacks.build.op("Not", runs)
     return unsqueeze(stacks.build, runs, list(range(1, 1 + missing))) if missing else runs
+
+
+def _with_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
+    """Return ``cell`` with the input that the operators ask for, where it runs on its state alone: zeros [steps, ..., 1]."""
+    b, initial = stacks.build, cell.hidden.initial
+    assert initial.dtype is not None
+    rows = slice_axis(b, b.op("Shape", initial), 0, 0, -1)
+    zeros = ir.tensor(np.zeros(1, initial.dtype.numpy()))
+    made = b.op("ConstantOfShape", concat(b, [stacks.steps, rows, b.const([1])], 0), value=zeros)
+    return replace(cell, sources=((("zeros",), 1),), w=np.zeros((len(cell.w), 1))), [made]

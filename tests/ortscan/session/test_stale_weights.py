@@ -12,8 +12,7 @@ import pytest
 
 import ortscan
 from ortscan.cache import digest
-from ortscan.cache.digest import digest_of_bytes, digests_of_files
-from ortscan.cache.memory_files import lives_in_memory
+from ortscan.cache.digest import digest_of_bytes, digests_of_files, lives_in_memory
 from ortscan.cache.notes import Notes
 from ortscan.cache.renewal import Renewal
 from ortscan.session.opening import FOLDER_ENTRY
