@@ -12,7 +12,7 @@ from ortscan.ort.element_types import numpy_type
 from ortscan.running.specs import Spec
 from ortscan.verification.integer_values import any_integers, in_turn
 from ortscan.verification.naming_operators import Known
-from ortscan.verification.plan import Point
+from ortscan.verification.point import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.row_lengths import row_lengths, takes_row_kind
 from rewrites.base.errors import OptionError

@@ -7,42 +7,21 @@ count 0, 1, 2 and 3.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ortscan.running.budget import Level
 from ortscan.verification.axis import Axis
+from ortscan.verification.point import Point
 from ortscan.verification.row_lengths import ROW_KINDS
 from ortscan.verification.size_rows import nothing_rows, plain_rows, size_rows
 
-__all__ = [
-    "Point",
-    "plan_cases",
-    "plan_nothing_cases",
-    "plan_uniform_cases",
-    "plan_value_cases",
-]
+__all__ = ["plan_cases", "plan_nothing_cases", "plan_uniform_cases", "plan_value_cases"]
 
 _UNIFORM = (2, 4, 8, 16, 32, 64, 128, 224, 256)
 _KINDS = ("large", "mixed", "zeros", "huge", "tiny")
 _LAST_KINDS = ("empty rows", "infinite", "NaN", *ROW_KINDS)
 _OVERRIDES = ("replaced", "negated", "far", "zeros")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One case to try: sizes of dimensions and trip counts by name, the kind of values, and a number to draw them with.
-
-    ``only``: the one input whose values are of that kind, the others' are normal; all where it is empty. ``override`` also replaces
-    the defaults of inputs that have one, and says by what; where one is the ``only`` one, the others are replaced by near values.
-    """
-
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    trips: Mapping[str, int] = field(default_factory=dict)
-    kind: str = "normal"
-    draw: int = 0
-    override: str = ""
-    only: str = ""
 
 
 def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "full") -> list[Point]:

@@ -19,13 +19,8 @@ from ortscan.verification.named_cases import cases_of_named, fitting
 from ortscan.verification.named_values import Named
 from ortscan.verification.naming_operators import Known
 from ortscan.verification.other_values import MOST_ALONE, other_defaults, other_integers, steady_kinds, value_kinds
-from ortscan.verification.plan import (
-    Point,
-    plan_cases,
-    plan_nothing_cases,
-    plan_uniform_cases,
-    plan_value_cases,
-)
+from ortscan.verification.plan import plan_cases, plan_nothing_cases, plan_uniform_cases, plan_value_cases
+from ortscan.verification.point import Point
 from ortscan.verification.roles import Role
 from ortscan.verification.row_lengths import ROW_KINDS, takes_row_kind
 from ortscan.verification.sizes import Sizes
