@@ -23,7 +23,7 @@ from ortscan.pipeline.fixed_shapes import fixed_sizes, merged_shapes
 from ortscan.pipeline.lifting import Lifted, load_in_opset
 from ortscan.pipeline.stages import STAGES, Chosen, Work
 from ortscan.targets import target_named, unroll_limits
-from ortscan.verification.arguments import given_shapes
+from ortscan.verification.given.arguments import given_shapes
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.rules.registry import NODE_RULES

@@ -13,7 +13,7 @@ __all__ = ["Case", "FirstDifference", "OutputError", "OutputResult", "Verificati
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: the process that runs fragile models needs one small module of this package."""
+    """Import what is asked for: who reads options needs one small module of this package."""
     import importlib
 
     if name not in __all__:

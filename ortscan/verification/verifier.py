@@ -10,13 +10,13 @@ from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
 from ortscan.running.specs import input_specs, output_specs, overridable_names
-from ortscan.verification.arguments import check_comparison, check_limits, given_shapes
-from ortscan.verification.comparison import Settings, compare_models, problems_at_sight
-from ortscan.verification.given import Given, read_inputs, with_shapes
-from ortscan.verification.interface import interface_differences
-from ortscan.verification.loops_alone import compare_loops, has_loops_of_its_own, is_large
+from ortscan.verification.compare_models import Settings, compare_models, problems_at_sight
+from ortscan.verification.given.arguments import check_comparison, check_limits, given_shapes
+from ortscan.verification.given.inputs import Given, read_inputs, with_shapes
+from ortscan.verification.given.interface import interface_differences
+from ortscan.verification.judging.verdict import refuse
+from ortscan.verification.loop_by_loop.compare_loops import compare_loops, has_loops_of_its_own, is_large
 from ortscan.verification.result import Verification
-from ortscan.verification.verdict import refuse
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -50,7 +50,7 @@ OPERATORS = (
         worked_round=(
             "rewrites.edits.cleanup.folding",
             "ortscan.ort.integer_divisions",
-            "ortscan.verification.integer_values",
+            "ortscan.verification.values.integer_values",
         ),
     ),
     Quirk(
@@ -91,8 +91,8 @@ OPERATORS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="A LogSoftmax of float64 gives large numbers for those beside NaN, unless NaN comes first.",
         worked_round=(
-            "ortscan.verification.recurrent_outputs",
-            "ortscan.verification.judge",
+            "ortscan.verification.closeness.recurrent_outputs",
+            "ortscan.verification.judging.judge",
         ),
     ),
     Quirk(

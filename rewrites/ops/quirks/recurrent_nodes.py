@@ -15,7 +15,7 @@ RECURRENT_NODES = (
             "rewrites.rules.rnn_nodes.batch_first",
             "rewrites.edits.rnn.native",
             "rewrites.batching.recurrent",
-            "ortscan.verification.runnable_oracle",
+            "ortscan.verification.oracle.runnable",
         ),
     ),
     Quirk(
@@ -35,7 +35,7 @@ RECURRENT_NODES = (
         worked_round=(
             "rewrites.rules.rnn_nodes.double",
             "rewrites.analysis.recurrence.fitness",
-            "ortscan.verification.runnable_oracle",
+            "ortscan.verification.oracle.runnable",
         ),
     ),
     Quirk(
@@ -152,8 +152,8 @@ RECURRENT_NODES = (
         kind=Kind.WRONG_NUMBERS,
         symptom="Activations of recurrent nodes take NaN for a number: Relu of an RNN gives 0.",
         worked_round=(
-            "ortscan.verification.recurrent_outputs",
-            "ortscan.verification.judge",
+            "ortscan.verification.closeness.recurrent_outputs",
+            "ortscan.verification.judging.judge",
             "tests.fuzz.damage_oracle",
         ),
     ),

@@ -1,0 +1,243 @@
+"""Turning a model's inputs, and what the caller fixed of them, into feeds to try."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.budget import Budget, Level
+from ortscan.running.known_sizes import KnownSizes
+from ortscan.running.specs import Spec
+from ortscan.verification.cases.plan import plan_cases, plan_nothing_cases, plan_uniform_cases, plan_value_cases
+from ortscan.verification.sizes.axis import Axis, likely_values, trip_values
+from ortscan.verification.sizes.constraints import Sizes
+from ortscan.verification.sizes.derived_dims import derived_dims, derived_size
+from ortscan.verification.values.feeds import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
+from ortscan.verification.values.named_cases import cases_of_named, fitting
+from ortscan.verification.values.named_values import Named
+from ortscan.verification.values.naming_operators import Known
+from ortscan.verification.values.other_values import MOST_ALONE, other_defaults, other_integers, steady_kinds, value_kinds
+from ortscan.verification.values.point import Point
+from ortscan.verification.values.roles import Role
+from ortscan.verification.values.row_lengths import ROW_KINDS, takes_row_kind
+
+__all__ = ["Inputs", "Trial"]
+
+_MOST_ELEMENTS = 1 << 40
+"""What an input may have in the least case, whatever the budget, and may not have beside a size of 0 either: numpy counts it."""
+_SMALL_BYTES = 1 << 20
+_MOST_APART: Mapping[Level, int] = {"full": 6, "quick": 1}
+"""So many cases of sizes that only branches forbid; in a full comparison as many of them with a size of 0."""
+_FOR_ALL = frozenset(["large", "mixed", "zeros"])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One case: a point of the plan, and the ways to draw its integers in the order to try them."""
+
+    point: Point
+    attempts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All inputs of a model.
+
+    Attributes:
+        specs: what has to be fed.
+        given: values that are fixed.
+        sizes: free dimensions that are fixed.
+        defaults: arrays to vary in the case that replaces the defaults of inputs that have one.
+        roles: what inputs are used for.
+        inner: what the values inside the model take.
+        large: the integer inputs that may be very large.
+        divided: the inputs that must not be the least integer.
+        named: the values that the models themselves compare inputs with.
+        loops: whether the model has steps that might wear out what a short or changing series does not.
+        avoid_nothing: whether nothing of size zero may reach the model.
+        seed: what values are drawn with.
+        level: how much is tried.
+        budget: what the inputs of a case may take, and of all cases together.
+    """
+
+    specs: Sequence[Spec]
+    given: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    defaults: Mapping[str, np.ndarray]
+    roles: Mapping[str, Role]
+    inner: KnownSizes
+    large: Set[str]
+    divided: Set[str]
+    named: Named
+    loops: bool
+    avoid_nothing: bool
+    seed: int
+    level: Level
+    budget: Budget
+
+    @property
+    def missing(self) -> list[Spec]:
+        """What has to be made up."""
+        return [spec for spec in self.specs if spec.name not in self.given]
+
+    @property
+    def others(self) -> list[str]:
+        """The integer inputs that are to have others than their usual values in some cases."""
+        return other_integers(self.missing, self.roles)
+
+    @property
+    def free_sizes(self) -> list[str]:
+        """The dimensions that are left to choose."""
+        return [name for name in self._names() if name not in self.sizes]
+
+    def trials(self, learned: Sizes | None) -> list[Trial]:
+        """The cases to try first, with the advice in ``learned`` where there is any."""
+        if not self.missing:
+            return [Trial(self._completed(Point()), ATTEMPTS[:1])]
+        points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
+        alone = [point for point in points if point.override == "zeros" and len(self.defaults) > 1]
+        points += [replace(point, only=name) for point in alone for name in [*self.defaults][:MOST_ALONE]]
+        return self._as_trials(points)
+
+    def unusual_trials(self, learned: Sizes | None) -> list[Trial]:
+        """Cases with values that are out of the ordinary, of one input or of all."""
+        kinds = [*value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)]
+        counts = [len(self._named_for(spec, None)) for spec in self.missing]
+        if any(counts):
+            kinds.append(("named", "", cases_of_named(self.missing, counts, self.level)))
+        if self.level == "full" and self.loops:
+            kinds += [(kind, "", 1) for kind in steady_kinds(self.missing)]
+        return self._as_trials(plan_value_cases(self.axes(learned), kinds, self.level))
+
+    def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None) -> list[Known]:
+        """Return the named values that an input can take where the dimensions have ``sizes``, wherever they have any."""
+        role, named = self.roles.get(spec.name), self.named.values(spec.name)
+        if role is not None and role.trips:
+            return []
+        return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
+
+    def uniform_trials(self) -> list[Trial]:
+        """Cases with all free dimensions equal."""
+        return self._as_trials(plan_uniform_cases(self.axes(None))) if self.missing else []
+
+    def apart_trials(self, learned: Sizes, loose: Sizes) -> list[Trial]:
+        """Cases with sizes that ``loose`` allows and ``learned`` does not."""
+        axes, most = self.axes(loose), _MOST_APART[self.level]
+        plain, nothing = plan_cases(axes, level=self.level), plan_nothing_cases(axes, self.level)
+        apart, empty = (
+            [point for point in points if point.kind == "normal" and not learned.allow(self._completed(point).sizes)][:most]
+            for points in (plain, nothing)
+        )
+        points = [*apart[:2], *empty[:2], *apart[2:], *empty[2:]] if self.level == "full" else apart
+        return self._as_trials(points)
+
+    def nothing_trials(self, learned: Sizes | None) -> list[Trial]:
+        """Cases with a dimension of size zero."""
+        return self._as_trials(plan_nothing_cases(self.axes(learned), self.level)) if self.missing else []
+
+    def feed(self, point: Point, attempt: str) -> dict[str, Any]:
+        """The values to run with."""
+        feed = {}
+        for spec in self.missing:
+            own = replace(point, kind=self._kind_for(spec, point))
+            named = self._named_for(spec, point.sizes) if point.kind == "named" else ()
+            feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed, named)
+        if point.override:
+            others = other_defaults(self.defaults, "replaced" if point.only else point.override, self.seed)
+            alone = {name: array for name, array in self.defaults.items() if name == point.only}
+            feed.update(others | other_defaults(alone, point.override, self.seed))
+        return {**feed, **self.given}
+
+    def _kind_for(self, spec: Spec, point: Point) -> str:
+        if point.kind == "alone":
+            return "absent" if spec.optional and spec.name != point.only else "normal"
+        if point.only:
+            return "normal" if spec.name != point.only else "zeros" if point.kind == "zero" else point.kind
+        if point.kind != "large integers":
+            return point.kind
+        return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
+
+    def _as_trials(self, points: Sequence[Point]) -> list[Trial]:
+        integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
+        risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
+        attempts = ATTEMPTS if integers else ATTEMPTS[:1]
+        kinds = self._kinds_of_no_use() | ({"zeros"} if risky else set())
+        completed = [self._completed(point) for point in points if point.kind not in kinds]
+        if self.avoid_nothing:
+            completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
+        special = {"other integers": OTHER_ATTEMPTS, "named": ATTEMPTS[:1]}
+        return [Trial(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
+
+    def _kinds_of_no_use(self) -> set[str]:
+        """Return the kinds of values that would change nothing."""
+        kinds = [numpy_type(spec.elem_type).kind for spec in self.missing if not self.roles.get(spec.name, Role()).decisive]
+        lengths = any(self.roles[spec.name].lengths for spec in self.missing if spec.name in self.roles)
+        useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
+        lasting = {kind for kind in ROW_KINDS if any(takes_row_kind(self.roles.get(spec.name), kind) for spec in self.missing)}
+        return useless | (set() if lengths else {"empty rows"}) | (set(ROW_KINDS) - lasting)
+
+    def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
+        """Those of ``points`` whose inputs fit the budget, few of those with large ones; one at least where sizes are given."""
+        taken, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
+        for point in points:
+            size = self.bytes_at(point)
+            fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
+                size <= _SMALL_BYTES or self.budget.allows(taken + size)
+            )
+            countable = self._sizes_fit(point)
+            if (fits and countable) or (point is first and (size > 0 or countable)):
+                taken += size
+                yield point
+
+    def _sizes_fit(self, point: Point) -> bool:
+        shapes = (shape_of(spec, point.sizes) for spec in self.missing)
+        return all(math.prod(max(1, size) for size in shape) <= _MOST_ELEMENTS for shape in shapes)
+
+    def bytes_at(self, point: Point) -> int:
+        """Return the bytes that the made-up inputs take."""
+        return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
+
+    def _completed(self, point: Point) -> Point:
+        sizes = {**self.sizes, **point.sizes}
+        sizes.update({name: derived_size(name, sizes) for name in self._derived() if name not in sizes})
+        return replace(point, sizes={name: sizes[name] for name in self._names()})
+
+    def _names(self) -> list[str]:
+        """All free dimensions, in the order of the inputs."""
+        dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
+        made = {dim for spec in self.missing for dim in spec.dims or ()}
+        return [name for name in dict.fromkeys(dims) if name in self.sizes or name in made]
+
+    def _derived(self) -> set[str]:
+        return derived_dims(self._names())
+
+    def axes(self, learned: Sizes | None) -> list[Axis]:
+        """What varies: dimensions, joined where that is learned, then trip counts."""
+        derived = self._derived()
+        names = [name for name in self._names() if name not in derived]
+        groups = [[[name]] for name in names] if learned is None else learned.groups(names)
+        axes = [axis for position, group in enumerate(groups) for axis in self._axis(group, position, learned)]
+        trips = [spec for spec in self.missing if self.roles.get(spec.name, Role()).trips]
+        for spec in trips:
+            counts = trip_values(self.level, self.named.values(spec.name))
+            kept = tuple(count for count in counts if count > 0 or not self.avoid_nothing)
+            axes.append(Axis(((spec.name,),), kept, trips=True))
+        return axes
+
+    def _axis(self, group: Sequence[Sequence[str]], position: int, learned: Sizes | None) -> Iterator[Axis]:
+        """Axes for dimensions that vary together, one of them for all that is not fixed."""
+        rest, known = [], []
+        for part in group:
+            size = next((self.sizes[name] for name in part if name in self.sizes), None)
+            if size is None:
+                rest.append(tuple(part))
+            else:
+                known.append(size)
+                yield Axis((tuple(part),), (size,))
+        if rest:
+            beside = max(known, default=1)
+            yield Axis(tuple(rest), likely_values(rest, beside, position, learned, self.level))

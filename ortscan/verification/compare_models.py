@@ -1,0 +1,185 @@
+"""Comparing two models that are open: make sessions, run all cases, draw the conclusion."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
+from ortscan.running.crash_risks import crash_risks
+from ortscan.running.own_process import GuardedRunner
+from ortscan.running.runner import Runner, Runs, on_one_thread
+from ortscan.running.specs import Spec, output_specs
+from ortscan.running.subgraphs import all_nodes
+from ortscan.verification.cases.preparing import Prepared, prepare
+from ortscan.verification.closeness.compare_values import Tolerances
+from ortscan.verification.closeness.precision import coarsest_floats
+from ortscan.verification.closeness.recurrent_outputs import recurrent_outputs, swallowing_outputs
+from ortscan.verification.closeness.rounding_noise import with_rounding_noise
+from ortscan.verification.given.interface import interface_differences, quoted
+from ortscan.verification.judging.guards import Guards
+from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.judging.series import run_series, untried_integers, untried_named, untried_sizes
+from ortscan.verification.judging.verdict import conclude, refuse
+from ortscan.verification.oracle.reference import reference_oracle
+from ortscan.verification.oracle.runnable import runnable_oracle
+from ortscan.verification.oracle.sound import sound_oracle, unsound_loops
+from ortscan.verification.oracle.told_sizes import with_told_sizes
+from ortscan.verification.result import Verification
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["Settings", "compare_models", "problems_at_sight"]
+
+_RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_OF_A_NODE = 16.0
+_SMALL_BYTES = 1 << 20
+"""Weights of models whose runs are too short for more threads to make them shorter."""
+_SHORTEST_START = 1.0
+"""Seconds that making a session may take, whatever the budget."""
+_CPU = ("CPUExecutionProvider",)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to compare. ``configure``, where given, is called with the SessionOptions of each session."""
+
+    seed: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    providers: Sequence[Any] = _CPU
+    configure: "Callable[[ort.SessionOptions], object] | None" = None
+    level: Level = "full"
+
+
+def problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
+    """Return why the two need not, or must not, be run."""
+    problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
+    problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
+    problems += [f"the result is computed wrongly by onnxruntime: {loop}" for loop in unsound_loops(after)]
+    return interface_differences(before, after) + problems
+
+
+def compare_models(
+    old: Source,
+    new: Source,
+    specs: Sequence[Spec],
+    sizes: Mapping[str, int],
+    sets: Sequence[Mapping[str, Any]],
+    settings: Settings,
+    budget: Budget,
+    stack: ExitStack,
+) -> Verification:
+    """Run both on ``sets`` of given inputs and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
+    names = [spec.name for spec in output_specs(old.proto.graph)]
+    notes = []
+    if unsound_loops(old.proto):
+        notes.append("the original ran with Identity added at outputs of loop bodies that onnxruntime computes wrongly")
+        old = changed_source(old, sound_oracle(old.proto), stack)
+    coarsest = coarsest_floats(old.proto)
+    old, changes = runnable_oracle(old, new, stack)
+    notes += changes
+    guards = [Guards(source, stack) for source in (old, new)]
+    watched = [each.watched for each in guards]
+    plans = [prepare((old.proto, new.proto), watched, specs, sizes, given, settings.seed, settings.level, budget) for given in sets]
+    too_large = list(dict.fromkeys(reason for plan in plans for reason in plan.too_large))
+    if too_large:
+        return refuse(names, too_large, notes, inconclusive=True)
+    perilous = settings.configure is None and any(plan.perilous or plan.inputs.inner.fixed()[0] > LARGE_FOLDED for plan in plans)
+
+    configure = settings.configure
+    if configure is None and settings.level == "quick" and weight(old.proto) + weight(new.proto) <= _SMALL_BYTES:
+        configure = on_one_thread
+
+    def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
+        seconds = max(_SHORTEST_START, budget.left())
+        if not perilous:
+            return Runner(source, names, providers, configure, optimise, seconds)
+        guarded = GuardedRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
+        stack.callback(guarded.close)
+        return guarded
+
+    oracle, runner = runs(old, _CPU), runs(new, settings.providers)
+    refused = oracle.error
+    stand_in = None
+    if refused is not None and not oracle.late and runner.error is None:
+        stand_in = reference_oracle(old, refused, stack)
+    if stand_in is not None:
+        oracle = runs(stand_in[0], _CPU)
+        notes += stand_in[1]
+    for label, side in (("original", oracle), ("result", runner)):
+        if side.error is not None:
+            spent = side.late and budget.is_spent()
+            said = f"the {label} was not loaded: {side.error}" if spent else f"the {label} does not load: {side.error}"
+            return refuse(names, [said], notes, inconclusive=spent or side is oracle)
+    notes += dict.fromkeys(note for plan in plans for note in plan.notes)
+    problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
+    if problems:
+        return refuse(names, problems, notes, inconclusive=True)
+    looped = any(node.op_type == "Loop" for node, _ in all_nodes(old.proto))
+    recurrent = recurrent_outputs(old.proto) | recurrent_outputs(new.proto)
+    judge = Judge(
+        before=oracle,
+        after=runner,
+        tolerances={
+            name: Tolerances(settings.rtol, settings.atol, kind, _OF_A_NODE if name in recurrent else 1.0)
+            for name, kind in coarsest.items()
+        },
+        budget=budget,
+        patience=RUN_SECONDS if looped and not any(sets) else None,
+        shapes_vary=looped,
+        noisy=functools.cache(lambda: _noisy(old if stand_in is None else stand_in[0], runs, stack)),
+        told=functools.cache(lambda: runs(changed_source(old, with_told_sizes(old.proto), stack), _CPU)),
+        guards=() if perilous else guards,
+        swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
+        draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
+    )
+    not_tried = [what for plan in plans for what in plan.not_tried]
+    judged = _run(judge, plans, notes, not_tried)
+    notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
+    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)))
+
+
+def _noisy(old: Source, runs: Callable[[Source, Sequence[Any]], Runs], stack: ExitStack) -> Runs | None:
+    proto = with_rounding_noise(old.proto)
+    return None if proto is None else runs(changed_source(old, proto, stack), _CPU)
+
+
+def _is_random(node: onnx.NodeProto) -> bool:
+    return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
+
+
+def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str], not_tried: list[str]) -> list[Judged]:
+    judged = []
+    for position, plan in enumerate(plans):
+        series = run_series(judge, plan.inputs, plan.learned, plan.loose)
+        if any(one.case.status != "skipped" for one in series):
+            notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
+            if plan.inputs.level == "full" and (usual := untried_integers(series, plan.inputs)):
+                not_tried.append(f"other than usual values of {quoted(usual)}, such as negative ones")
+            if untried_named(series):
+                not_tried.append("the values that the models compare inputs with, which the original refuses")
+        for one in series:
+            varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
+            judged.append(replace(one, case=replace(one.case, varied=varied)))
+    return judged
+
+
+def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runs]) -> list[str]:
+    """Whether the first difference is of onnxruntime's own making."""
+    first = next((one for one in judged if one.witness is not None), None)
+    if first is None or first.witness is None:
+        return []
+    feed, after = first.witness
+    runner = plain()
+    outcome = None if runner.error is not None else runner.run(feed, RUN_SECONDS)
+    if outcome is None or outcome.values is None:
+        return []
+    if not judge.finds_equal(outcome.values, after, first.gaps.keys()):
+        return []
+    return ["with onnxruntime's graph optimisation off the original computes what the result computes"]

@@ -1,0 +1,69 @@
+"""Running all cases for one set of inputs, with other cases where the original refuses the first choice."""
+
+from collections.abc import Sequence
+
+from ortscan.verification.cases.trials import Inputs, Trial
+from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.sizes.constraints import Sizes
+
+__all__ = ["run_series", "untried_integers", "untried_named", "untried_sizes"]
+
+_PATIENCE = 3
+_LEAST = 3
+_FIRST = 4
+"""So many cases of sizes that may be unlike are tried before nothing more is for want of one that the original takes."""
+
+
+def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None, loose: Sizes | None = None) -> list[Judged]:
+    """Run the planned cases; if they leave a size at 1 or less, others; where something ran, sizes of zero and unusual values.
+
+    Where ``loose`` has it that sizes may be unlike, what branches of Ifs alone forbid, the original is asked whether it takes them.
+    After three runs of the original that had to be stopped, or where the budget is spent after three cases, nothing more is tried.
+    """
+    judged: list[Judged] = []
+    _run(judge, inputs, inputs.trials(learned), judged)
+    if learned is not None and not _any_ran(judged):
+        _run(judge, inputs, inputs.trials(None), judged)
+    if untried_sizes(judged, inputs):
+        _run(judge, inputs, inputs.uniform_trials(), judged)
+    if _any_ran(judged) and learned is not None and loose is not None:
+        apart, known = inputs.apart_trials(learned, loose), len(judged)
+        _run(judge, inputs, apart[:_FIRST], judged)
+        if _any_ran(judged[known:]):
+            _run(judge, inputs, apart[_FIRST:], judged)
+    if _any_ran(judged) and not inputs.avoid_nothing:
+        _run(judge, inputs, inputs.nothing_trials(learned), judged)
+    if _any_ran(judged):
+        _run(judge, inputs, inputs.unusual_trials(learned), judged)
+    return judged
+
+
+def untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
+    """The free dimensions that no case which ran on the original has larger than 1; all of them where none ran."""
+    ran = [one.case.dims for one in judged if one.case.status != "skipped"]
+    return [name for name in inputs.free_sizes if not any(dims.get(name, 0) > 1 for dims in ran)]
+
+
+def untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
+    """The integer inputs that every case which ran on the original has at their usual values, though others are worth a try."""
+    points = [one.trial.point for one in judged if one.case.status != "skipped" and one.trial.point.kind == "other integers"]
+    tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
+    return [name for name in inputs.others if name not in tried]
+
+
+def untried_named(judged: Sequence[Judged]) -> bool:
+    """Whether the original refused every case with the values that the models name."""
+    statuses = {one.case.status for one in judged if one.trial.point.kind == "named"}
+    return statuses == {"skipped"}
+
+
+def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:
+    for trial in trials:
+        if (len(judged) >= _LEAST and judge.budget.is_spent()) or sum(one.timed_out for one in judged) >= _PATIENCE:
+            return
+        if all(one.trial != trial for one in judged):
+            judged.append(judge.judge(trial, inputs))
+
+
+def _any_ran(judged: Sequence[Judged]) -> bool:
+    return any(one.case.status != "skipped" for one in judged)

@@ -1,0 +1,106 @@
+"""Drawing the conclusion from all cases."""
+
+import math
+from collections.abc import Sequence
+
+from ortscan.verification.closeness.compare_values import Gap
+from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
+
+__all__ = ["conclude", "refuse"]
+
+
+def refuse(
+    outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
+) -> Verification:
+    """The outcome where nothing was run."""
+    results = [OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0) for name in outputs]
+    return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
+
+
+def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str], not_tried: Sequence[str]) -> Verification:
+    """Sum up the cases: ok only where something was compared and nothing was different."""
+    cases = [one.case for one in judged]
+    outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
+    problems = _failures(cases)
+    if not any(output.compared for output in outputs):
+        problems += [] if problems else [_why_nothing(cases, outputs, judge)]
+    else:
+        problems += _vacuous(judged)
+    different = any(output.status == "different" for output in outputs)
+    remarks = [*notes, *judge.notes, *_remarks(judged, outputs, judge)]
+    failed = any(case.status == "fails only after" for case in cases)
+    return Verification(
+        ok=not problems and not different,
+        cases=cases,
+        outputs=outputs,
+        first_difference=_first_difference(judged),
+        problems=tuple(problems),
+        notes=tuple(remarks),
+        inconclusive=bool(problems) and not different and not failed,
+        not_tried=tuple(not_tried),
+    )
+
+
+def _summed_up(name: str, judge: Judge, cases: Sequence[Case]) -> OutputResult:
+    errors = [case.outputs[name] for case in cases if name in case.outputs]
+    if name in judge.unstable:
+        reason = "the original gives another value in each run"
+        return OutputResult(name, "not comparable", 0.0, 0.0, 0.0, 0, reason)
+    if not errors:
+        return OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0)
+    worst = max(errors, key=_badness)
+    numbers = (worst.absolute, worst.relative, worst.allowed)
+    return OutputResult(name, "different" if worst.reason else "equal", *numbers, len(errors), worst.reason)
+
+
+def _badness(error: OutputError) -> tuple[bool, float]:
+    return error.reason is not None, math.inf if math.isnan(error.absolute) else error.absolute
+
+
+def _failures(cases: Sequence[Case]) -> list[str]:
+    failed = [case for case in cases if case.status == "fails only after"]
+    if not failed:
+        return []
+    more = f", and in {len(failed) - 1} more" if len(failed) > 1 else ""
+    return [f"the result fails where the original runs ({failed[0].label}{more}): {failed[0].reason}"]
+
+
+def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: Judge) -> str:
+    if not outputs:
+        return "the model has no outputs"
+    if len(judge.unstable) == len(outputs):
+        return "every output of the original differs from run to run"
+    if not cases:
+        return f"there was no case to run{''.join(f' within {limit}' for limit in judge.budget.hits)}"
+    return f"the original ran in none of {len(cases)} cases: {cases[0].reason}"
+
+
+def _vacuous(judged: Sequence[Judged]) -> list[str]:
+    gaps = [gap for one in judged for gap in one.gaps.values()]
+    if any(gap.reason for gap in gaps) or any(gap.numbers for gap in gaps):
+        return []
+    return [f"every output {_lack(gaps)} in every case, so nothing was learned: pass inputs the model can work with"]
+
+
+def _remarks(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: Judge) -> list[str]:
+    found = [f"output '{name}' was not compared: it differs from run to run of the original" for name in sorted(judge.unstable)]
+    for output in outputs:
+        gaps = [one.gaps[output.name] for one in judged if output.name in one.gaps]
+        if output.status == "equal" and not any(gap.numbers for gap in gaps):
+            found.append(f"output '{output.name}' {_lack(gaps)} in every case")
+    return found
+
+
+def _lack(gaps: Sequence[Gap]) -> str:
+    if any(gap.left_out for gap in gaps):
+        return "was NaN or hung on the last digits of what is computed"
+    return "was NaN" if any(gap.elements for gap in gaps) else "was empty"
+
+
+def _first_difference(judged: Sequence[Judged]) -> FirstDifference | None:
+    for one in judged:
+        for name, gap in one.gaps.items():
+            if gap.reason is not None:
+                return FirstDifference(name, one.case, gap.index, gap.before, gap.after, gap.reason)
+    return None

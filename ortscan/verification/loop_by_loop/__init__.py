@@ -1,0 +1,3 @@
+"""Large models, compared loop by loop."""
+
+__all__: list[str] = []

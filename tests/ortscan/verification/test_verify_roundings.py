@@ -1,0 +1,121 @@
+"""Noise in the last digits of what a model computes, and what a comparison makes of what hangs on them."""
+
+import numpy as np
+import pytest
+from onnx.numpy_helper import from_array
+
+import ortscan
+from ortscan.verification import verify
+from ortscan.verification.closeness.rounding_noise import noise_feeds, with_rounding_noise
+from tests.support.text import model_from_text, ort_run
+
+EXACT = np.array([0.0, 0.5, -2.0, np.inf, -np.inf, 100.0], np.float32)
+CHAOS = """g (float[4] x) => ({kind} y) {{
+  h = Constant <value = float[4] {{{start}}}> () n = Constant <value_int = 100> () t = Constant <value = bool {{1}}> ()
+  r = Loop (n, t, h) <body = b (int64 i, bool p, float[4] s) => (bool p2, float[4] r) {{
+    p2 = Identity(p) u = Constant <value_float = 1.0> () k = Constant <value_float = 3.75> () {step} }}> {last} }}"""
+FORMS = "m = Mul(k, s) d = Sub(u, s) r = Mul(m, d)", "q = Mul(s, s) d = Sub(s, q) r = Mul(d, k)"
+
+
+def noisy(text, **feed):
+    model = model_from_text(text, 18)
+    before = ort_run(model, feed)[0]
+    after = with_rounding_noise(model)
+    return before, [ort_run(after, {**feed, **noise})[0] for noise in noise_feeds(1.0)]
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "float16"])
+def test_noise_moves_a_result_by_some_roundings_of_its_type(kind):
+    x = np.random.default_rng(0).standard_normal(100).astype({"float": "f4", "double": "f8", "float16": "f2"}[kind])
+    before, after = noisy(f"g ({kind}[N] x) => ({kind}[N] y) {{ y = Exp(x) }}", x=x)
+    for values in after:
+        assert values.dtype == before.dtype
+        assert (values != before).any()
+        assert np.abs(values - before).max() <= 3 * np.finfo(before.dtype).eps * np.abs(before).max()
+
+
+def test_numbers_of_few_digits_stay_as_they_are():
+    before, after = noisy("g (float[N] x) => (float[N] y) <float k = {2.0}> { m = Mul(x, k) y = Add(m, k) }", x=EXACT)
+    assert all(np.array_equal(values, before) for values in after)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[N] x) => (float[N] y) <float k = {0.1}> { z = Sub(x, x) y = Add(z, k) }",
+        """g (float[N] x) => (float[N] y) <float k = {0.1}> { t = Constant <value = bool {1}> ()
+          y = If (t) <then_branch = a () => (float[N] o) { z = Sub(x, x) c = Identity(k) o = Add(z, c) },
+            else_branch = b () => (float[N] o2) { o2 = Identity(x) }> }""",
+        """g (float[N] x) => (float[N] y) { n = Constant <value_int = 1> () y = Loop (n, , x) <
+          body = b (int64 i, bool p, float[N] s) => (bool p2, float[N] o) <float k = {0.1}> {
+          p2 = Identity(p) z = Sub(s, s) o = Add(z, k) }> }""",
+    ],
+    ids=["a weight", "in a branch", "in a body"],
+)
+def test_noise_reaches_weights_wherever_they_are(text):
+    before, after = noisy(text, x=np.ones(3, np.float32))
+    assert any((values != before).all() for values in after)
+
+
+def test_there_is_no_noise_for_a_model_too_old_for_it():
+    assert with_rounding_noise(model_from_text("g (float[N] x) => (float[N] y) { y = Exp(x) }", 7)) is None
+
+
+SEQUENCE = "z = Add(r, x) y = SequenceConstruct(z)"
+
+
+@pytest.mark.parametrize(("kind", "last"), [("float[4]", "y = Add(r, x)"), ("seq(float[4])", SEQUENCE)])
+@pytest.mark.parametrize("start", ["0.3, 0.1, 0.7, 0.2", "0.5, 0.25, 0.75, 0.125"])
+def test_chaos_from_a_constant_is_no_difference(kind, last, start):
+    pair = [model_from_text(CHAOS.format(kind=kind, last=last, start=start, step=step), 18) for step in FORMS]
+    outcome = verify(*pair, level="quick")
+    assert outcome.outcome != "different", outcome.summary()
+    assert "hang on the last digits" in outcome.summary()
+
+
+def test_an_output_that_is_nothing_but_chaos_leaves_the_comparison_open():
+    text = CHAOS.replace("(float[4] x) => ({kind} y)", "(float[4] x) => (float[4] r)").replace("{last}", "")
+    outcome = verify(*(model_from_text(text.format(start="0.3, 0.1, 0.7, 0.2", step=step), 18) for step in FORMS), level="quick")
+    assert outcome.outcome == "inconclusive"
+    assert "hung on the last digits of what is computed in every case" in outcome.summary()
+
+
+HALVES = """h1, h2 = Split <axis = 1, num_outputs = 2> (x) w1, w2 = Split <axis = 0, num_outputs = 2> (w)
+  p1 = MatMul(h1, w1) p2 = MatMul(h2, w2) m = Add(p1, p2)"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "other", "expected"),
+    [
+        ("2.0, 1.0, 4.0, -0.5", "m0 = MatMul(x, w) e = Constant <value_float = 1e-6> () m = Sub(m0, e)", "different"),
+        ("2.0, 1.0, 4.0, -0.5", HALVES, "equal"),
+        ("0.1, 0.2, -0.3, 0.7", HALVES, "equal"),
+    ],
+    ids=["of exact sums, wrong", "of exact sums", "of rounded sums"],
+)
+def test_a_threshold_is_compared(weights, other, expected):
+    text = f"g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {{{weights}}}> {{ @ y = Floor(m) }}"
+    pair = [model_from_text(text.replace("@", each), 18) for each in ("m = MatMul(x, w)", other)]
+    assert verify(*pair).outcome == expected
+
+
+GROWS = """g (float[T,B,32] x, float[B,32] h) => (float[T,B,32] y) {
+    l, y = Scan <num_scan_inputs = 1, body = b (float[B,32] s, float[B,32] e) => (float[B,32] s1, float[B,32] o) {
+        a = MatMul(s, w) d = MatMul(e, w) c = Add(a, d) s1 = Relu(c) o = Identity(s1) }> (h, x) }"""
+
+
+def test_what_overflows_inside_is_no_difference():
+    before = model_from_text(GROWS.replace("h) =>", "h, float[32,32] w) =>"), 18)
+    before.graph.initializer.append(from_array(np.random.default_rng(1).standard_normal((32, 32)).astype(np.float32), "w"))
+    del before.graph.input[2]
+    after = ortscan.optimize(before, target="onnx", verify=False)
+    assert "RNN" in str(after.graph)
+    outcome = verify(before, after)
+    assert outcome.outcome == "equal", outcome.summary()
+    assert "overflow" in outcome.summary()
+
+
+def test_what_is_infinite_for_other_reasons_is_compared():
+    text = "g (float[N,4] x) => (float[N,4] y) {{ o = Constant <value = float {{1}}> () z = Constant <value = float {{0}}> () a = Abs(x) b = Max(a, {0}) y = Div(o, b) }}"
+    outcome = verify(*(model_from_text(text.format(least), 18) for least in ("z", "o")))
+    assert outcome.outcome == "different"
