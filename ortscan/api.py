@@ -17,10 +17,10 @@ from ortscan.migration import migrated
 from ortscan.modelio import LoadedModel, ModelLike, hand_back, sealed
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.options import DEFAULT_MEMORY_BUDGET, check_path
-from ortscan.pipeline.checked import checked, is_left_broken
-from ortscan.pipeline.comparing import compare, level_of, require_equal
+from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
+from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Shapes
-from ortscan.pipeline.verifying import on_difference_of, verified
+from ortscan.pipeline.self_check import is_left_broken, self_checked
 from ortscan.soundness.new_fault import new_fault
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
@@ -106,7 +106,7 @@ def optimize(
         skip=skip,
     )
     started = time.monotonic()
-    outcome = checked(rewriting)
+    outcome = self_checked(rewriting)
     spent = time.monotonic() - started
 
     def compared(loaded: LoadedModel) -> "Verification":
@@ -213,5 +213,5 @@ def rewritten(model: ModelLike, *, stop_after: int | None = None, **options: Any
     """
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
         raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")
-    outcome = checked(Rewriting(model, **options), stop_after)
+    outcome = self_checked(Rewriting(model, **options), stop_after)
     return outcome.loaded, outcome.report

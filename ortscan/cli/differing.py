@@ -18,8 +18,8 @@ __all__ = ["culprit", "without_differences"]
 @quietly
 def culprit(args: argparse.Namespace) -> str:
     """Say which change makes the difference."""
+    from ortscan.pipeline.on_difference import named
     from ortscan.pipeline.rewriting import Rewriting
-    from ortscan.pipeline.verifying import named
 
     with working("looking for the change that makes the difference", args.quiet):
         return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result))
@@ -28,8 +28,8 @@ def culprit(args: argparse.Namespace) -> str:
 @quietly
 def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]":
     """Rewrite with all changes but those that make a difference."""
+    from ortscan.pipeline.on_difference import kept
     from ortscan.pipeline.rewriting import Rewriting
-    from ortscan.pipeline.verifying import kept
 
     with working("looking for the changes that make a difference", args.quiet):
         outcome = kept(Rewriting(args.given, **rewriting(args)), lambda result: _compared(args, result))

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
     from ortscan.cli.written import refutation
-    from ortscan.pipeline.comparing import is_refuted
+    from ortscan.pipeline.compare_with_original import is_refuted
     from ortscan.report.words import refused_node
 
     started = time.monotonic()

@@ -20,7 +20,7 @@ from ortscan.options import (
     rules_for,
 )
 from ortscan.pipeline.fixed_shapes import fixed_sizes, merged_shapes
-from ortscan.pipeline.lifting import Lifted, load_in_opset
+from ortscan.pipeline.load_in_opset import InOpset, load_in_opset
 from ortscan.pipeline.stages import STAGES, Chosen, Work
 from ortscan.targets import target_named, unroll_limits
 from ortscan.verification.given.arguments import given_shapes
@@ -92,25 +92,25 @@ class Rewriting:
     def once(self, stop_after: int | None = None, vetoes: Vetoes | None = None, opset: int | str | None = None) -> Outcome:
         """Rewrite the model, with so many patches only, and without what is vetoed; in ``opset`` where another is given."""
         wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
-        lifted = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules)
-        report, touched = self._rewrite(lifted, stop_after, vetoes or Vetoes())
-        if lifted.migration is not None and not lifted.needed and not report.changed and stop_after is None:
-            lifted = load_in_opset(self.model, "keep", abilities)
-            report, touched = self._rewrite(lifted, stop_after, vetoes or Vetoes())
-        elif not report.changed and not lifted.needed and not report.loops:
-            if touched is not None or lifted.migration is not None:
-                lifted = load_in_opset(self.model, "keep", abilities)
+        start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules)
+        report, touched = self._rewrite(start, stop_after, vetoes or Vetoes())
+        if start.migration is not None and not start.needed and not report.changed and stop_after is None:
+            start = load_in_opset(self.model, "keep", abilities)
+            report, touched = self._rewrite(start, stop_after, vetoes or Vetoes())
+        elif not report.changed and not start.needed and not report.loops:
+            if touched is not None or start.migration is not None:
+                start = load_in_opset(self.model, "keep", abilities)
             touched = False
-        report.migrated = lifted.migration is not None and lifted.migration.source != lifted.migration.target
-        return Outcome(lifted.loaded, report, bool(touched) or report.migrated)
+        report.migrated = start.migration is not None and start.migration.source != start.migration.target
+        return Outcome(start.loaded, report, bool(touched) or report.migrated)
 
-    def _rewrite(self, lifted: Lifted, stop_after: int | None, vetoes: Vetoes) -> tuple[Report, bool | None]:
+    def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[Report, bool | None]:
         """Rewrite in place, and report; and say whether anything was done, None where the model is as it was loaded."""
-        work = Work(self._chosen, lifted, vetoes, stop_after)
+        work = Work(self._chosen, start, vetoes, stop_after)
         for stage in STAGES:
             if not work.is_over:
                 stage(work)
         report = work.report
-        report.target, report.messages, report.tied = self._chosen.target.name, work.messages, bool(lifted.loaded.tied)
+        report.target, report.messages, report.tied = self._chosen.target.name, work.messages, bool(start.loaded.tied)
         report.fixed = work.fixed is not None
         return report, work.is_touched

@@ -1,136 +1,118 @@
-"""Keeps what a defect of ortscan's made of a model from whoever asked for it.
+"""Rewrites a model so that what comes back is sound, whatever a rule does: faulty patches are taken back, see ``bisection``."""
 
-A result is looked at before anyone gets it. Where it is faulty, bisection finds the patch: rewriting takes the same way each time,
-so it can be stopped after any number of patches. That rule then leaves that loop alone, and the model is rewritten again.
-"""
+import functools
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+import onnx
 
-from ortscan.pipeline.rewriting import Outcome
-from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError
+from ortscan.base.proto_graphs import default_opset
+from ortscan.base.warned import warn
+from ortscan.modelio import load
+from ortscan.ort.onnx_says import checker_fault
+from ortscan.pipeline.bisection import FindFault, Sound, soundest
+from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.soundness.new_fault import Original, new_fault
+from rewrites.base.errors import InvariantBroken, OptionError
 from rewrites.base.raised_by import is_from_elsewhere
-from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
+from rewrites.base.report import Reason, Report
+from rewrites.driver.engine import count_operators
 
-__all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "Judge", "Rewrite", "Sound", "culprit", "soundest"]
+__all__ = ["as_it_was", "self_checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
 
-MOST_VETOES = 16
-"""How many patches are taken back, one after the other, before the rest go too."""
-MOST_PLACES = 3
-"""In how many places patches of one rule are taken back, before the rule is left out altogether."""
-MOST_SECONDS = 120.0
-"""How long is searched for them; then the patches go that are not known to be sound."""
-
-Judge = Callable[[Outcome], str | None]
-"""Says what is wrong with a result, or None."""
+_REPORT_IT = "this is a defect of ortscan's, please report it with the model"
 
 
-class Rewrite(Protocol):
-    """Rewrites a model anew, with so many patches (None: all) and without what is vetoed."""
+def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome:
+    """Rewrite, and hand back what is sound: without the patches that are not, at worst the model as it was.
 
-    def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Outcome:
-        """Do it."""
-
-
-@dataclass
-class Sound:
-    """The best result without fault, None where even that of no patches has one.
-
-    ``vetoes``: the patches that were taken back. ``fault``: what was wrong, where that did not help.
+    Raises OptionError where ``fix_shapes`` contradicts the model, and InvariantBroken where ``debug`` asks for that.
     """
+    find_fault = fault_of(rewriting)
+    if rewriting.debug:
+        outcome = rewriting.once(stop_after)
+        fault = find_fault(outcome)
+        if fault is not None:
+            raise InvariantBroken(f"the result is not sound: {fault}")
+        return outcome
+    return tell(rewriting, soundest_of(rewriting, find_fault, stop_after), "the self-check")
 
-    result: Outcome | None
-    vetoes: Sequence[Veto] = ()
-    fault: str | None = None
+
+def fault_of(rewriting: Rewriting) -> FindFault:
+    """Return what says whether a result of ``rewriting`` is sound."""
+    original = Original(rewriting.model)
+    return lambda outcome: new_fault(original, outcome.loaded) if outcome.is_touched else None
 
 
-def soundest(rewrite: Rewrite, judge: Judge, stop_after: int | None = None, is_valid: Callable[[], bool] = lambda: True) -> Sound:
-    """Rewrite, and take back the patches that make the result faulty, one after the other. Raise what fails without patches too.
+def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
+    """Rewrite with what ``find_fault`` has nothing against; where even no patch will do, in the opset of the model."""
+    original = Original(rewriting.model)
 
-    ``is_valid``: whether the model is one; where it is not, what a rule raises is no defect, and raised.
+    def is_valid() -> bool:
+        return checker_fault(original.proto) is None
+
+    sound = soundest(rewriting.once, find_fault, stop_after, is_valid)
+    if sound.result is not None or rewriting.opset != "auto":
+        return sound
+    kept = soundest(functools.partial(rewriting.once, opset="keep"), find_fault, stop_after, is_valid)
+    return kept if kept.result is not None else sound
+
+
+def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
+    """Whether nothing was done to a model in memory that onnx refuses: it comes back exactly as it was given.
+
+    One that imports no version of onnx's own operators gets the one that onnxruntime takes.
     """
-    search = _Search(rewrite, judge, is_valid)
-    tried = search.attempt(stop_after)
-    while tried.fault is not None and len(search.vetoes) < MOST_VETOES:
-        veto = search.culprit(tried)
-        if veto is None:
-            break
-        is_everywhere = sum(one.rule == veto.rule for one in search.vetoes) + 1 >= MOST_PLACES
-        search.vetoes.append(replace(veto, where="") if is_everywhere else veto)
-        tried = search.attempt(stop_after)
-    if tried.fault is None:
-        return Sound(tried.result, search.vetoes)
-    best = search.attempt(search.sound)
-    if best.error is not None:
-        try:
-            raise best.error
-        finally:
-            del best, tried  # what was raised leads here by its traceback, and holds the model
-    return Sound(best.result if best.fault is None else None, search.vetoes, tried.fault)
+    if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
+        return False
+    proto = Original(rewriting.model).proto
+    return default_opset(proto.opset_import) is not None and checker_fault(proto) is not None
 
 
-def culprit(rewrite: Rewrite, judge: Judge, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Find the patch that makes the result of rewriting, without what is vetoed, faulty; None where none is found in time."""
-    search = _Search(rewrite, judge)
-    search.vetoes += vetoes
-    return search.culprit(search.attempt(stop_after))
+def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
+    """Return the result, or where there is none the model as it was, and warn of what ``finder`` took back."""
+    if sound.result is None:
+        return as_it_was(rewriting, f"{finder} found it unsound: {sound.fault}")
+    outcome = sound.result
+    for veto in sound.vetoes:
+        _say(outcome.report, f"{finder} took {veto} back: {veto.why}")
+    if sound.fault is not None:
+        _say(outcome.report, f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}")
+        _give_reason(outcome.report, sound.fault)
+    return outcome._replace(vetoes=sound.vetoes)
 
 
-@dataclass
-class _Tried:
-    """One rewriting: the patches that were made, and the result; what is wrong with that, or the error that there is instead."""
+def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
+    """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
+    if rewriting.fixed:
+        raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")
+    own = default_opset(Original(rewriting.model).proto.opset_import)
+    if str(rewriting.opset) not in ("auto", "keep", str(own)):
+        raise InvariantBroken(f"The model cannot be rewritten in opset {rewriting.opset}: {why}.")
+    loaded = load(rewriting.model)
+    counted = count_operators(loaded.model.graph)
+    report = _untouched(rewriting)
+    report.operators_before = report.operators_after = counted
+    report.tied, report.messages = bool(loaded.tied), list(loaded.tied)
+    _say(report, f"the model is left as it was, since {why}")
+    _give_reason(report, why)
+    return Outcome(loaded, report, is_touched=False)
 
-    made: Sequence[tuple[str, str]]
-    result: Outcome | None = None
-    fault: str | None = None
-    error: Exception | None = None
+
+def _untouched(rewriting: Rewriting) -> Report:
+    try:
+        report = rewriting.once(0, opset="keep").report
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return Report()
+    report.flattened, report.fixed, report.migrated, report.kernel_gaps = 0, False, False, []
+    return report
 
 
-class _Search:
-    """``sound``: so many patches are known to be sound, with the ``vetoes`` there are."""
+def _say(report: Report, what: str) -> None:
+    report.messages.append(what)
+    warn(f"{what}; {_REPORT_IT}.")
 
-    def __init__(self, rewrite: Rewrite, judge: Judge, is_valid: Callable[[], bool] = lambda: True) -> None:
-        self.vetoes: list[Veto] = []
-        self.sound = 0
-        self._rewrite, self._judge, self._is_valid = rewrite, judge, is_valid
-        self._end = time.monotonic() + MOST_SECONDS
 
-    def attempt(self, stop_after: int | None) -> _Tried:
-        """Rewrite once. What rules refuse, and what is wrong with the model or the options, is raised."""
-        vetoes = Vetoes(tuple(self.vetoes))
-        try:
-            result = self._rewrite(stop_after, vetoes)
-            return _Tried(vetoes.made, result, self._judge(result))
-        except Exception as error:
-            if isinstance(error, MemoryError | RecursionError) or is_from_elsewhere(error):
-                raise
-            is_defect = isinstance(error, MalformedLoop) and vetoes.made
-            if isinstance(error, OrtscanError) and not isinstance(error, InvariantBroken) and not is_defect:
-                raise
-            if not self._is_valid():
-                raise (error.__cause__ if isinstance(error, RuleFailed) and error.__cause__ is not None else error) from None
-            fault = str(error) if isinstance(error, OrtscanError) else f"{type(error).__name__}: {error}"
-            return _Tried(vetoes.made, None, fault, error)
-
-    def culprit(self, tried: _Tried) -> Veto | None:
-        """Find a patch with which the result is faulty, and without which it is not; None where none is found."""
-        if isinstance(tried.error, RuleFailed):
-            return tried.error.veto
-        if tried.fault is None or not tried.made:
-            return None
-        sound, faulty, fault = self.sound, len(tried.made), tried.fault
-        if not sound and self.attempt(0).fault is not None:
-            return None
-        while faulty - sound > 1:
-            if time.monotonic() > self._end:
-                return None
-            middle = self.attempt((sound + faulty) // 2)
-            if middle.fault is None:
-                sound = self.sound = (sound + faulty) // 2
-            elif isinstance(middle.error, RuleFailed):
-                return middle.error.veto
-            else:
-                faulty, fault = (sound + faulty) // 2, middle.fault
-        return Veto(*tried.made[sound], sound, fault or "")
+def _give_reason(report: Report, why: str) -> None:
+    for loop in report.loops_left:
+        loop.reasons = [Reason("none", "SELF-CHECK", why)]

@@ -1,4 +1,4 @@
-"""The way of a model that has been read and lifted, as data: ``STAGES``, from top to bottom.
+"""The way of a model that has been loaded in the opset wanted, as data: ``STAGES``, from top to bottom.
 
 Each stage changes the model in place, or the report on it. The first that finds nothing to do for those that follow ends the way.
 """
@@ -15,9 +15,9 @@ from ortscan.ort.evaluate import evaluate
 from ortscan.ort.kernels import has_kernel
 from ortscan.pipeline.fixed_shapes import FixedShapes
 from ortscan.pipeline.inlining import inline_what_rules_change
-from ortscan.pipeline.lifting import Lifted
-from ortscan.pipeline.needs import note_python_ops
-from ortscan.pipeline.placement import place, target_line
+from ortscan.pipeline.load_in_opset import InOpset
+from ortscan.pipeline.python_ops_metadata import note_python_ops
+from ortscan.pipeline.where_loops_run import note_where_loops_run, target_line
 from ortscan.targets import Target
 from rewrites.base.abilities import UnrollLimits
 from rewrites.base.report import Report
@@ -61,12 +61,13 @@ class Chosen:
 class Work:
     """A model on its way, and what is known of it so far.
 
-    ``stop_after``: how many patches may be made. ``is_touched``: whether anything was done to the model; None where it is as it was
-    loaded. ``is_over``: whether the stages that follow have nothing to do. ``ctx``: what rules are given, once it is prepared.
+    ``start``: what was loaded. ``stop_after``: how many patches may be made. ``is_touched``: whether anything was done to the
+    model; None where it is as it was loaded. ``is_over``: whether the stages that follow have nothing to do. ``ctx``: what rules
+    are given, once it is prepared.
     """
 
     chosen: Chosen
-    lifted: Lifted
+    start: InOpset
     vetoes: Vetoes
     stop_after: int | None = None
     report: Report = field(default_factory=Report)
@@ -86,8 +87,8 @@ class Work:
 def _inline_functions(work: Work) -> None:
     inlined = inline_what_rules_change(work.model, work.chosen.target.abilities, work.chosen.node_rules)
     said = [target_line(work.chosen.target)] if work.chosen.target.name != "cpu" else []
-    work.messages += work.lifted.loaded.tied + work.lifted.messages + inlined + said
-    work.is_touched = bool(work.lifted.loaded.tied) if work.lifted.loaded.tied or inlined else None
+    work.messages += work.start.loaded.tied + work.start.messages + inlined + said
+    work.is_touched = bool(work.start.loaded.tied) if work.start.loaded.tied or inlined else None
 
 
 def _build_in_shapes(work: Work) -> None:
@@ -132,22 +133,22 @@ def _flatten_ifs(work: Work) -> None:
 def _place_python_ops(work: Work) -> None:
     if work.chosen.custom_ops and work.stop_after is None:
         work.report.kernel_gaps = place_python_ops(work.ctx)
-        work.messages += note_python_ops(work.lifted.loaded, work.report)
+        work.messages += note_python_ops(work.start.loaded, work.report)
 
 
 def _tidy(work: Work) -> None:
     tidy(work.ctx)
     if work.fixed is not None:
         work.fixed.put_into_outputs(work.ctx)
-        retake_interface(work.lifted.loaded)
-    restore_interface(work.lifted.loaded)
+        retake_interface(work.start.loaded)
+    restore_interface(work.start.loaded)
 
 
 def _conclude(work: Work) -> None:
     work.report.operators_after = count_operators(work.model.graph)
     work.report.changes = work.ctx.changes
     work.report.give_every_loop_a_reason()
-    place(work.report, work.chosen.target)
+    note_where_loops_run(work.report, work.chosen.target)
 
 
 STAGES: tuple[Callable[[Work], None], ...] = (

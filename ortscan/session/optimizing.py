@@ -18,10 +18,10 @@ from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor
-from ortscan.pipeline.checked import checked
-from ortscan.pipeline.comparing import Level, compare, first_line, level_of
+from ortscan.pipeline.compare_with_original import Level, compare, first_line, level_of
+from ortscan.pipeline.on_difference import OnDifference, on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting
-from ortscan.pipeline.verifying import OnDifference, on_difference_of, verified
+from ortscan.pipeline.self_check import self_checked
 from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.base.errors import OptionError, VerificationFailed
@@ -77,7 +77,7 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
 def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None, on_difference: OnDifference) -> Optimized:
     """Rewrite, check and compare, and let go of all that took."""
     rewriting, started = Rewriting(model, **options), time.monotonic()
-    outcome = checked(rewriting)
+    outcome = self_checked(rewriting)
     spent = time.monotonic() - started
     result = Optimized(outcome.loaded, outcome.report, {})
     if level is None or not outcome.report.changed:

@@ -6,7 +6,7 @@ import pytest
 
 import ortscan
 from ortscan import verification
-from ortscan.pipeline import comparing
+from ortscan.pipeline import compare_with_original
 from ortscan.running.budget import QUICK_SECONDS, quick_seconds
 from tests.support.small_models import parsed
 
@@ -24,14 +24,16 @@ g (float[T, 4] x) => (float[T, 4] y) {
 def test_the_time_of_a_comparison_goes_by_level_and_rewriting(
     level: Any, spent: float, limit: float | None, asked: list[Any]
 ) -> None:
-    comparing.compare(parsed(TEXT), parsed(TEXT), level, spent)
+    compare_with_original.compare(parsed(TEXT), parsed(TEXT), level, spent)
     assert asked == [limit]
 
 
 @pytest.mark.parametrize("verb", [ortscan.optimize, lambda model: ortscan.migrate(model, 18)], ids=["optimize", "migrate"])
 def test_python_says_how_long_the_rewriting_took(verb: Any, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[float] = []
-    monkeypatch.setattr(comparing, "quick_seconds", lambda spent: said.append(spent) or quick_seconds(1000 * QUICK_SECONDS))
+    monkeypatch.setattr(
+        compare_with_original, "quick_seconds", lambda spent: said.append(spent) or quick_seconds(1000 * QUICK_SECONDS)
+    )
     verb(parsed(TEXT))
     assert len(said) == 1
     assert 0 < said[0] < 60

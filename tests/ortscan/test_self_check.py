@@ -10,7 +10,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import InvariantBroken, OptionError, OrtscanWarning, VerificationFailed
-from ortscan.pipeline.self_check import MOST_PLACES
+from ortscan.pipeline.bisection import MOST_PLACES
 from ortscan.report.codes import lookup
 from rewrites.edits.rule import Patch
 from rewrites.rules.cleanup import common_subexpressions, fold_constants, hoist_invariants

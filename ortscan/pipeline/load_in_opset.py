@@ -24,14 +24,14 @@ from rewrites.migration import Migration
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.rules.registry import DEFAULT_NODE_RULES
 
-__all__ = ["Lifted", "load_in_opset"]
+__all__ = ["InOpset", "load_in_opset"]
 
 _MOST_REWRITES_SINCE = 18
 _RECURRENT_SINCE = 7
 
 
 @dataclass
-class Lifted:
+class InOpset:
     """A loaded model in the opset wanted. ``migration``: how it came there, None where it was there already.
 
     ``needed``: whether it has to be in this opset, even if nothing else is done to it.
@@ -43,7 +43,9 @@ class Lifted:
     messages: list[str] = field(default_factory=list)
 
 
-def load_in_opset(model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> Lifted:
+def load_in_opset(
+    model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES
+) -> InOpset:
     """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
     recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
     where it will run can do.
@@ -52,29 +54,29 @@ def load_in_opset(model: ModelLike, opset: int | str, target: Abilities, rules: 
     """
     check_opset(opset)
     if opset == "keep":
-        return Lifted(load(model))
+        return InOpset(load(model))
     if opset != "auto":
         if isinstance(opset, str) and not opset.isdecimal():
             raise OptionError(f"opset must be 'auto', 'keep' or a number, not {shown(opset)}.")
         loaded, migration = migrated(model, opset_number(opset), target)
         if migration.source < _RECURRENT_SINCE:
             _mark_old_nodes(loaded.model)
-        return Lifted(loaded, migration, True, _said(migration))
+        return InOpset(loaded, migration, True, _said(migration))
     loaded = load(model)
     source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
-    wanted = has_loops(loaded.model) or loaded.model.functions or _needs_lowering(loaded.model, source, rules)
+    wanted = has_loops(loaded.model) or loaded.model.functions or _holds_nodes_to_change(loaded.model, source, rules)
     if source >= _MOST_REWRITES_SINCE or not wanted:
-        return Lifted(loaded)
+        return InOpset(loaded)
     try:
         taken, migration = migrated(model, _MOST_REWRITES_SINCE, target)
     except MigrationError as error:
-        return Lifted(loaded, messages=[f"stays in opset {source}: {error}"])
+        return InOpset(loaded, messages=[f"stays in opset {source}: {error}"])
     if source < _RECURRENT_SINCE:
         _mark_old_nodes(taken.model)
-    return Lifted(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
+    return InOpset(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
 
 
-def _needs_lowering(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
+def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
     """Whether recurrent nodes are older than what onnxruntime runs, or may need a rule, and what they become has no operators."""
     if _too_old(model, source):
         return True

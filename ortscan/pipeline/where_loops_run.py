@@ -1,11 +1,11 @@
-"""What would run where: of a target as a whole, and of each loop of a report."""
+"""What would run where: of what a target has in general, and of each loop of a report."""
 
 from collections.abc import Iterable
 
 from ortscan.targets import Target
 from rewrites.base.report import LoopReport, Report
 
-__all__ = ["place", "target_line"]
+__all__ = ["note_where_loops_run", "target_line"]
 
 _UNSAID = frozenset({"cpu", "onnx"})
 _CONTROL_FLOW = ("Scan", "Loop", "If")
@@ -21,7 +21,7 @@ def target_line(target: Target) -> str:
     return f"{target.name} {', and '.join(filter(None, parts))}; {ceiling}"
 
 
-def place(report: Report, target: Target) -> None:
+def note_where_loops_run(report: Report, target: Target) -> None:
     """Note at each loop of ``report`` where what it has become runs; nothing where all there is runs on the CPU."""
     for loop in report.loops if target.name not in _UNSAID else ():
         branch = any(fired.made.under_if for fired in loop.fired) and report.operators_after["If"] > 0

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ortscan.modelio import LoadedModel
-from ortscan.pipeline.checked import checked, fault_of, soundest_of, tell
-from ortscan.pipeline.comparing import first_line, is_refuted, warn_of_nothing_compared
+from ortscan.pipeline.bisection import FindFault, culprit
+from ortscan.pipeline.compare_with_original import first_line, is_refuted, warn_of_nothing_compared
 from ortscan.pipeline.rewriting import Outcome, Rewriting
-from ortscan.pipeline.self_check import Judge, culprit
+from ortscan.pipeline.self_check import fault_of, self_checked, soundest_of, tell
 from ortscan.report.words import refused_node
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
@@ -58,27 +58,27 @@ def verified(
 
 def kept(rewriting: Rewriting, compare: Compare) -> Outcome:
     """Rewrite with all patches but those that make a difference."""
-    return tell(rewriting, soundest_of(rewriting, _judge(rewriting, compare)), "verification")
+    return tell(rewriting, soundest_of(rewriting, _fault_finder(rewriting, compare)), "verification")
 
 
 def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare) -> str:
     """Search for the patch that makes the difference, and say which it is; ``outcome`` is what differs, where it is at hand."""
-    outcome = checked(rewriting) if outcome is None else outcome
+    outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches
-    veto = culprit(rewriting.once, _judge(rewriting, compare), len(patches), outcome.vetoes) if patches else None
+    veto = culprit(rewriting.once, _fault_finder(rewriting, compare), len(patches), outcome.vetoes) if patches else None
     if veto is None:
         return "no patch was found that makes the difference"
     return f"patch {veto.after + 1} makes the difference ({veto}: {patches[veto.after].what})"
 
 
-def _judge(rewriting: Rewriting, compare: Compare) -> Judge:
+def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
     unsound = fault_of(rewriting)
 
-    def judge(outcome: Outcome) -> str | None:
+    def find_fault(outcome: Outcome) -> str | None:
         fault = unsound(outcome)
         if fault is not None or not outcome.is_touched:
             return fault
         verification = compare(outcome.loaded)
         return first_line(verification) if is_refuted(verification) else None
 
-    return judge
+    return find_fault

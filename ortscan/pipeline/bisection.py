@@ -1,0 +1,138 @@
+"""Finds the patches that make a result faulty, and rewrites without them.
+
+A result is looked at before anyone gets it. Where it is faulty, bisection finds the patch: rewriting takes the same way each time,
+so it can be stopped after any number of patches. That rule then leaves that loop alone, and the model is rewritten again.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ortscan.pipeline.rewriting import Outcome
+from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError
+from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
+
+__all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "FindFault", "Rewrite", "Sound", "culprit", "soundest"]
+
+MOST_VETOES = 16
+"""How many patches are taken back, one after the other, before the rest go too."""
+MOST_PLACES = 3
+"""In how many places patches of one rule are taken back, before the rule is left out altogether."""
+MOST_SECONDS = 120.0
+"""How long is searched for them; then the patches go that are not known to be sound."""
+
+FindFault = Callable[[Outcome], str | None]
+"""Says what is wrong with a result, or None."""
+
+
+class Rewrite(Protocol):
+    """Rewrites a model anew, with so many patches (None: all) and without what is vetoed."""
+
+    def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Outcome:
+        """Do it."""
+
+
+@dataclass
+class Sound:
+    """The best result without fault, None where even that of no patches has one.
+
+    ``vetoes``: the patches that were taken back. ``fault``: what was wrong, where that did not help.
+    """
+
+    result: Outcome | None
+    vetoes: Sequence[Veto] = ()
+    fault: str | None = None
+
+
+def soundest(
+    rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, is_valid: Callable[[], bool] = lambda: True
+) -> Sound:
+    """Rewrite, and take back the patches that make the result faulty, one after the other. Raise what fails without patches too.
+
+    ``is_valid``: whether the model is one; where it is not, what a rule raises is no defect, and raised.
+    """
+    search = _Search(rewrite, find_fault, is_valid)
+    tried = search.attempt(stop_after)
+    while tried.fault is not None and len(search.vetoes) < MOST_VETOES:
+        veto = search.culprit(tried)
+        if veto is None:
+            break
+        is_everywhere = sum(one.rule == veto.rule for one in search.vetoes) + 1 >= MOST_PLACES
+        search.vetoes.append(replace(veto, where="") if is_everywhere else veto)
+        tried = search.attempt(stop_after)
+    if tried.fault is None:
+        return Sound(tried.result, search.vetoes)
+    best = search.attempt(search.sound)
+    if best.error is not None:
+        try:
+            raise best.error
+        finally:
+            del best, tried  # what was raised leads here by its traceback, and holds the model
+    return Sound(best.result if best.fault is None else None, search.vetoes, tried.fault)
+
+
+def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
+    """Find the patch that makes the result of rewriting, without what is vetoed, faulty; None where none is found in time."""
+    search = _Search(rewrite, find_fault)
+    search.vetoes += vetoes
+    return search.culprit(search.attempt(stop_after))
+
+
+@dataclass
+class _Tried:
+    """One rewriting: the patches that were made, and the result; what is wrong with that, or the error that there is instead."""
+
+    made: Sequence[tuple[str, str]]
+    result: Outcome | None = None
+    fault: str | None = None
+    error: Exception | None = None
+
+
+class _Search:
+    """``sound``: so many patches are known to be sound, with the ``vetoes`` there are."""
+
+    def __init__(self, rewrite: Rewrite, find_fault: FindFault, is_valid: Callable[[], bool] = lambda: True) -> None:
+        self.vetoes: list[Veto] = []
+        self.sound = 0
+        self._rewrite, self._find_fault, self._is_valid = rewrite, find_fault, is_valid
+        self._end = time.monotonic() + MOST_SECONDS
+
+    def attempt(self, stop_after: int | None) -> _Tried:
+        """Rewrite once. What rules refuse, and what is wrong with the model or the options, is raised."""
+        vetoes = Vetoes(tuple(self.vetoes))
+        try:
+            result = self._rewrite(stop_after, vetoes)
+            return _Tried(vetoes.made, result, self._find_fault(result))
+        except Exception as error:
+            if isinstance(error, MemoryError | RecursionError) or is_from_elsewhere(error):
+                raise
+            is_defect = isinstance(error, MalformedLoop) and vetoes.made
+            if isinstance(error, OrtscanError) and not isinstance(error, InvariantBroken) and not is_defect:
+                raise
+            if not self._is_valid():
+                raise (error.__cause__ if isinstance(error, RuleFailed) and error.__cause__ is not None else error) from None
+            fault = str(error) if isinstance(error, OrtscanError) else f"{type(error).__name__}: {error}"
+            return _Tried(vetoes.made, None, fault, error)
+
+    def culprit(self, tried: _Tried) -> Veto | None:
+        """Find a patch with which the result is faulty, and without which it is not; None where none is found."""
+        if isinstance(tried.error, RuleFailed):
+            return tried.error.veto
+        if tried.fault is None or not tried.made:
+            return None
+        sound, faulty, fault = self.sound, len(tried.made), tried.fault
+        if not sound and self.attempt(0).fault is not None:
+            return None
+        while faulty - sound > 1:
+            if time.monotonic() > self._end:
+                return None
+            middle = self.attempt((sound + faulty) // 2)
+            if middle.fault is None:
+                sound = self.sound = (sound + faulty) // 2
+            elif isinstance(middle.error, RuleFailed):
+                return middle.error.veto
+            else:
+                faulty, fault = (sound + faulty) // 2, middle.fault
+        return Veto(*tried.made[sound], sound, fault or "")
