@@ -132,6 +132,16 @@ def test_every_rule_is_in_the_registry() -> None:
     assert [name for name in written if id(importlib.import_module(name).RULE) not in asked] == []
 
 
+def test_a_rule_is_found_by_its_name() -> None:
+    """Where two rules have one name, which options use together, the file of one of them has it."""
+    rules = [
+        (name, module.RULE.name) for name, module in loaded() if name.startswith("rewrites.rules.") and hasattr(module, "RULE")
+    ]
+    found = {rule for name, rule in rules if name.rpartition(".")[2] == rule.replace("-", "_")}
+    assert [(name, rule) for name, rule in rules if rule not in found] == []
+    assert len(rules) > 40
+
+
 def test_every_module_says_what_it_is_for() -> None:
     assert [name for name, file in MODULES.items() if not ast.get_docstring(tree_of(file))] == []
 

@@ -87,7 +87,7 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tupl
 
 
 def _holds_halves(proto: onnx.ModelProto) -> bool:
-    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.rules.tidy.float16_products``."""
+    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.rules.tidy.level_half_products``."""
     half = onnx.TensorProto.FLOAT16
     infos = (info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info))
     if any(info.type.tensor_type.elem_type == half for info in infos):

@@ -9,7 +9,7 @@ from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rules.cleanup import (
     common_subexpressions,
     dead_code,
-    decided_branches,
+    decide_branches,
     fold_constants,
     hoist_invariants,
     identities,
@@ -22,9 +22,9 @@ from rewrites.rules.fission import loop_fission, state_fission, sums_over_time
 from rewrites.rules.loop_form import (
     collected_sequences,
     constant_condition,
+    fold_trip_counts,
     grown_by_concat,
     induction_states,
-    known_trips,
     loop_to_scan,
     no_steps,
     one_trip,
@@ -34,16 +34,16 @@ from rewrites.rules.loop_form import (
     written_rows,
 )
 from rewrites.rules.recurrence import recurrent_cell
-from rewrites.rules.repair import growing_scan, guard_einsum, guard_scan, own_outputs
+from rewrites.rules.repair import growing_state, guard_einsum, guard_scan, own_outputs
 from rewrites.rules.rnn_nodes import (
     activation_defaults,
     batch_first,
-    bfloat16,
-    double,
+    bfloat16_recurrence,
+    double_recurrence,
     empty_recurrence,
-    empty_rows,
     guard_recurrence,
-    plain_attributes,
+    recurrent_attributes,
+    rows_without_steps,
     sequence_lengths,
     stable_softplus,
 )
@@ -57,16 +57,16 @@ from rewrites.rules.scan_form import (
     scan_axes,
 )
 from rewrites.rules.tidy import (
+    copy_stacked_strings,
     early_casts,
-    float16_products,
-    quantized_moves,
-    quantized_outputs,
-    quantized_weights,
-    returning_casts,
-    stacked_strings,
+    keep_float_weights,
+    level_half_products,
+    move_before_dequantizing,
+    quantize_before_transposing,
+    read_past_returning_casts,
     stateless_loops,
 )
-from rewrites.rules.unroll import both_branches, recurrent_nodes, unroll
+from rewrites.rules.unroll import flatten_ifs, unroll, unroll_recurrent_nodes
 
 __all__ = [
     "AFTER",
@@ -88,14 +88,14 @@ GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
 GUARD_EINSUM: Rule[ir.Node] = guard_einsum.RULE
 
 NODE_RULES: tuple[Rule[RecurrentNode], ...] = (
-    plain_attributes.RULE,
+    recurrent_attributes.RULE,
     activation_defaults.RULE,
     sequence_lengths.RULE,
-    bfloat16.RULE,
+    bfloat16_recurrence.RULE,
     batch_first.RULE,
-    double.RULE,
+    double_recurrence.RULE,
     stable_softplus.RULE,
-    empty_rows.RULE,
+    rows_without_steps.RULE,
     empty_recurrence.RULE,
     guard_recurrence.RULE,
 )
@@ -107,7 +107,7 @@ RULES: tuple[Rule[Any], ...] = (
     *NODE_RULES,
     guard_einsum.RULE,
     own_outputs.RULE,
-    growing_scan.RULE,
+    growing_state.RULE,
     identities.RULE,
     unused_results.RULE,
     dead_code.RULE,
@@ -140,26 +140,26 @@ RULES: tuple[Rule[Any], ...] = (
     loop_fission.RULE,
     state_fission.RULE,
     unroll.RULE,
-    recurrent_nodes.RULE,
+    unroll_recurrent_nodes.RULE,
     reversed_nodes.RULE,
     both_directions.RULE,
 )
 """All rules; those on one kind of subject in the order in which it meets them, the first that fires starting the row again."""
 
-FLATTEN_IFS: Rule[ir.Node] = both_branches.RULE
+FLATTEN_IFS: Rule[ir.Node] = flatten_ifs.RULE
 
-BEFORE: tuple[Rule[ir.Model], ...] = (known_trips.RULE, decided_branches.RULE)
+BEFORE: tuple[Rule[ir.Model], ...] = (fold_trip_counts.RULE, decide_branches.RULE)
 """Rules on a model before any on its loops."""
 
-PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (float16_products.RULE, early_casts.RULE)
+PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (level_half_products.RULE, early_casts.RULE)
 """Rules on products of a model after all on its loops, before outer products are parted again."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (
-    quantized_moves.RULE,
-    quantized_outputs.RULE,
-    quantized_weights.RULE,
-    returning_casts.RULE,
-    stacked_strings.RULE,
+    move_before_dequantizing.RULE,
+    quantize_before_transposing.RULE,
+    keep_float_weights.RULE,
+    read_past_returning_casts.RULE,
+    copy_stacked_strings.RULE,
 )
 """Rules on a model after all on its loops: without them onnxruntime may compute something else, or die."""
 

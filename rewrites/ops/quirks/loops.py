@@ -39,7 +39,7 @@ LOOPS = (
         kind=Kind.REFUSAL,
         symptom="A Scan whose state changes its shape from step to step fails when it runs, or is not loaded.",
         worked_round=(
-            "rewrites.rules.repair.growing_scan",
+            "rewrites.rules.repair.growing_state",
             "rewrites.migration.scan_8.one_step_apart",
             "ortscan.custom_ops.scan",
         ),
@@ -137,7 +137,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Loop moves strings into a stack, away from the value that a step's result is a copy of: later steps find none.",
-        worked_round=("rewrites.rules.tidy.stacked_strings", "rewrites.analysis.stacked_strings", "tests.fuzz.trust"),
+        worked_round=("rewrites.rules.tidy.copy_stacked_strings", "rewrites.analysis.stacked_strings", "tests.fuzz.trust"),
     ),
     Quirk(
         id="ORT-LOOP-NO-STEPS-SIZES",

@@ -61,7 +61,7 @@ OPERATORS = (
         symptom="A Gather of rows of strings copies the first string of each row and leaves the others empty.",
         worked_round=(
             "rewrites.batching.gather",
-            "rewrites.rules.repair.growing_scan",
+            "rewrites.rules.repair.growing_state",
             "rewrites.rules.loop_form.loop_to_scan",
             "rewrites.analysis.whole_reversals",
             "tests.fuzz.blocks",

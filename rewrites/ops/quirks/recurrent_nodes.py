@@ -24,7 +24,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="There is no recurrent kernel for bfloat16.",
-        worked_round=("rewrites.rules.rnn_nodes.bfloat16",),
+        worked_round=("rewrites.rules.rnn_nodes.bfloat16_recurrence",),
     ),
     Quirk(
         id="ORT-RECURRENT-DOUBLE",
@@ -33,7 +33,7 @@ RECURRENT_NODES = (
         kind=Kind.REFUSAL,
         symptom="An LSTM or GRU on float64 is loaded and fails when it runs; an RNN is not loaded.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.double",
+            "rewrites.rules.rnn_nodes.double_recurrence",
             "rewrites.analysis.recurrence.fitness",
             "ortscan.verification.oracle.runnable",
         ),
@@ -65,9 +65,9 @@ RECURRENT_NODES = (
         kind=Kind.WRONG_NUMBERS,
         symptom="A row of length 0 ends in zeros instead of its initial state.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.empty_rows",
+            "rewrites.rules.rnn_nodes.rows_without_steps",
             "rewrites.edits.rnn.masked_steps",
-            "rewrites.rules.unroll.recurrent_nodes",
+            "rewrites.rules.unroll.unroll_recurrent_nodes",
         ),
     ),
     Quirk(
@@ -127,7 +127,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A recurrent node without hidden_size, which the text lets it leave out, is not loaded.",
-        worked_round=("rewrites.rules.rnn_nodes.plain_attributes", "rewrites.ops.rnn.recurrent_node"),
+        worked_round=("rewrites.rules.rnn_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(
         id="ORT-RECURRENT-ACTIVATION-NAMES",
@@ -135,7 +135,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="An RNN refuses names of activations in small letters, which GRU and LSTM take.",
-        worked_round=("rewrites.rules.rnn_nodes.plain_attributes", "rewrites.ops.rnn.recurrent_node"),
+        worked_round=("rewrites.rules.rnn_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(
         id="ORT-RECURRENT-CLIP",
@@ -143,7 +143,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A GRU or LSTM whose clip is 0 or less, by which exporters mean none, is not loaded.",
-        worked_round=("rewrites.rules.rnn_nodes.plain_attributes", "rewrites.ops.rnn.recurrent_node"),
+        worked_round=("rewrites.rules.rnn_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(
         id="ORT-RECURRENT-NAN",

@@ -25,7 +25,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.DEATH,
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
-        worked_round=("rewrites.rules.tidy.float16_products", "ortscan.running.crash_risks"),
+        worked_round=("rewrites.rules.tidy.level_half_products", "ortscan.running.crash_risks"),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INTO-BODY",
@@ -33,7 +33,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.DEATH,
         symptom="Dequantized numbers that are moved, and then read in a body or branch, end the process that loads them.",
-        worked_round=("rewrites.rules.tidy.quantized_moves",),
+        worked_round=("rewrites.rules.tidy.move_before_dequantizing",),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INT8",
@@ -41,7 +41,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="From opset 21 on, dequantized int8 that is moved is quantized anew as uint8, which is then refused.",
-        worked_round=("rewrites.rules.tidy.quantized_moves",),
+        worked_round=("rewrites.rules.tidy.move_before_dequantizing",),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INT32",
@@ -49,7 +49,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="Dequantized int32 that is moved is quantized anew to int32, which no QuantizeLinear gives, and is then refused.",
-        worked_round=("rewrites.rules.tidy.quantized_moves",),
+        worked_round=("rewrites.rules.tidy.move_before_dequantizing",),
     ),
     Quirk(
         id="ORT-QUANTIZED-OUTPUT",
@@ -57,7 +57,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An output that is transposed and quantized for another reader is given out quantized and dequantized.",
-        worked_round=("rewrites.rules.tidy.quantized_outputs", "rewrites.analysis.transposed_outputs"),
+        worked_round=("rewrites.rules.tidy.quantize_before_transposing", "rewrites.analysis.transposed_outputs"),
     ),
     Quirk(
         id="ORT-QUANTIZED-WEIGHTS",
@@ -65,7 +65,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Constant float weights of a Conv, ConvTranspose or Gemm of what was dequantized are made int8.",
-        worked_round=("rewrites.rules.tidy.quantized_weights", "rewrites.analysis.quantized_weights"),
+        worked_round=("rewrites.rules.tidy.keep_float_weights", "rewrites.analysis.quantized_weights"),
     ),
     Quirk(
         id="ORT-RETURNING-CASTS",
@@ -73,7 +73,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="Casts to a wider type and back are dropped although a body or branch reads the result, which it then misses.",
-        worked_round=("rewrites.rules.tidy.returning_casts",),
+        worked_round=("rewrites.rules.tidy.read_past_returning_casts",),
     ),
     Quirk(
         id="ORT-TRANSPOSED-TIMES-VECTOR",

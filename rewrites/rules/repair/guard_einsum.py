@@ -2,6 +2,8 @@
 
     Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
 
+One name asks for this and for what guards recurrent nodes: `guard-recurrence`.
+
 Conditions: two operands or more, one of which may be empty; no ellipsis; the element type and the ranks are known.
 
 Works round ORT-EINSUM-OF-NOTHING.

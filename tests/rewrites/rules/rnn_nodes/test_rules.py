@@ -22,9 +22,9 @@ from rewrites.rules.repair import guard_scan
 from rewrites.rules.rnn_nodes import (
     activation_defaults,
     batch_first,
-    bfloat16,
-    double,
-    plain_attributes,
+    bfloat16_recurrence,
+    double_recurrence,
+    recurrent_attributes,
     sequence_lengths,
     stable_softplus,
 )
@@ -58,7 +58,7 @@ def lowered(text: str, rules: list, **options) -> tuple[onnx.ModelProto, list[st
     ],
 )
 def test_attributes_are_written_as_onnxruntime_wants_them(before, after):
-    result, fired, _ = lowered(text_of(before), [plain_attributes])
+    result, fired, _ = lowered(text_of(before), [recurrent_attributes])
     assert_text_equal(result, text_of(after))
     assert fired == ["recurrent-attributes"]
 
@@ -67,7 +67,7 @@ def test_attributes_are_written_as_onnxruntime_wants_them(before, after):
     "attributes", ["hidden_size = 2, clip = 0.0", "hidden_size = 2, clip = -1.0", "hidden_size = 2, clip = 3.0"]
 )
 def test_an_rnn_keeps_its_clip_since_it_runs(attributes):
-    result, fired, _ = lowered(text_of(attributes), [plain_attributes])
+    result, fired, _ = lowered(text_of(attributes), [recurrent_attributes])
     assert_text_equal(result, text_of(attributes))
     assert not fired
 
@@ -131,14 +131,23 @@ def test_the_batch_axis_moves_behind_the_steps():
 def test_bfloat16_computes_in_float32():
     text = text_of("hidden_size = 2").replace("float[T", "bfloat16[T").replace(WEIGHTS + ">", "")
     text = text.replace(" x) =>", " x, bfloat16[1, 2, 3] W, bfloat16[1, 2, 2] R) =>")
-    result, fired, _ = lowered(text, [bfloat16], opset=22)
+    result, fired, _ = lowered(text, [bfloat16_recurrence], opset=22)
     casts = "{ xf = Cast <to = 1> (x) wf = Cast <to = 1> (W) rf = Cast <to = 1> (R) z = RNN <hidden_size = 2> (xf, wf, rf) "
     assert_text_equal(result, text[: text.index("{")] + casts + "y = Cast <to = 16> (z) }")
     assert fired == ["bfloat16-recurrence"]
 
 
 @pytest.mark.parametrize(
-    "rule", [plain_attributes, activation_defaults, sequence_lengths, bfloat16, batch_first, double, stable_softplus]
+    "rule",
+    [
+        recurrent_attributes,
+        activation_defaults,
+        sequence_lengths,
+        bfloat16_recurrence,
+        batch_first,
+        double_recurrence,
+        stable_softplus,
+    ],
 )
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_what_runs_as_the_text_has_it_is_left_alone(rule, kind):
@@ -157,7 +166,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("code", REFUSALS)
 def test_what_the_text_gives_no_meaning_is_refused(code):
-    _, fired, codes = lowered(text_of(REFUSALS[code]), [plain_attributes])
+    _, fired, codes = lowered(text_of(REFUSALS[code]), [recurrent_attributes])
     assert codes == [code]
     assert not fired
 
@@ -181,7 +190,7 @@ def test_a_wrong_number_of_activations_is_refused(kind, attributes):
 
 def test_a_node_whose_size_nothing_tells_is_refused():
     text = "g (float[T, B, 3] x, float[1, M, 3] W, float[1, M, N] R) => (float[T, 1, B, K] y) { y = RNN (x, W, R) }"
-    _, _, codes = lowered(text, [plain_attributes])
+    _, _, codes = lowered(text, [recurrent_attributes])
     assert codes == ["RNN-HIDDEN-SIZE"]
 
 

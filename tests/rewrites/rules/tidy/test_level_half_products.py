@@ -7,7 +7,7 @@ import pytest
 
 from ortscan.running.crash_risks import may_die
 from rewrites.driver.model_changes import change_model
-from rewrites.rules.tidy import early_casts, float16_products
+from rewrites.rules.tidy import early_casts, level_half_products
 from tests.rewrites.apply import prepared, read
 from tests.support.runtime import ort_run
 
@@ -17,7 +17,7 @@ TURN = "t = Transpose <perm = [1, 0, 2]> (x)"
 
 def levelled(text: str) -> onnx.ModelProto:
     ctx = prepared(text)
-    change_model(float16_products.RULE, ctx)
+    change_model(level_half_products.RULE, ctx)
     change_model(early_casts.RULE, ctx)
     return ir.to_proto(ctx.model)
 

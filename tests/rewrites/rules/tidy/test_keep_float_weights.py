@@ -6,7 +6,7 @@ import pytest
 
 import ortscan
 from rewrites.driver.model_changes import change_model
-from rewrites.rules.tidy import quantized_weights
+from rewrites.rules.tidy import keep_float_weights
 from tests.rewrites.apply import prepared, read
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -48,4 +48,4 @@ def test_a_model_whose_weights_onnxruntime_quantizes_stays() -> None:
     text = """g (int8[6,2] q, float[T] xs) => (int8[6,2] y, float[T] ys) <float scale = {0.02}, int8 zero = {0}, float[2,2] w = {1,2,3,4}> {
         d = DequantizeLinear (q, scale, zero) c = Gemm (d, w) y = QuantizeLinear (c, scale, zero)
         ys = Scan <num_scan_inputs = 1, body = b (float x) => (float v) { v = Exp (x) }> (xs) }"""
-    assert not change_model(quantized_weights.RULE, prepared(text))
+    assert not change_model(keep_float_weights.RULE, prepared(text))

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import ortscan
-from rewrites.rules.repair import growing_scan
+from rewrites.rules.repair import growing_state
 from tests.rewrites.apply import apply, patches, reasons
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
@@ -73,7 +73,7 @@ def test_a_growing_state_has_the_numbers_of_a_loop_over_time(text: str, steps: i
 
 
 def test_it_is_a_loop_and_comes_back_to_no_scan():
-    _, report = apply(APPENDS, [growing_scan], check=False)
+    _, report = apply(APPENDS, [growing_state], check=False)
     assert patches(report) == ["growing-state"]
     assert "Scan" not in ortscan.explain(model_of(APPENDS)).operators_after
 
@@ -94,11 +94,11 @@ def test_a_state_that_keeps_its_shape_stays_in_a_scan(body: str):
       l = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] xt) => (float[2] n) {{ {body} }}> (h, x)
     }}
     """
-    _, report = apply(text, [growing_scan])
+    _, report = apply(text, [growing_state])
     assert not report.patches
 
 
 def test_what_cannot_become_a_loop_is_said_with_a_reason():
     strings = APPENDS.replace("float", "string")
-    assert reasons(apply(strings, [growing_scan], check=False)[1]) == ["GROWING-STRINGS"]
-    assert reasons(apply(SUMS.replace("ReduceSum", "ReduceMax"), [growing_scan], opset=9, check=False)[1]) == ["GROWING-OPSET"]
+    assert reasons(apply(strings, [growing_state], check=False)[1]) == ["GROWING-STRINGS"]
+    assert reasons(apply(SUMS.replace("ReduceSum", "ReduceMax"), [growing_state], opset=9, check=False)[1]) == ["GROWING-OPSET"]

@@ -5,7 +5,7 @@ import pytest
 
 import ortscan
 from rewrites.driver.model_changes import change_model
-from rewrites.rules.tidy import returning_casts
+from rewrites.rules.tidy import read_past_returning_casts
 from tests.rewrites.apply import prepared, read
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -31,7 +31,7 @@ LOSSY = {
 def read_inside(kind: str, cases: dict[str, tuple[int, str]]) -> str | None:
     back, casts = cases[kind]
     ctx = prepared(LOOP.format(kind=kind, casts=casts, back=back))
-    change_model(returning_casts.RULE, ctx)
+    change_model(read_past_returning_casts.RULE, ctx)
     (body,) = ctx.model.graph.subgraphs()
     return next(value.name for node in body for value in node.inputs if value is not None and value.graph is not body)
 
