@@ -82,9 +82,9 @@ def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = No
 
 @dataclass
 class _Tried:
-    """One rewriting: the patches that were made, and the result; what is wrong with that, or the error that there is instead."""
+    """One rewriting: the patches there were, and the result; what is wrong with that, or the error that there is instead."""
 
-    made: Sequence[tuple[str, str]]
+    patches: Sequence[tuple[str, str]]
     result: Outcome | None = None
     fault: str | None = None
     error: Exception | None = None
@@ -104,25 +104,25 @@ class _Search:
         vetoes = Vetoes(tuple(self.vetoes))
         try:
             result = self._rewrite(stop_after, vetoes)
-            return _Tried(vetoes.made, result, self._find_fault(result))
+            return _Tried(vetoes.patches, result, self._find_fault(result))
         except Exception as error:
             if isinstance(error, MemoryError | RecursionError) or is_from_elsewhere(error):
                 raise
-            is_defect = isinstance(error, MalformedLoop) and vetoes.made
+            is_defect = isinstance(error, MalformedLoop) and vetoes.patches
             if isinstance(error, OrtscanError) and not isinstance(error, InvariantBroken) and not is_defect:
                 raise
             if not self._is_valid():
                 raise (error.__cause__ if isinstance(error, RuleFailed) and error.__cause__ is not None else error) from None
             fault = str(error) if isinstance(error, OrtscanError) else f"{type(error).__name__}: {error}"
-            return _Tried(vetoes.made, None, fault, error)
+            return _Tried(vetoes.patches, None, fault, error)
 
     def culprit(self, tried: _Tried) -> Veto | None:
         """Find a patch with which the result is faulty, and without which it is not; None where none is found."""
         if isinstance(tried.error, RuleFailed):
             return tried.error.veto
-        if tried.fault is None or not tried.made:
+        if tried.fault is None or not tried.patches:
             return None
-        sound, faulty, fault = self.sound, len(tried.made), tried.fault
+        sound, faulty, fault = self.sound, len(tried.patches), tried.fault
         if not sound and self.attempt(0).fault is not None:
             return None
         while faulty - sound > 1:
@@ -135,4 +135,4 @@ class _Search:
                 return middle.error.veto
             else:
                 faulty, fault = (sound + faulty) // 2, middle.fault
-        return Veto(*tried.made[sound], sound, fault or "")
+        return Veto(*tried.patches[sound], sound, fault or "")

@@ -8,8 +8,8 @@ import onnx_ir as ir
 from ortscan.modelio import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.ort.evaluate import evaluate
 from rewrites.base.abilities import Abilities
-from rewrites.driver.lower import may_be_refused
 from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
+from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options

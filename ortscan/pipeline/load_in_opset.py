@@ -14,11 +14,11 @@ from rewrites.base import since
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError, OptionError
 from rewrites.base.plain_text import shown
-from rewrites.driver.lower import may_be_refused
 from rewrites.driver.prepare import has_loops
+from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
-from rewrites.graph.marks import LOWERED
+from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration
 from rewrites.ops.rnn.recurrent_node import is_recurrent
@@ -92,7 +92,7 @@ def _mark_old_nodes(model: ir.Model) -> None:
     """Tell the rules that onnxruntime did not run the recurrent nodes of the original."""
     for node in all_nodes(model.graph):
         if is_recurrent(node):
-            LOWERED.put(node, True)
+            WAS_REFUSED.put(node, True)
 
 
 def _said(migration: Migration) -> list[str]:

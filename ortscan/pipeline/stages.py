@@ -23,9 +23,9 @@ from rewrites.base.abilities import UnrollLimits
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
 from rewrites.driver.engine import count_operators, rewrite
-from rewrites.driver.lower import may_be_refused
 from rewrites.driver.model_changes import flatten_ifs
 from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare
+from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.tidying import tidy
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.direction.pairs import may_have_pairs
@@ -81,7 +81,7 @@ class Work:
     @property
     def model(self) -> ir.Model:
         """The model itself."""
-        return self.lifted.loaded.model
+        return self.start.loaded.model
 
 
 def _inline_functions(work: Work) -> None:

@@ -22,9 +22,9 @@ def plural(count: int, noun: str) -> str:
 
 def headline(report: Report) -> str:
     """Say in one sentence what became of the loops, and in one more each what became of recurrent nodes."""
-    lowered = sum(1 for node in report.nodes if not node.reasons)
-    left = len(report.nodes) - lowered
-    others = [f" {plural(lowered, 'recurrent node')} made to run on onnxruntime."] if lowered else []
+    changed = sum(1 for node in report.nodes if not node.reasons)
+    left = len(report.nodes) - changed
+    others = [f" {plural(changed, 'recurrent node')} made to run on onnxruntime."] if changed else []
     others += [f" {plural(left, 'recurrent node')} that onnxruntime does not run left."] if left else []
     if not report.loops:
         return "The model has no Scan or Loop." + "".join(others)

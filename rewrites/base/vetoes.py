@@ -38,15 +38,15 @@ class RuleFailed(InvariantBroken):
 
 @dataclass
 class Vetoes:
-    """All that hold in one run, and the patches it has ``made`` so far: rule, and loop or node, of each."""
+    """All that hold in one run, and the ``patches`` made in it so far: rule, and loop or node, of each."""
 
     all: Sequence[Veto] = ()
-    made: list[tuple[str, str]] = field(default_factory=list)
+    patches: list[tuple[str, str]] = field(default_factory=list)
 
     def on(self, rule: str, where: str) -> NotApplicable | None:
         """Return why ``rule`` must leave ``where`` alone now, or None."""
         for one in self.all:
-            if one.rule == rule and one.where in (where, "") and one.after <= len(self.made):
+            if one.rule == rule and one.where in (where, "") and one.after <= len(self.patches):
                 return NotApplicable("SELF-CHECK", f"what it made of {one.where or 'loops'} was found wrong: {one.why}")
         return None
 
@@ -61,4 +61,4 @@ class Vetoes:
             if is_from_elsewhere(error) or (isinstance(error, OrtscanError) and not isinstance(error, InvariantBroken)):
                 raise
             why = str(error) if isinstance(error, OrtscanError) else f"{type(error).__name__}: {error}"
-            raise RuleFailed(f"{rule} fails on {where}: {why}", Veto(rule, where, len(self.made), why)) from error
+            raise RuleFailed(f"{rule} fails on {where}: {why}", Veto(rule, where, len(self.patches), why)) from error

@@ -12,7 +12,7 @@ from rewrites.batching.call import Call, Operand
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import DYNAMIC, axis_of, gather, ints_operand, unsqueeze
 
-__all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "lifted", "repeated", "unit_axes"]
+__all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "with_rank", "repeated", "unit_axes"]
 
 _NO_EXPAND_KERNEL = frozenset(
     {
@@ -67,7 +67,7 @@ def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
     return unsqueeze(call.build, operand.value, [*range(1, 1 + at), *range(1 + after, 1 + rank)])
 
 
-def lifted(call: Call, operand: Operand, rank: int) -> ir.Value:
+def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
     """Return the value of ``operand`` such that it broadcasts as a per-step value of ``rank`` axes does."""
     if not operand.batched or operand.rank is None:
         return operand.value
@@ -86,7 +86,7 @@ def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value |
     if len(varying) <= 1 and all(operand.batched or operand.rank == 0 for operand in operands.values()):
         return [call.value(index) for index in places]
     rank = max(call.rank(index) for index in operands)
-    return [lifted(call, operands[index], rank) if index in operands else None for index in places]
+    return [with_rank(call, operands[index], rank) if index in operands else None for index in places]
 
 
 def expanded(call: Call, index: int) -> ir.Value:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rewrites.batching.alignment import lifted
+from rewrites.batching.alignment import with_rank
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of
@@ -21,7 +21,7 @@ def expand(call: Call) -> Sequence[Result]:
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):
         raise call.refuse("RANK-UNKNOWN", "the rank of the result is not known")
-    return call.like([lifted(call, call.operand(0), max(count, call.rank(0))), call.value(1)])
+    return call.like([with_rank(call, call.operand(0), max(count, call.rank(0))), call.value(1)])
 
 
 @rule("Tile")

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import lifted
+from rewrites.batching.alignment import with_rank
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.dims import Dim, fold_steps, shape_tensor, step_dims, unfold_steps
 from rewrites.batching.products import product
@@ -56,7 +56,7 @@ def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir
         result = b.op("Mul", result, _number(call, alpha))
     if c is None:
         return result
-    added = lifted(call, c, 2)
+    added = with_rank(call, c, 2)
     return b.op("Add", result, added if beta == 1.0 else b.op("Mul", added, _number(call, beta)))
 
 
@@ -80,7 +80,7 @@ def _same_in_all_rows(c: Operand) -> bool:
 def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
     b = call.build
     columns = step_dims(call, c)[-1] if c.rank else 1
-    spread = b.op("Expand", lifted(call, c, 2), shape_tensor(b, [call.steps, rows, columns]))
+    spread = b.op("Expand", with_rank(call, c, 2), shape_tensor(b, [call.steps, rows, columns]))
     return fold_steps(call, spread, [rows, columns])
 
 

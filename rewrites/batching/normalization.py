@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import axis_after_steps, lifted
+from rewrites.batching.alignment import axis_after_steps, with_rank
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.folding import first_dim, folded, unfolded
@@ -31,10 +31,10 @@ def trailing_normalization(call: Call) -> Sequence[Result]:
         raise call.refuse("PRECISION", "taking scale and bias out would round to 16 bits first")
     axis = axis_after_steps(call, -1) - (0 if x.batched else 1)
     plain, *statistics = b.like(call.node, [x.value, _ones(call, scale.inner.dtype)], axis=axis)
-    result = b.op("Mul", plain, lifted(call, scale, max(rank, call.rank(1))))
+    result = b.op("Mul", plain, with_rank(call, scale, max(rank, call.rank(1))))
     bias = call.given(2)
     if bias is not None:
-        result = b.op("Add", result, lifted(call, bias, rank))
+        result = b.op("Add", result, with_rank(call, bias, rank))
     return [Result(result), *(Result(value, x.batched) for value in statistics)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import expanded, lifted
+from rewrites.batching.alignment import expanded, with_rank
 from rewrites.batching.call import Call, Operand
 from rewrites.batching.dims import fold_steps, step_dims, with_steps
 from rewrites.graph.values import dim_of, static_dims
@@ -53,7 +53,7 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
         merged = _rows_of_all_steps(call, left, right, emit)
         if merged is not None:
             return merged
-    return emit(lifted(call, left, right_rank), right.value)
+    return emit(with_rank(call, left, right_rank), right.value)
 
 
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
@@ -90,7 +90,7 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
         if isinstance(columns_of_step, int) and columns_of_step <= _FEW_COLUMNS:
             rows = emit(transpose(b, right.value, [0, 2, 1]), transpose(b, left.value, [1, 0]))
             return transpose(b, rows, [0, 2, 1])
-    return emit(left.value, lifted(call, right, left_rank))
+    return emit(left.value, with_rank(call, right, left_rank))
 
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
@@ -144,11 +144,11 @@ def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
     if left_rank == 1:
         one = unsqueeze(b, one, range(1, rank))
     else:
-        one = lifted(call, left, rank)
+        one = with_rank(call, left, rank)
     if right_rank == 1:
         other = unsqueeze(b, other, [*range(1, rank - 1), rank])
     else:
-        other = lifted(call, right, rank)
+        other = with_rank(call, right, rank)
     gone = [rank - 1] * (left_rank == 1) + [rank] * (right_rank == 1)
     return squeeze(b, emit(one, other), gone)
 

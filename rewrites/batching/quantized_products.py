@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import lifted, unit_axes
+from rewrites.batching.alignment import unit_axes, with_rank
 from rewrites.batching.call import Call, Result
 from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.folding import first_dim, folded, unfolded
@@ -43,7 +43,7 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
     rank = max(left, right) - (left == 1) - (right == 1) if min(left, right) == 1 else max(left, right)
     if right == 1 and call.rank(4) == 1:
         raise call.refuse("NO-BATCHING-RULE", "a vector with a scale that is a vector")
-    scales = [lifted(call, call.operand(index), max(rank, call.rank(index))) for index in _SCALES]
+    scales = [with_rank(call, call.operand(index), max(rank, call.rank(index))) for index in _SCALES]
     return [Result(_requantized(call, found, scales))]
 
 
@@ -67,7 +67,7 @@ def quantized_convolution(call: Call) -> Sequence[Result]:
     if bias is not None:
         found = b.op("Add", found, unit_axes(call, bias, rank, 1))
     scales = [
-        unit_axes(call, call.operand(index), rank, 1) if call.rank(index) else lifted(call, call.operand(index), rank)
+        unit_axes(call, call.operand(index), rank, 1) if call.rank(index) else with_rank(call, call.operand(index), rank)
         for index in _SCALES
     ]
     return [Result(_requantized(call, found, scales))]

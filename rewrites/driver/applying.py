@@ -33,7 +33,7 @@ class Applying:
         fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
         self.report.patches.append(fired)
         entry.fired.append(fired)
-        self.ctx.vetoes.made.append((rule.name, entry.where))
+        self.ctx.vetoes.patches.append((rule.name, entry.where))
         self.unrolled |= rule.phase == "unroll"
         if self.left is not None:
             self.left -= 1

@@ -14,7 +14,7 @@ from rewrites.driver.asking import ask
 from rewrites.driver.join import join_directions
 from rewrites.driver.loop_engine import LoopEngine
 from rewrites.driver.loop_reports import adopt_loops, close_reports
-from rewrites.driver.lower import lower_nodes
+from rewrites.driver.recurrent_nodes import change_recurrent_nodes
 from rewrites.driver.unshielded import Shielded
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context
@@ -47,7 +47,7 @@ def rewrite(
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     applying = Applying(ctx, report, stop_after, debug)
     shielded = Shielded.of(ctx.model.graph)
-    report.nodes = lower_nodes(ctx, rules, applying.change_node)
+    report.nodes = change_recurrent_nodes(ctx, rules, applying.change_node)
     loops = LoopEngine(applying, [rule for rule in rules if rule.subject == "loop"])
     refused = _until_none_fires(applying, loops, [rule for rule in rules if rule.subject == "absent node"], progress, learn)
     close_reports(ctx, report, loops.spare(), applying.unrolled)

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
-from rewrites.driver.lower import Fire
+from rewrites.driver.recurrent_nodes import Fire
 from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.edits.direction.pairs import find_pairs, may_have_pairs
 from rewrites.edits.direction.reversing import may_be_reversed

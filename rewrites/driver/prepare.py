@@ -76,7 +76,7 @@ def prepare(ctx: Context) -> None:
         for value in one.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
-    _lift_weights(ctx, _INFERRED_BYTES)
+    _move_weights_out(ctx, _INFERRED_BYTES)
     _forget_names_in_bodies(graph)
     _declare_steps_and_conditions(graph)
     spell_out_onesided(graph)
@@ -86,7 +86,7 @@ def prepare(ctx: Context) -> None:
     take_bounds_out_of_bodies(ctx)
     rejoin_outer_products(ctx)
     keep_sizes_of_reversals(graph, ctx.opset)
-    _lift_weights(ctx, 0)
+    _move_weights_out(ctx, 0)
     _learn_from_captures(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
     note_quantized_weights(graph)
@@ -144,8 +144,8 @@ def _decide(ctx: Context) -> bool:
     return found
 
 
-def _lift_weights(ctx: Context, least: int) -> None:
-    """Lift the initializers of loop bodies that have ``least`` bytes or more."""
+def _move_weights_out(ctx: Context, least: int) -> None:
+    """Move the initializers of loop bodies that have ``least`` bytes or more."""
     graph = ctx.model.graph
     for node in all_nodes(graph):
         if is_loop(node):

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.report import NodeReport
 from rewrites.driver.asking import ask
-from rewrites.driver.lower import Fire, lower_nodes
+from rewrites.driver.recurrent_nodes import Fire, change_recurrent_nodes
 from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROWS_OF_STEPS, UNSHIELDED
@@ -72,7 +72,7 @@ class Shielded:
         nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS.on(node)}
         for node in nodes:
             UNSHIELDED.put(node, True)
-        return reports + (lower_nodes(ctx, [GUARD_RECURRENCE], fire, only=nodes) if nodes else [])
+        return reports + (change_recurrent_nodes(ctx, [GUARD_RECURRENCE], fire, only=nodes) if nodes else [])
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:

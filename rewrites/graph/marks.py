@@ -16,7 +16,7 @@ __all__ = [
     "CONDITION_OF_STEPS",
     "EMPTY_SIZES",
     "GUARDED",
-    "LOWERED",
+    "WAS_REFUSED",
     "PARTING_IDENTITY",
     "QUANTIZES_OUTPUT",
     "QUANTIZES_WEIGHTS",
@@ -84,7 +84,7 @@ REPORT = Mark[LoopReport]("ortscan.report")
 UNROLLED_FROM = Mark[LoopReport]("ortscan.written out of")
 """On a node: the entry of the loop whose steps it is one of."""
 
-LOWERED = Mark[bool]("ortscan.lowered")
+WAS_REFUSED = Mark[bool]("ortscan.was_refused")
 """On a recurrent node: onnxruntime would not have run what it was made from."""
 
 UNSHIELDED = Mark[bool]("ortscan.unshielded")

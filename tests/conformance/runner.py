@@ -11,7 +11,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from tests.conformance.node_tests import NodeTest
-from tests.conformance.trial import Outcome, Status, try_out
+from tests.conformance.try_out import Outcome, Status, try_out
 from tests.conformance.wrapping import Form, wrap
 
 __all__ = ["Plan", "plans", "run"]

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from ortscan.report.codes import meaning
-from tests.conformance.trial import Outcome
+from tests.conformance.try_out import Outcome
 
 __all__ = ["counts", "share_gone", "table"]
 

@@ -9,7 +9,7 @@ from ortscan.report.codes import CODES
 from tests.conformance.node_tests import SLOW_MODULES, NodeTest, node_tests
 from tests.conformance.runner import Plan, plans, run
 from tests.conformance.table import counts, share_gone, table
-from tests.conformance.trial import Outcome
+from tests.conformance.try_out import Outcome
 from tests.conformance.wrapping import STEPS, wrap
 
 SAMPLE = 120

@@ -13,7 +13,7 @@ from ortscan.running.crash_risks import dies_of_nothing, may_die, rank_conflicts
 from ortscan.running.known_sizes import KnownSizes, known_sizes
 from ortscan.running.specs import Spec, input_specs, overridable_names
 from ortscan.running.subgraphs import all_nodes
-from ortscan.verification.cases.trials import Inputs
+from ortscan.verification.cases.planned_cases import Inputs
 from ortscan.verification.given.inputs import with_arrays
 from ortscan.verification.given.interface import quoted
 from ortscan.verification.sizes.constraints import Sizes

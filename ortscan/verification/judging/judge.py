@@ -12,7 +12,7 @@ import numpy as np
 from ortscan.ort.element_types import dtype_of
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.runner import Runs
-from ortscan.verification.cases.trials import Inputs, Trial
+from ortscan.verification.cases.planned_cases import Inputs, PlannedCase
 from ortscan.verification.closeness.compare_values import Gap, Tolerances, compare_values
 from ortscan.verification.closeness.rounding_noise import noise_feeds
 from ortscan.verification.closeness.scales import History
@@ -38,7 +38,7 @@ _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterati
 class Judged:
     """One case with all that was measured; the first that differs keeps its feed and what the judged model made of it."""
 
-    trial: Trial
+    planned: PlannedCase
     case: Case
     gaps: Mapping[str, Gap] = field(default_factory=dict)
     witness: tuple[Mapping[str, Any], Sequence[Any]] | None = None
@@ -83,18 +83,18 @@ class Judge:
     _witnessed: bool = False
     _history: dict[tuple[str, bool], History] = field(default_factory=dict)
 
-    def judge(self, trial: Trial, inputs: Inputs) -> Judged:
+    def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
         """Run the oracle, with other integers while it refuses, then the other model on the same; compare."""
         first_error, timed_out = None, False
-        kind = trial.point.kind
-        for attempt in sorted(trial.attempts, key=lambda a: a != self._attempts.get(kind)):
-            feed = inputs.feed(trial.point, attempt)
+        kind = plan.point.kind
+        for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
+            feed = inputs.feed(plan.point, attempt)
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
-                return Judged(trial, Case(trial.point.sizes, _varied(trial, ""), "skipped", f"the original was not run: {risk}"))
+                return Judged(plan, Case(plan.point.sizes, _varied(plan, ""), "skipped", f"the original was not run: {risk}"))
             outcome = self.before.run(feed, self._limit())
             if outcome.values is not None:
                 self._attempts[kind], self._slowest = attempt, max(self._slowest, outcome.seconds)
-                return self._judge_run(trial, attempt, feed, outcome.values, outcome.seconds)
+                return self._judge_run(plan, attempt, feed, outcome.values, outcome.seconds)
             timed_out = timed_out or outcome.timed_out
             first_error = first_error or outcome.error
             if timed_out or outcome.died:
@@ -102,47 +102,47 @@ class Judge:
         reason = f"the original fails: {first_error}"
         if not timed_out and self.after.run(feed, self._limit()).values is not None:
             reason = f"only the original fails: {first_error}"
-        case = Case(trial.point.sizes, _varied(trial, ""), "skipped", reason)
-        return Judged(trial, case, timed_out=timed_out)
+        case = Case(plan.point.sizes, _varied(plan, ""), "skipped", reason)
+        return Judged(plan, case, timed_out=timed_out)
 
-    def _judge_run(self, trial: Trial, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float) -> Judged:
-        varied = _varied(trial, attempt)
+    def _judge_run(
+        self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
+    ) -> Judged:
+        varied = _varied(plan, attempt)
         if self.guards and (risk := self.guards[1].let_in(feed)) is not None:
             status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
-            return Judged(trial, Case(trial.point.sizes, varied, status, f"it was not run: {risk}"))
+            return Judged(plan, Case(plan.point.sizes, varied, status, f"it was not run: {risk}"))
         outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, self.budget.left()), max(RUN_SECONDS, 10 * seconds)))
         if outcome.timed_out and self.budget.is_spent():
             reason = f"no time was left for the result, {outcome.error}"
-            return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason), timed_out=True)
+            return Judged(plan, Case(plan.point.sizes, varied, "skipped", reason), timed_out=True)
         if outcome.exhausted:
             reason = f"there was not enough memory for the result: {outcome.error}"
-            return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason))
+            return Judged(plan, Case(plan.point.sizes, varied, "skipped", reason))
         if outcome.values is None:
-            return Judged(trial, Case(trial.point.sizes, varied, "fails only after", outcome.error))
-        gaps = self._compare(expected, outcome.values, self._sensitivity(trial, feed), tiny=trial.point.kind == "tiny")
+            return Judged(plan, Case(plan.point.sizes, varied, "fails only after", outcome.error))
+        gaps = self._compare(expected, outcome.values, self._sensitivity(plan, feed), tiny=plan.point.kind == "tiny")
         if self.draws or any(gap.reason for gap in gaps.values()):
             self._find_unstable(feed, expected)
             self.draws = False
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
-        if trial.point.kind in _SPECIAL:
+        if plan.point.kind in _SPECIAL:
             gaps = self._without_swallowed(gaps)
         if self.shapes_vary:
             gaps |= self._without_guesses(gaps, feed, expected, outcome.values)
         if not gaps:
             unlike = (
-                "is computed from NaN or infinity by a recurrent node"
-                if trial.point.kind in _SPECIAL
-                else "differs from run to run"
+                "is computed from NaN or infinity by a recurrent node" if plan.point.kind in _SPECIAL else "differs from run to run"
             )
             reason = f"every output of the original {unlike}"
-            return Judged(trial, Case(trial.point.sizes, varied, "skipped", reason))
+            return Judged(plan, Case(plan.point.sizes, varied, "skipped", reason))
         status = "different" if any(gap.reason for gap in gaps.values()) else "equal"
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
-        case = Case(trial.point.sizes, varied, status, outputs=errors)
+        case = Case(plan.point.sizes, varied, status, outputs=errors)
         if status == "equal" or self._witnessed:
-            return Judged(trial, case, gaps)
+            return Judged(plan, case, gaps)
         self._witnessed = True
-        return Judged(trial, case, gaps, (feed, outcome.values))
+        return Judged(plan, case, gaps, (feed, outcome.values))
 
     def _without_guesses(
         self, gaps: Mapping[str, Gap], feed: Mapping[str, Any], expected: Sequence[Any], actual: Sequence[Any]
@@ -177,7 +177,7 @@ class Judge:
             self.notes[_SWALLOWED] = None
         return {name: gap for name, gap in gaps.items() if name not in swallowed}
 
-    def _sensitivity(self, trial: Trial, feed: Mapping[str, Any]) -> Sensitivity:
+    def _sensitivity(self, plan: PlannedCase, feed: Mapping[str, Any]) -> Sensitivity:
         def run(shaken: Mapping[str, Any]) -> Sequence[Any] | None:
             return self.before.run(shaken, self._limit()).values
 
@@ -188,7 +188,7 @@ class Judge:
             outcomes = [runs.run({**feed, **noise}, self._limit()) for noise in noise_feeds(roundings)]
             return [outcome.values for outcome in outcomes if outcome.values is not None]
 
-        return Sensitivity(run, noisy, feed, leaves_out=trial.point.kind not in _EXACT, special=trial.point.kind in _SPECIAL)
+        return Sensitivity(run, noisy, feed, leaves_out=plan.point.kind not in _EXACT, special=plan.point.kind in _SPECIAL)
 
     def _compare(
         self, expected: Sequence[Any], actual: Sequence[Any], sensitivity: Sensitivity | None = None, *, tiny: bool = False
@@ -229,13 +229,13 @@ class Judge:
                 self.unstable.update(name for name, gap in gaps.items() if gap.reason)
 
 
-def _varied(trial: Trial, attempt: str) -> dict[str, Any]:
-    varied: dict[str, Any] = dict(trial.point.trips)
-    if trial.point.kind != "normal":
-        varied["values"] = trial.point.kind + (f" for '{trial.point.only}'" if trial.point.only else "")
-    if trial.point.override:
-        varied["defaults"] = trial.point.override + (f" for '{trial.point.only}'" if trial.point.only else "")
-    if trial.attempts and attempt not in ("", trial.attempts[0]):
+def _varied(plan: PlannedCase, attempt: str) -> dict[str, Any]:
+    varied: dict[str, Any] = dict(plan.point.trips)
+    if plan.point.kind != "normal":
+        varied["values"] = plan.point.kind + (f" for '{plan.point.only}'" if plan.point.only else "")
+    if plan.point.override:
+        varied["defaults"] = plan.point.override + (f" for '{plan.point.only}'" if plan.point.only else "")
+    if plan.attempts and attempt not in ("", plan.attempts[0]):
         varied["integers"] = attempt
     return varied
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ortscan.verification.cases.trials import Inputs, Trial
+from ortscan.verification.cases.planned_cases import Inputs, PlannedCase
 from ortscan.verification.judging.judge import Judge, Judged
 from ortscan.verification.sizes.constraints import Sizes
 
@@ -21,20 +21,20 @@ def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None, loose: Sizes
     After three runs of the original that had to be stopped, or where the budget is spent after three cases, nothing more is tried.
     """
     judged: list[Judged] = []
-    _run(judge, inputs, inputs.trials(learned), judged)
+    _run(judge, inputs, inputs.planned_cases(learned), judged)
     if learned is not None and not _any_ran(judged):
-        _run(judge, inputs, inputs.trials(None), judged)
+        _run(judge, inputs, inputs.planned_cases(None), judged)
     if untried_sizes(judged, inputs):
-        _run(judge, inputs, inputs.uniform_trials(), judged)
+        _run(judge, inputs, inputs.uniform_cases(), judged)
     if _any_ran(judged) and learned is not None and loose is not None:
-        apart, known = inputs.apart_trials(learned, loose), len(judged)
+        apart, known = inputs.apart_cases(learned, loose), len(judged)
         _run(judge, inputs, apart[:_FIRST], judged)
         if _any_ran(judged[known:]):
             _run(judge, inputs, apart[_FIRST:], judged)
     if _any_ran(judged) and not inputs.avoid_nothing:
-        _run(judge, inputs, inputs.nothing_trials(learned), judged)
+        _run(judge, inputs, inputs.nothing_cases(learned), judged)
     if _any_ran(judged):
-        _run(judge, inputs, inputs.unusual_trials(learned), judged)
+        _run(judge, inputs, inputs.unusual_cases(learned), judged)
     return judged
 
 
@@ -46,23 +46,23 @@ def untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
 
 def untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
     """The integer inputs that every case which ran on the original has at their usual values, though others are worth a try."""
-    points = [one.trial.point for one in judged if one.case.status != "skipped" and one.trial.point.kind == "other integers"]
+    points = [one.planned.point for one in judged if one.case.status != "skipped" and one.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]
 
 
 def untried_named(judged: Sequence[Judged]) -> bool:
     """Whether the original refused every case with the values that the models name."""
-    statuses = {one.case.status for one in judged if one.trial.point.kind == "named"}
+    statuses = {one.case.status for one in judged if one.planned.point.kind == "named"}
     return statuses == {"skipped"}
 
 
-def _run(judge: Judge, inputs: Inputs, trials: Sequence[Trial], judged: list[Judged]) -> None:
-    for trial in trials:
+def _run(judge: Judge, inputs: Inputs, planned_cases: Sequence[PlannedCase], judged: list[Judged]) -> None:
+    for planned in planned_cases:
         if (len(judged) >= _LEAST and judge.budget.is_spent()) or sum(one.timed_out for one in judged) >= _PATIENCE:
             return
-        if all(one.trial != trial for one in judged):
-            judged.append(judge.judge(trial, inputs))
+        if all(one.planned != planned for one in judged):
+            judged.append(judge.judge(planned, inputs))
 
 
 def _any_ran(judged: Sequence[Judged]) -> bool:

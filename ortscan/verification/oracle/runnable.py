@@ -15,8 +15,8 @@ from ortscan.modelio import LoadedModel, inline_functions, restore_interface
 from ortscan.modelio.source import Source, model_of, open_source
 from ortscan.running.subgraphs import all_nodes
 from rewrites.base import since
-from rewrites.driver.lower import may_be_refused, needs_rule
 from rewrites.driver.prepare import name_free_dims, prepare
+from rewrites.driver.recurrent_nodes import may_be_refused, needs_rule
 from rewrites.driver.tidying import tidy
 from rewrites.edits.rnn.expand import expand
 from rewrites.edits.rnn.in_float32 import in_float32

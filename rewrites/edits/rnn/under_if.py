@@ -9,7 +9,7 @@ from rewrites.edits.rnn.guarded import is_guarded
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
-from rewrites.graph.marks import GUARDED, LOWERED, UNSHIELDED, carry
+from rewrites.graph.marks import GUARDED, UNSHIELDED, WAS_REFUSED, carry
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.ops.rnn.written_again import put_in_place
@@ -71,5 +71,5 @@ def _harmful(view: RecurrentNode) -> list[int]:
         return [_ROWS]
     if view.kind != "RNN":
         return [_STEPS, _ROWS] if bare else [_ROWS]
-    kept = LOWERED.on(view.node) and view.states[0] is not None
+    kept = WAS_REFUSED.on(view.node) and view.states[0] is not None
     return [_STEPS] if bare and kept else []

@@ -13,7 +13,7 @@ Works round ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURR
 from rewrites.edits.rnn.under_if import under_if
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.marks import LOWERED
+from rewrites.graph.marks import WAS_REFUSED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
 __all__ = ["RULE", "check"]
@@ -21,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether the node has become one that onnxruntime runs on a CPU, except for sizes of 0."""
-    return under_if(view, ctx) if LOWERED.on(view.node) else NOTHING_HERE
+    return under_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 
 RULE = Rule("empty-recurrence", "rnn_nodes", "recurrent node", check)

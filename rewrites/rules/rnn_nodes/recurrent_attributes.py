@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.marks import LOWERED
+from rewrites.graph.marks import WAS_REFUSED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
 __all__ = ["RULE", "check"]
@@ -28,7 +28,7 @@ def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
         changes["hidden_size"] = (ir.AttrInt64("hidden_size", view.hidden), f"said that hidden_size is {view.hidden}")
     if "output_sequence" in attributes:
         changes["output_sequence"] = (None, "dropped output_sequence, which left the operator with opset 7")
-    if "clip" in attributes and view.clip is None and (view.kind != "RNN" or LOWERED.on(view.node)):
+    if "clip" in attributes and view.clip is None and (view.kind != "RNN" or WAS_REFUSED.on(view.node)):
         changes["clip"] = (None, f"dropped a clip of {attributes.get_float('clip', 0.0):g}, which means none")
     names = list(attributes.get_strings("activations", ()))
     spelt = [function.name for functions in view.functions for function in functions]

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.marks import LOWERED, ROWS_WITHOUT_STEPS
+from rewrites.graph.marks import ROWS_WITHOUT_STEPS, WAS_REFUSED
 from rewrites.graph.values import const_array
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.ops.rnn.written_again import write_again
@@ -25,7 +25,7 @@ __all__ = ["RULE", "check"]
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """See whether a row may have no step and an initial state that is not 0."""
     lengths = view.input("sequence_lens")
-    if not LOWERED.on(view.node) or ROWS_WITHOUT_STEPS.on(view.node) or lengths is None or view.batch_first:
+    if not WAS_REFUSED.on(view.node) or ROWS_WITHOUT_STEPS.on(view.node) or lengths is None or view.batch_first:
         return NOTHING_HERE
     known = const_array(lengths)
     finals = zip(view.states, view.node.outputs[1:], strict=False)

@@ -14,16 +14,16 @@ from rewrites.edits.rnn.expand import as_scans
 from rewrites.edits.rnn.in_float32 import in_float32
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.marks import LOWERED
+from rewrites.graph.marks import WAS_REFUSED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 
 __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether a node that is being lowered applies Softplus."""
+    """See whether a node that onnxruntime would not have run applies Softplus."""
     used = any(function.name == "Softplus" for functions in view.functions for function in functions)
-    if not LOWERED.on(view.node) or not used or view.batch_first:
+    if not WAS_REFUSED.on(view.node) or not used or view.batch_first:
         return NOTHING_HERE
     if view.dtype == ir.DataType.FLOAT16:
         return Patch("computes in float32, as onnxruntime's kernels do", lambda: [in_float32(view, ctx)])

@@ -434,7 +434,9 @@ def fed(text, level="full", opset=18):
     """What is fed of each input of a model, over all cases."""
     proto = model(text, opset)
     inputs = prepare((proto, proto), [set(), set()], input_specs(proto.graph), {}, {}, 0, level, Budget(60, 1 << 30)).inputs
-    return [inputs.feed(trial.point, trial.attempts[0]) for trial in (*inputs.trials(None), *inputs.unusual_trials(None))]
+    return [
+        inputs.feed(planned.point, planned.attempts[0]) for planned in (*inputs.planned_cases(None), *inputs.unusual_cases(None))
+    ]
 
 
 def test_floats_are_of_all_kinds_wherever_they_go():

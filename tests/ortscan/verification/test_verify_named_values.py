@@ -21,8 +21,8 @@ def fed(text, name="x", level="full", opset=18):
     """What is fed of an input, by case."""
     model = model_from_text(text, opset)
     inputs = prepare((model, model), [set(), set()], input_specs(model.graph), {}, {}, 0, level, Budget(60, 1 << 30)).inputs
-    trials = (*inputs.trials(None), *inputs.unusual_trials(None))
-    return [(trial.point, inputs.feed(trial.point, trial.attempts[0])[name]) for trial in trials]
+    planned_cases = (*inputs.planned_cases(None), *inputs.unusual_cases(None))
+    return [(planned.point, inputs.feed(planned.point, planned.attempts[0])[name]) for planned in planned_cases]
 
 
 @pytest.mark.parametrize(

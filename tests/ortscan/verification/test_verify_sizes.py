@@ -121,7 +121,9 @@ def lengths(text, opset=18):
     """Give the lengths that are fed, by the kind of values."""
     proto = model_from_text(text, opset)
     prepared = prepare((proto, proto), [set(), set()], input_specs(proto.graph), {}, {}, 0, "full", Budget(60, 1 << 30))
-    feeds = [(trial.point, prepared.inputs.feed(trial.point, trial.attempts[0])) for trial in prepared.inputs.trials(None)]
+    feeds = [
+        (planned.point, prepared.inputs.feed(planned.point, planned.attempts[0])) for planned in prepared.inputs.planned_cases(None)
+    ]
     return {point.kind: (point.sizes, feed["l"]) for point, feed in feeds}
 
 

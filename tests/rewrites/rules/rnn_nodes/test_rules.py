@@ -43,7 +43,7 @@ def text_of(attributes: str, *, inputs: str = "x, W, R", more: str = "", x: str 
     return f"g (float[{x}] x{more}) => (float[{y}] y)\n{WEIGHTS}>\n{{ {node} }}"
 
 
-def lowered(text: str, rules: list, **options) -> tuple[onnx.ModelProto, list[str], list[str]]:
+def changed_by(text: str, rules: list, **options) -> tuple[onnx.ModelProto, list[str], list[str]]:
     """The result, the rules that fired, and the codes of reasons."""
     result, report = apply(text, rules, check=False, **options)
     return result, patches(report), [reason.code for node in report.nodes for reason in node.reasons]
@@ -58,7 +58,7 @@ def lowered(text: str, rules: list, **options) -> tuple[onnx.ModelProto, list[st
     ],
 )
 def test_attributes_are_written_as_onnxruntime_wants_them(before, after):
-    result, fired, _ = lowered(text_of(before), [recurrent_attributes])
+    result, fired, _ = changed_by(text_of(before), [recurrent_attributes])
     assert_text_equal(result, text_of(after))
     assert fired == ["recurrent-attributes"]
 
@@ -67,7 +67,7 @@ def test_attributes_are_written_as_onnxruntime_wants_them(before, after):
     "attributes", ["hidden_size = 2, clip = 0.0", "hidden_size = 2, clip = -1.0", "hidden_size = 2, clip = 3.0"]
 )
 def test_an_rnn_keeps_its_clip_since_it_runs(attributes):
-    result, fired, _ = lowered(text_of(attributes), [recurrent_attributes])
+    result, fired, _ = changed_by(text_of(attributes), [recurrent_attributes])
     assert_text_equal(result, text_of(attributes))
     assert not fired
 
@@ -82,7 +82,7 @@ def test_an_rnn_keeps_its_clip_since_it_runs(attributes):
 )
 def test_parameters_that_onnxruntime_takes_as_0_are_written_out(before, after):
     head = "hidden_size = 2, activations = "
-    result, fired, _ = lowered(text_of(head + before), [activation_defaults])
+    result, fired, _ = changed_by(text_of(head + before), [activation_defaults])
     assert_text_equal(result, text_of(head + after))
     assert fired == ["activation-defaults"]
 
@@ -91,7 +91,7 @@ def test_parameters_that_onnxruntime_takes_as_0_are_written_out(before, after):
     "attributes", ['["LeakyRelu"]', '["HardSigmoid"]', '["Elu"]', '["ThresholdedRelu"], activation_alpha = [2.0]']
 )
 def test_parameters_that_onnxruntime_reads_as_the_text_says_stay_unsaid(attributes):
-    _, fired, _ = lowered(text_of(f"hidden_size = 2, activations = {attributes}"), [activation_defaults])
+    _, fired, _ = changed_by(text_of(f"hidden_size = 2, activations = {attributes}"), [activation_defaults])
     assert not fired
 
 
@@ -105,7 +105,7 @@ def test_lists_stay_compact_where_defaults_are_written_out():
 
 
 def test_lengths_become_int32_of_one_axis():
-    result, fired, _ = lowered(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", int64[1, B] n"), [sequence_lengths])
+    result, fired, _ = changed_by(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", int64[1, B] n"), [sequence_lengths])
     assert fired == ["sequence-lengths"]
     expected = text_of("hidden_size = 2", inputs="x, W, R, , n32", more=", int64[1, B] n")
     nodes = "{ all = Constant <value = int64[1] {-1}> () flat = Reshape (n, all) n32 = Cast <to = 6> (flat) "
@@ -116,12 +116,12 @@ def test_lengths_become_int32_of_one_axis():
 
 
 def test_lengths_as_the_text_has_them_stay():
-    _, fired, _ = lowered(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", int32[B] n"), [sequence_lengths])
+    _, fired, _ = changed_by(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", int32[B] n"), [sequence_lengths])
     assert not fired
 
 
 def test_the_batch_axis_moves_behind_the_steps():
-    result, fired, _ = lowered(text_of("hidden_size = 2, layout = 1", x="B, T, 3", y="B, T, 1, 2"), [batch_first])
+    result, fired, _ = changed_by(text_of("hidden_size = 2, layout = 1", x="B, T, 3", y="B, T, 1, 2"), [batch_first])
     expected = text_of("hidden_size = 2", inputs="xt, W, R", x="B, T, 3", y="B, T, 1, 2")
     expected = expected.replace("{ y = ", "{ xt = Transpose <perm = [1, 0, 2]> (x) yt = ")
     assert_text_equal(result, expected.replace("R) }", "R) y = Transpose <perm = [2, 0, 1, 3]> (yt) }"))
@@ -131,7 +131,7 @@ def test_the_batch_axis_moves_behind_the_steps():
 def test_bfloat16_computes_in_float32():
     text = text_of("hidden_size = 2").replace("float[T", "bfloat16[T").replace(WEIGHTS + ">", "")
     text = text.replace(" x) =>", " x, bfloat16[1, 2, 3] W, bfloat16[1, 2, 2] R) =>")
-    result, fired, _ = lowered(text, [bfloat16_recurrence], opset=22)
+    result, fired, _ = changed_by(text, [bfloat16_recurrence], opset=22)
     casts = "{ xf = Cast <to = 1> (x) wf = Cast <to = 1> (W) rf = Cast <to = 1> (R) z = RNN <hidden_size = 2> (xf, wf, rf) "
     assert_text_equal(result, text[: text.index("{")] + casts + "y = Cast <to = 16> (z) }")
     assert fired == ["bfloat16-recurrence"]
@@ -166,7 +166,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("code", REFUSALS)
 def test_what_the_text_gives_no_meaning_is_refused(code):
-    _, fired, codes = lowered(text_of(REFUSALS[code]), [recurrent_attributes])
+    _, fired, codes = changed_by(text_of(REFUSALS[code]), [recurrent_attributes])
     assert codes == [code]
     assert not fired
 
@@ -190,7 +190,7 @@ def test_a_wrong_number_of_activations_is_refused(kind, attributes):
 
 def test_a_node_whose_size_nothing_tells_is_refused():
     text = "g (float[T, B, 3] x, float[1, M, 3] W, float[1, M, N] R) => (float[T, 1, B, K] y) { y = RNN (x, W, R) }"
-    _, _, codes = lowered(text, [recurrent_attributes])
+    _, _, codes = changed_by(text, [recurrent_attributes])
     assert codes == ["RNN-HIDDEN-SIZE"]
 
 
@@ -208,7 +208,7 @@ def test_a_node_of_no_size_stays_as_it_was_with_the_reason(kind, size):
 
 
 def test_lengths_that_are_no_whole_numbers_are_refused():
-    _, _, codes = lowered(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", float[B] n"), [sequence_lengths])
+    _, _, codes = changed_by(text_of("hidden_size = 2", inputs="x, W, R, , n", more=", float[B] n"), [sequence_lengths])
     assert codes == ["RNN-INPUT"]
 
 

@@ -10,13 +10,13 @@ from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
 from rewrites.edits.rule import NOTHING_HERE, Patch, Rule
 from rewrites.graph.context import Context
-from rewrites.graph.marks import LOWERED
+from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
 from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.rules.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 
-__all__ = ["Fire", "lower_nodes", "may_be_refused", "needs_rule"]
+__all__ = ["Fire", "change_recurrent_nodes", "may_be_refused", "needs_rule"]
 
 Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 """Makes the change of a rule and returns the nodes that stand in the node's place; None where no more changes are to be made."""
@@ -40,7 +40,9 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT
     return any(rule.check(view, ctx) is not NOTHING_HERE for rule in NODE_RULES if rule in rules)
 
 
-def lower_nodes(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None) -> list[NodeReport]:
+def change_recurrent_nodes(
+    ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None
+) -> list[NodeReport]:
     """Apply ``rules`` to all recurrent nodes, or ``only`` some, and report those that something was done to, or refused."""
     reports = []
     recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
@@ -73,7 +75,7 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], fire: Fire,
             return
         for new in replaced:
             if rule is not GUARD_RECURRENCE:
-                LOWERED.put(new, True)
+                WAS_REFUSED.put(new, True)
         pending.extend(replaced)
     entry.reasons = [Reason("engine", "RULE-LIMIT", f"the rules still fire after {_PATCHES_PER_NODE} patches")]
 

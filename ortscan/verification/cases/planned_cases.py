@@ -25,7 +25,7 @@ from ortscan.verification.values.point import Point
 from ortscan.verification.values.roles import Role
 from ortscan.verification.values.row_lengths import ROW_KINDS, takes_row_kind
 
-__all__ = ["Inputs", "Trial"]
+__all__ = ["Inputs", "PlannedCase"]
 
 _MOST_ELEMENTS = 1 << 40
 """What an input may have in the least case, whatever the budget, and may not have beside a size of 0 either: numpy counts it."""
@@ -36,7 +36,7 @@ _FOR_ALL = frozenset(["large", "mixed", "zeros"])
 
 
 @dataclass(frozen=True)
-class Trial:
+class PlannedCase:
     """One case: a point of the plan, and the ways to draw its integers in the order to try them."""
 
     point: Point
@@ -94,16 +94,16 @@ class Inputs:
         """The dimensions that are left to choose."""
         return [name for name in self._names() if name not in self.sizes]
 
-    def trials(self, learned: Sizes | None) -> list[Trial]:
+    def planned_cases(self, learned: Sizes | None) -> list[PlannedCase]:
         """The cases to try first, with the advice in ``learned`` where there is any."""
         if not self.missing:
-            return [Trial(self._completed(Point()), ATTEMPTS[:1])]
+            return [PlannedCase(self._completed(Point()), ATTEMPTS[:1])]
         points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
         alone = [point for point in points if point.override == "zeros" and len(self.defaults) > 1]
         points += [replace(point, only=name) for point in alone for name in [*self.defaults][:MOST_ALONE]]
-        return self._as_trials(points)
+        return self._as_planned(points)
 
-    def unusual_trials(self, learned: Sizes | None) -> list[Trial]:
+    def unusual_cases(self, learned: Sizes | None) -> list[PlannedCase]:
         """Cases with values that are out of the ordinary, of one input or of all."""
         kinds = [*value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)]
         counts = [len(self._named_for(spec, None)) for spec in self.missing]
@@ -111,7 +111,7 @@ class Inputs:
             kinds.append(("named", "", cases_of_named(self.missing, counts, self.level)))
         if self.level == "full" and self.loops:
             kinds += [(kind, "", 1) for kind in steady_kinds(self.missing)]
-        return self._as_trials(plan_value_cases(self.axes(learned), kinds, self.level))
+        return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None) -> list[Known]:
         """Return the named values that an input can take where the dimensions have ``sizes``, wherever they have any."""
@@ -120,11 +120,11 @@ class Inputs:
             return []
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
-    def uniform_trials(self) -> list[Trial]:
+    def uniform_cases(self) -> list[PlannedCase]:
         """Cases with all free dimensions equal."""
-        return self._as_trials(plan_uniform_cases(self.axes(None))) if self.missing else []
+        return self._as_planned(plan_uniform_cases(self.axes(None))) if self.missing else []
 
-    def apart_trials(self, learned: Sizes, loose: Sizes) -> list[Trial]:
+    def apart_cases(self, learned: Sizes, loose: Sizes) -> list[PlannedCase]:
         """Cases with sizes that ``loose`` allows and ``learned`` does not."""
         axes, most = self.axes(loose), _MOST_APART[self.level]
         plain, nothing = plan_cases(axes, level=self.level), plan_nothing_cases(axes, self.level)
@@ -133,11 +133,11 @@ class Inputs:
             for points in (plain, nothing)
         )
         points = [*apart[:2], *empty[:2], *apart[2:], *empty[2:]] if self.level == "full" else apart
-        return self._as_trials(points)
+        return self._as_planned(points)
 
-    def nothing_trials(self, learned: Sizes | None) -> list[Trial]:
+    def nothing_cases(self, learned: Sizes | None) -> list[PlannedCase]:
         """Cases with a dimension of size zero."""
-        return self._as_trials(plan_nothing_cases(self.axes(learned), self.level)) if self.missing else []
+        return self._as_planned(plan_nothing_cases(self.axes(learned), self.level)) if self.missing else []
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
         """The values to run with."""
@@ -161,7 +161,7 @@ class Inputs:
             return point.kind
         return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
-    def _as_trials(self, points: Sequence[Point]) -> list[Trial]:
+    def _as_planned(self, points: Sequence[Point]) -> list[PlannedCase]:
         integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
         risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
@@ -170,7 +170,7 @@ class Inputs:
         if self.avoid_nothing:
             completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
         special = {"other integers": OTHER_ATTEMPTS, "named": ATTEMPTS[:1]}
-        return [Trial(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
+        return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
 
     def _kinds_of_no_use(self) -> set[str]:
         """Return the kinds of values that would change nothing."""
