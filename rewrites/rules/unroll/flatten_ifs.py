@@ -12,7 +12,7 @@ from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.speculation import not_speculatable
 from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.edits.unroll.trial_run import runs_on_zeros
+from rewrites.edits.unroll.runs_on_zeros import runs_on_zeros
 from rewrites.graph.context import Context
 from rewrites.graph.moving import lift_initializers, move_before, remove_nodes
 from rewrites.graph.replace import replace_value
