@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from ortscan.cli.errors import guarded
+from ortscan.cli.errors import exit_code_of
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.parser import build_parser
 from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     arguments = sys.argv[1:] if argv is None else argv
-    return int(guarded(lambda: build_parser().parse_args(arguments), arguments))
+    return int(exit_code_of(lambda: build_parser().parse_args(arguments), arguments))
 
 
 if __name__ == "__main__":

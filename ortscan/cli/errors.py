@@ -13,10 +13,10 @@ from ortscan.errors import OrtscanWarning
 from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
 from rewrites.base.plain_text import one_line, sentence
 
-__all__ = ["guarded"]
+__all__ = ["exit_code_of"]
 
 
-def guarded(parse: Callable[[], argparse.Namespace], argv: Sequence[str], limited: bool = True) -> int:
+def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], limited: bool = True) -> int:
     """Run the verb that ``parse`` finds in ``argv``; no traceback leaves here unless ``-vv`` was given.
 
     ``limited``: whether it is to keep to its limits of time and memory.

@@ -3,7 +3,7 @@
 import sys
 
 from ortscan.base import child_process
-from ortscan.cli.errors import guarded
+from ortscan.cli.errors import exit_code_of
 from ortscan.cli.parser import build_parser
 
 __all__ = ["serve"]
@@ -18,4 +18,4 @@ def serve() -> int:
         import ortscan.api  # noqa: F401
 
         child_process.limit_memory(int(memory))
-    return int(guarded(lambda: build_parser().parse_args(argv), argv, limited=False))
+    return int(exit_code_of(lambda: build_parser().parse_args(argv), argv, limited=False))

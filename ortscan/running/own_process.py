@@ -21,7 +21,7 @@ from ortscan.running.runner import TOO_SLOW, Bare, Outcome, Runner
 if TYPE_CHECKING:
     from ortscan.modelio.source import Source
 
-__all__ = ["GuardedRunner", "serve"]
+__all__ = ["OwnProcessRunner", "serve"]
 
 _GRACE = 2.0
 _GRACE_AT_START = 5.0
@@ -29,7 +29,7 @@ _LONGEST_START = 600.0
 _CHILD = "from ortscan.running.own_process import serve; serve()"
 
 
-class GuardedRunner:
+class OwnProcessRunner:
     """Does what a `Runner` does, and survives it: a run that kills the process has failed, and the next run gets a new one.
 
     ``seconds``: how long making a session may take; ``memory``: what the process may take in bytes, where that can be limited.

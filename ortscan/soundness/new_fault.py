@@ -22,7 +22,7 @@ from ortscan.running.budget import LARGE_FOLDED, QUICK_BYTES, Budget
 from ortscan.running.crash_risks import crash_risks, may_die_loading
 from ortscan.running.heavy_nodes import works_long
 from ortscan.running.known_sizes import known_sizes
-from ortscan.running.own_process import GuardedRunner
+from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
 from ortscan.soundness.shape_agreement import disagreement
@@ -159,9 +159,11 @@ def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_die: bool = False) -> str | None:
     """Load a model, and return what onnxruntime has against it; None where it has nothing, or that takes longer."""
     source = Source(proto, proto.SerializeToString())
-    runner: Runner | GuardedRunner
+    runner: Runner | OwnProcessRunner
     if may_die:
-        runner = GuardedRunner(source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, QUICK_BYTES).process_bytes(0))
+        runner = OwnProcessRunner(
+            source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, QUICK_BYTES).process_bytes(0)
+        )
         error = runner.error
         runner.close()
     else:

@@ -11,7 +11,7 @@ import onnx
 from ortscan.modelio.source import Source, changed_source, weight
 from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
-from ortscan.running.own_process import GuardedRunner
+from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner, Runs, on_one_thread
 from ortscan.running.specs import Spec, output_specs
 from ortscan.running.subgraphs import all_nodes
@@ -100,9 +100,9 @@ def compare_models(
         seconds = max(_SHORTEST_START, budget.left())
         if not perilous:
             return Runner(source, names, providers, configure, optimise, seconds)
-        guarded = GuardedRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
-        stack.callback(guarded.close)
-        return guarded
+        apart = OwnProcessRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
+        stack.callback(apart.close)
+        return apart
 
     oracle, runner = runs(old, _CPU), runs(new, settings.providers)
     refused = oracle.error

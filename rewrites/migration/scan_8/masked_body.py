@@ -18,7 +18,7 @@ from rewrites.graph.values import rank_of
 from rewrites.loops import State
 from rewrites.ops.versions import where
 
-__all__ = ["guard_states", "mask_states"]
+__all__ = ["feed_first_step", "mask_states"]
 
 
 def mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
@@ -34,7 +34,7 @@ def mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.V
     return masked
 
 
-def guard_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
+def feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
     """Let the body read initial values where ``live`` is False; return the states that carry those along."""
     head, tail = ctx.builder(), ctx.builder()
     carried = []
@@ -42,9 +42,9 @@ def guard_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.
     for state in states:
         users = list(state.inner.uses())
         initial = ir.Value(name=ctx.names.fresh(f"{state.inner.name}_first"), type=state.inner.type, shape=state.inner.shape)
-        guarded = where(head, live[rank_of(state.inner) or 0], state.inner, initial)
+        chosen = where(head, live[rank_of(state.inner) or 0], state.inner, initial)
         for node, index in users:
-            node.replace_input_with(index, guarded)
+            node.replace_input_with(index, chosen)
         carried.append(State(state.initial, initial, tail.op("Identity", initial), None))
     if first is None:
         body.extend(head.nodes)

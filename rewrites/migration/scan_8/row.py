@@ -19,7 +19,7 @@ from rewrites.graph.values import const_scalar, dim_of, rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, spread, trimmed
-from rewrites.migration.scan_8.masked_body import guard_states, mask_states
+from rewrites.migration.scan_8.masked_body import feed_first_step, mask_states
 from rewrites.ops.versions import slice_axis, unsqueeze, where
 
 __all__ = ["Row", "make_row"]
@@ -43,13 +43,13 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     if lengths is not None:
         masked = const_scalar(sizes.rows) != 1 or lengths.most is None
-        guarded = masked and depends_on_numbers(body, body.inputs) is not None
-        scans = [_in_order(scan, sizes, lengths, guarded, head) for scan in scans]
+        fed_first = masked and depends_on_numbers(body, body.inputs) is not None
+        scans = [_in_order(scan, sizes, lengths, fed_first, head) for scan in scans]
         if masked:
             live = {rank: _live_input(rank, ctx) for rank in sorted({rank_of(state.inner) or 0 for state in states})}
             flags = trimmed(head, lengths.live, lengths)
             scans += [ScanInput(unsqueeze(head, flags, range(2, 2 + rank)), value) for rank, value in live.items()]
-            carried = guard_states(body, states, live, ctx) if guarded else []
+            carried = feed_first_step(body, states, live, ctx) if fed_first else []
             states = mask_states(body, states, live, ctx)
     del loop.node.attributes["body"]
     everything = [*states, *carried]
@@ -77,11 +77,11 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
     return ir.Value(name=ctx.names.fresh(f"{stack.name}_row"), type=inner.type or stack.type, shape=shape)
 
 
-def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, guarded: bool, head: Builder) -> ScanInput:
-    """Return ``scan`` forwards up to the longest row; where ``guarded``, steps that are not real see what the first one does."""
+def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
+    """Return ``scan`` forwards up to the longest row; where ``fed_first``, steps that are not real see what the first one does."""
     x = scan.outer
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)
-    if guarded:
+    if fed_first:
         x = where(head, spread(head, lengths.live, 2, x, rank_of(scan.inner)), x, slice_axis(head, x, 1, 0, 1))
     return ScanInput(trimmed(head, x, lengths), scan.inner, 1, False)

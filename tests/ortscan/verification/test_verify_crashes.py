@@ -93,7 +93,7 @@ def test_what_a_session_says_and_computes_is_the_same_in_a_process_of_its_own():
     source = Bare(proto.SerializeToString(), None)
     here, there = (
         Runner(source, ["y"], ["CPUExecutionProvider"]),
-        own_process.GuardedRunner(source, ["y"], ["CPUExecutionProvider"]),
+        own_process.OwnProcessRunner(source, ["y"], ["CPUExecutionProvider"]),
     )
     try:
         np.testing.assert_array_equal(here.run(feed).values[0], there.run(feed).values[0])
@@ -101,7 +101,7 @@ def test_what_a_session_says_and_computes_is_the_same_in_a_process_of_its_own():
     finally:
         there.close()
     broken = Bare(b"", None)
-    unmade = own_process.GuardedRunner(broken, ["y"], ["CPUExecutionProvider"])
+    unmade = own_process.OwnProcessRunner(broken, ["y"], ["CPUExecutionProvider"])
     assert unmade.error == Runner(broken, ["y"], ["CPUExecutionProvider"]).error
     unmade.close()
 

@@ -178,7 +178,7 @@ g (float[T, B, 3] x, float[1, 6, 3] w, float[1, 6, 2] r) => (float[1, B, 2] y) {
 
 
 def test_sizes_of_zero_that_a_guard_keeps_from_a_node_are_tried_here(monkeypatch):
-    monkeypatch.setattr(compare_models, "GuardedRunner", None)
+    monkeypatch.setattr(compare_models, "OwnProcessRunner", None)
     text = GUARDED.format(least=0)
     outcome = verify(model(text), model(text), level="quick")
     assert outcome.outcome == "equal"

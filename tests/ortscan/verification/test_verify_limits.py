@@ -16,7 +16,7 @@ from ortscan.running import own_process
 from ortscan.running.analysis import analyse
 from ortscan.running.endless import may_take_all
 from ortscan.running.heavy_nodes import works_long
-from ortscan.running.own_process import GuardedRunner
+from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner
 from ortscan.running.specs import input_specs
 from ortscan.verification import comparison, verify
@@ -88,7 +88,7 @@ def test_a_loop_that_doubles_its_state_is_stopped_by_the_memory_of_its_process()
 def test_a_process_that_runs_a_model_has_the_memory_it_is_given() -> None:
     text = "g (int64[1] n) => (float[N] y) { a = ConstantOfShape (n) y = Neg (a) }"
     proto = model_from_text(text, 18, check=False)
-    runner = GuardedRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], memory=512 << 20)
+    runner = OwnProcessRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], memory=512 << 20)
     assert runner.error is None
     try:
         assert runner.run({"n": np.array([1 << 20])}).values is not None
@@ -113,10 +113,10 @@ def test_a_result_for_which_memory_does_not_suffice_is_not_different(monkeypatch
 def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -> None:
     proto = constant_loads()
     source = Source(proto, proto.SerializeToString())
-    kind = GuardedRunner if in_its_own else Runner
+    kind = OwnProcessRunner if in_its_own else Runner
     runner = kind(source, ["y"], ["CPUExecutionProvider"], seconds=0.2)
     assert (runner.error, runner.late) == ("no session of it was made within 0.2 s", True)
-    if isinstance(runner, GuardedRunner):
+    if isinstance(runner, OwnProcessRunner):
         runner.close()
 
 
@@ -133,7 +133,7 @@ def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(own_process, "_CHILD", "import time; time.sleep(60)")
     monkeypatch.setattr(own_process, "_GRACE_AT_START", 0.1)
     proto = constant_loads(2, 1)
-    runner = GuardedRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
+    runner = OwnProcessRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
     assert (runner.error, runner.late) == ("no session of it was made within 0.1 s", True)
 
 
