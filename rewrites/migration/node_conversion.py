@@ -63,12 +63,12 @@ class NodeConversion:
         at = _next_version(op_type, version, self._target)
         if at is None:
             return None
-        rule = LIFTING.get((op_type, at)) if at > version else LOWERING.get((op_type, since(op_type, version)))
-        if rule is None and spelt_alike(op_type, version, at):
+        conversion = LIFTING.get((op_type, at)) if at > version else LOWERING.get((op_type, since(op_type, version)))
+        if conversion is None and spelt_alike(op_type, version, at):
             return at, None, None
         step = Step(node, self._constants, Builder(self._names, self._constants, {"": at}, self._ir_version), self._target)
         try:
-            results = None if rule is None else rule(step)
+            results = None if conversion is None else conversion(step)
             if results is None:
                 results = plain_step(step, schema_of(op_type, version), schema_of(op_type, at))
         except Unconvertible:

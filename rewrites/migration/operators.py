@@ -3,8 +3,8 @@
     opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
 Node by node, in the main graph, in all graphs nested in it and in the model-local functions: each keeps its name, its outputs
-their names, types and shapes. Most operators change by nothing but their version. The others have a rule for each version in
-which they changed (``lifting``, ``lowering``); steps are taken one version after the other. Constants that rules add are
+their names, types and shapes. Most operators change by nothing but their version. The others have a conversion for each version in
+which they changed (``lifting``, ``lowering``); steps are taken one version after the other. Constants that conversions add are
 initializers of the main graph, or Constant nodes of the function.
 
 Never touched: nodes of other domains (the graphs in them are converted), calls of functions, operators onnx never defined, and a

@@ -1,11 +1,11 @@
-"""The step of a node whose operator has no rule: the next version means the same, but for what its schema says openly.
+"""The step of a node whose operator has no conversion: the next version means the same, but for what its schema says openly.
 
     Abs <consumed_inputs> (x)                    ->  Abs (x)
     Op (x), default of ``a`` was 1 and becomes 2 ->  Op <a = 1> (x)
     lowering: Op <a = default> (x), no ``a``     ->  Op (x)
 
-All operators up to ``versions.NEWEST`` whose meaning changes in any other way have a rule; a new attribute's default and an absent
-new input stand for what the operator did before.
+All operators up to ``versions.NEWEST`` whose meaning changes in any other way have a conversion; a new attribute's default and an
+absent new input stand for what the operator did before.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a conversion rule is given: one node, the versions it goes from and to, and ways to read it and to write its successor."""
+"""What a conversion is given: one node, the versions it goes from and to, and ways to read it and to write its successor."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

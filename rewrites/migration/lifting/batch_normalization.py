@@ -40,6 +40,6 @@ def drop_spatial(step: Step) -> Sequence[ir.Value] | None:
 
 
 def only_inference(step: Step) -> None:
-    """Refuse a node in training mode; the rule of 9 -> 14."""
+    """Refuse a node in training mode; the conversion from 9 to 14."""
     if any(value.name for value in step.node.outputs[1:]):
         raise Unconvertible("it has the outputs of training mode")

@@ -81,4 +81,4 @@ LIFTING: dict[tuple[str, int], Rule] = {
     **{(f"Reduce{name}", 18): axes.axes_to_input for name in _REDUCTIONS},
     **{(name, 7): broadcasting.numpy_broadcasting for name in _BROADCASTING},
 }
-"""(operator, version) -> the rule that takes it there from the version before."""
+"""(operator, version) -> the conversion that takes it there from the version before."""

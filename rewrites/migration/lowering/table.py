@@ -49,4 +49,4 @@ LOWERING: dict[tuple[str, int], Rule] = {
     **{(name, 11): axes.count_from_the_front for name in axes.COUNTED_FROM_THE_FRONT},
     **{(f"Reduce{name}", 18): inputs.axes_to_attribute for name in _REDUCTIONS},
 }
-"""(operator, version) -> the rule that takes it from there to the version before."""
+"""(operator, version) -> the conversion that takes it from there to the version before."""
