@@ -1,6 +1,5 @@
 """Reads the operators that make integers of shapes, and move them: what Integers follows them by."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -11,7 +10,8 @@ from rewrites.analysis.induction.affine_expression import Affine, joined
 from rewrites.analysis.induction.followed import Followed
 from rewrites.analysis.induction.limits import LARGEST
 from rewrites.analysis.induction.ranges import at_least
-from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec
+from rewrites.ops.movement import movement
+from rewrites.ops.versions import axis_of
 
 __all__ = ["READERS"]
 
@@ -48,12 +48,8 @@ def gather(integers: Followed, node: ir.Node) -> Affine | None:
     data, places = integers.operand(node, 0), integers.operand(node, 1)
     if data is None or places is None:
         return _from_range(integers, node, places) if places is not None else None
-    chosen = places.numbers
-    if chosen is not None:
-        axis = axis_of(node, 0)
-        if data.const.ndim == 0 or not ((-data.shape[axis] <= chosen) & (chosen < data.shape[axis])).all():
-            return None
-        return data.moved(lambda array: np.take(array, chosen, axis))
+    if places.numbers is not None:
+        return moved(integers, node)
     if data.numbers is None or data.const.ndim != 1 or data.const.size < 2:
         return None
     start, step = int(data.const[0]), int(data.const[1] - data.const[0])
@@ -77,18 +73,20 @@ def _from_range(integers: Followed, node: ir.Node, places: Affine) -> Affine | N
     return start + places
 
 
-def sliced(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return a constant range of elements."""
+def moved(integers: Followed, node: ir.Node) -> Affine | None:
+    """Return the elements where a constant movement puts them."""
     data = integers.operand(node, 0)
-    spec = None if data is None else slice_spec(node, integers.opset, data.const.ndim)
-    if data is None or spec is None or spec is DYNAMIC:
+    if data is None:
         return None
-    cuts = [slice(None)] * data.const.ndim
-    for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
-        if step < 1:
-            return None
-        cuts[axis] = slice(start, end, step)
-    return data.moved(lambda array: array[tuple(cuts)])
+    map_of = movement(node, integers.opset, data.shape, partial(_numbers, integers, node))
+    if map_of is None or map_of.make([np.broadcast_to(False, data.shape)])[0].size > LARGEST:
+        return None
+    return data.moved(lambda array: map_of.make([array])[0])
+
+
+def _numbers(integers: Followed, node: ir.Node, index: int) -> np.ndarray | None:
+    operand = integers.operand(node, index)
+    return None if operand is None else operand.numbers
 
 
 def concatenated(integers: Followed, node: ir.Node) -> Affine | None:
@@ -98,68 +96,16 @@ def concatenated(integers: Followed, node: ir.Node) -> Affine | None:
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
-def squeezed(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return the elements without, or with more, axes of size 1."""
-    data = integers.operand(node, 0)
-    axes = None if data is None else axes_of(node, integers.opset, data.const.ndim)
-    if data is None or axes is DYNAMIC or (axes is None and node.op_type == "Unsqueeze"):
-        return None
-    if node.op_type == "Unsqueeze" and axes is not None:
-        return data.moved(lambda array: np.expand_dims(array, axes))
-    if axes is not None and any(data.shape[axis] != 1 for axis in axes):
-        return None
-    return data.moved(lambda array: np.squeeze(array, axes))
-
-
-def reshaped(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return the elements in a constant other shape."""
-    data = integers.operand(node, 0)
-    dims = ints_operand(node, 1) if len(node.inputs) > 1 else None
-    if data is None or dims is None or dims is DYNAMIC or not data.const.size or bool(node.attributes.get_int("allowzero", 0)):
-        return None
-    if any(dim == 0 and i >= data.const.ndim for i, dim in enumerate(dims)):
-        return None
-    wanted = tuple(data.shape[i] if dim == 0 else dim for i, dim in enumerate(dims))
-    try:
-        return data.reshaped(wanted)
-    except ValueError:
-        return None
-
-
-def expanded(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return the elements broadcast to a constant shape."""
-    data, dims = integers.operand(node, 0), integers.operand(node, 1)
-    shape = None if dims is None else dims.numbers
-    if data is None or shape is None or (shape < 0).any():
-        return None
-    try:
-        full = np.broadcast_shapes(data.shape, tuple(shape.tolist()))
-    except ValueError:
-        return None
-    return data.moved(lambda array: np.broadcast_to(array, full)) if math.prod(full) <= LARGEST else None
-
-
-def transposed(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return the elements with axes exchanged."""
-    data = integers.operand(node, 0)
-    return None if data is None else data.moved(lambda array: np.transpose(array, perm_of(node, array.ndim)))
-
-
-def copied(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return what an Identity copies."""
-    return integers.operand(node, 0)
-
-
 READERS: dict[str, Callable[[Followed, ir.Node], Affine | None]] = {
     "Concat": concatenated,
-    "Expand": expanded,
+    "Expand": moved,
     "Gather": gather,
-    "Identity": copied,
-    "Reshape": reshaped,
+    "Identity": moved,
+    "Reshape": moved,
     "Shape": shape,
     "Size": size,
-    "Slice": sliced,
-    "Squeeze": squeezed,
-    "Transpose": transposed,
-    "Unsqueeze": squeezed,
+    "Slice": moved,
+    "Squeeze": moved,
+    "Transpose": moved,
+    "Unsqueeze": moved,
 }

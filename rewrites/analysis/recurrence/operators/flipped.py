@@ -15,7 +15,8 @@ from rewrites.analysis.recurrence.operators.arithmetic import ARITHMETIC
 from rewrites.analysis.recurrence.operators.products import apply_matrix
 from rewrites.analysis.recurrence.polynomial import Polynomial
 from rewrites.analysis.recurrence.reading import Flipped, Meaning, Reading
-from rewrites.ops.versions import DYNAMIC, axis_of, perm_of, slice_spec, split_spec
+from rewrites.ops.movement import movement
+from rewrites.ops.versions import perm_of
 
 __all__ = ["read_flipped"]
 
@@ -34,27 +35,23 @@ def read_flipped(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
         return _elementwise(reading, node)
     if not isinstance(first, Flipped):
         return None
-    x = first.features
     if node.op_type in ("Cast", "Identity"):
         return [first] if node.op_type == "Identity" or _keeps_type(node) else None
-    if node.op_type == "Split":
-        cuts = split_spec(node, reading.opset, 2)
-        sizes = cuts.sizes_of(x.width) if cuts.axis % 2 == 0 else None
-        return None if sizes is None else [Flipped(x.taken(part)) for part in np.split(np.arange(x.width), np.cumsum(sizes)[:-1])]
-    if node.op_type == "Slice":
-        spec = slice_spec(node, reading.opset, 2)
-        if spec is DYNAMIC or [axis % 2 for axis in spec.axes] != [0] or spec.steps[0] < 1:
-            return None
-        return [Flipped(x.taken(np.arange(x.width)[spec.starts[0] : spec.ends[0] : spec.steps[0]]))]
-    if node.op_type == "Concat" and axis_of(node, 0, 2) == 0:
-        parts = [operand.features for operand in operands if isinstance(operand, Flipped)]
-        if len(parts) == len(operands) and all(part.dims == x.dims for part in parts):
-            return [
-                Flipped(
-                    replace(x, shape=(sum(part.width for part in parts),), runs=tuple(run for part in parts for run in part.runs))
-                )
-            ]
-    return None
+    return _moved(reading, node, operands)
+
+
+def _moved(reading: Reading, node: ir.Node, operands: Sequence[Meaning]) -> Sequence[Meaning] | None:
+    """Read a node that moves features along axis 0 and leaves the rows as they are."""
+    parts = [one.features for one in (operands if node.op_type == "Concat" else operands[:1]) if isinstance(one, Flipped)]
+    x = parts[0]
+    move = movement(node, reading.opset, (x.width, *x.dims), lambda index: None)
+    whole = all(part.dims == x.dims for part in parts) and (node.op_type != "Concat" or len(parts) == len(operands))
+    if move is None or not whole or move.axes != (0, 1) or not move.cut <= {0}:
+        return None
+    starts = np.cumsum([0, *(part.width for part in parts)])
+    made = move.make([np.arange(part.width)[:, None] + start for part, start in zip(parts, starts, strict=False)])
+    every = replace(x, shape=(int(starts[-1]),), runs=tuple(run for part in parts for run in part.runs))
+    return [Flipped(every.taken(index[:, 0])) for index in made]
 
 
 def _keeps_type(node: ir.Node) -> bool:

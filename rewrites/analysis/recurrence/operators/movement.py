@@ -1,6 +1,8 @@
 """What moves features about, or only changes how they are shaped: each is one ``taken``."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -8,12 +10,10 @@ import onnx_ir as ir
 from rewrites.analysis.recurrence.features import Features
 from rewrites.analysis.recurrence.reading import Meaning, Reading
 from rewrites.analysis.shapes.dims import same
-from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, perm_of, slice_spec, split_spec
+from rewrites.ops.movement import Movement, movement
+from rewrites.ops.versions import DYNAMIC, ints_operand
 
 __all__ = ["MOVEMENT"]
-
-_END = 2**31 - 1
-"""What exporters write for the end of an axis, at least."""
 
 _Read = Callable[[Reading, ir.Node], Sequence[Meaning] | None]
 
@@ -31,72 +31,54 @@ def _cast(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     return _identity(reading, node) if kept or to == reading.kind else None
 
 
-def _axis(features: Features, axis: int) -> int | None:
-    """Return the place among the feature axes of an axis, or None for a leading one."""
-    rank = features.lead + len(features.shape)
-    place = (axis + rank if axis < 0 else axis) - features.lead
-    return place if place >= 0 else None
-
-
-def _split(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+def _moved(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     x = reading.features(node.inputs[0])
-    if x is None:
+    move = None if x is None else _movement(reading, node, x)
+    return None if x is None or move is None else [_placed(x, move, index) for index in move.make([_indices(x)])]
+
+
+def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
+    """Return how ``node`` moves features where it leaves the leading axes as they are, but for axes of size 1."""
+    move = movement(node, reading.opset, (*x.dims, *x.shape), partial(_constant, reading, node))
+    if move is None or move.axes is None or any(axis < x.lead for axis in move.cut):
         return None
-    spec = split_spec(node, reading.opset, x.lead + len(x.shape))
-    axis = _axis(x, spec.axis)
-    sizes = None if axis is None else spec.sizes_of(x.shape[axis])
-    if axis is None or sizes is None:
-        return None
-    ends = np.cumsum(sizes)
-    return [x.taken(part) for part in np.split(x.indexed(), ends[:-1], axis=axis)]
+    leading = [axis for axis in move.axes if axis is not None and axis < x.lead]
+    first = [axis for axis in move.axes if axis is not None][: len(leading)]
+    return move if first == leading == sorted(leading) else None
 
 
-def _slice(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x = reading.features(node.inputs[0])
-    if x is None:
-        return None
-    spec = slice_spec(node, reading.opset, x.lead + len(x.shape))
-    if spec is DYNAMIC:
-        return None
-    index = x.indexed()
-    for start, end, place, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
-        axis = _axis(x, place)
-        if axis is None and _is_whole(x.dims[place], start, end, step):
-            continue
-        if axis is None or step < 1:
-            return None
-        index = index[(slice(None),) * axis + (slice(*slice(start, end, step).indices(index.shape[axis])),)]
-    return [x.taken(index)]
+def _constant(reading: Reading, node: ir.Node, index: int) -> np.ndarray | None:
+    meaning = reading.meaning(node.inputs[index]) if index < len(node.inputs) else None
+    return meaning if isinstance(meaning, np.ndarray) else None
 
 
-def _is_whole(dim: int | str | None, start: int, end: int, step: int) -> bool:
-    return step == 1 and start == 0 and end >= (dim if isinstance(dim, int) else _END)
+def _indices(x: Features) -> np.ndarray:
+    """Return the places of the features, with an axis of size 1 for each leading one."""
+    return x.indexed().reshape((1,) * x.lead + x.shape)
 
 
-def _gather(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x, places = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
-    axis = None if x is None else _axis(x, axis_of(node, 0))
-    if x is None or axis is None or not isinstance(places, np.ndarray):
-        return None
-    return [x.taken(np.take(x.indexed(), places, axis=axis))]
+def _placed(x: Features, move: Movement, index: np.ndarray) -> Features:
+    """Return the features at ``index``, made by ``move``; new axes before the first of features are leading ones."""
+    assert move.axes is not None
+    lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
+    dims = tuple(1 if axis is None else x.dims[axis] for axis in move.axes[:lead])
+    return replace(x, dims=dims).taken(index.reshape(index.shape[lead:]))
 
 
 def _concat(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     parts = [reading.meaning(value) for value in node.inputs]
     first = next((part for part in parts if isinstance(part, Features)), None)
-    if first is None:
+    move = None if first is None else _movement(reading, node, first)
+    if first is None or move is None:
         return None
-    axis = _axis(first, axis_of(node, 0))
     known = [part for part in parts if isinstance(part, Features) and part.lead == first.lead]
-    if axis is None or len(known) != len(parts):
-        return None
-    dims = _settled(reading, known)
+    dims = _settled(reading, known) if len(known) == len(parts) else None
     if dims is None:
         return None
     starts = np.cumsum([0, *(part.width for part in known)])
-    index = np.concatenate([part.indexed() + start for part, start in zip(known, starts, strict=False)], axis=axis)
+    (index,) = move.make([_indices(part) + start for part, start in zip(known, starts, strict=False)])
     runs = [run for part in known for run in part.runs]
-    return [Features(dims, (int(starts[-1]),), tuple(runs)).taken(index)]
+    return [_placed(Features(dims, (int(starts[-1]),), tuple(runs)), move, index)]
 
 
 def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
@@ -114,38 +96,6 @@ def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | N
             for key in {key for run in part.runs for key in run.affine.terms if reading.dims.get(key) == part.dims}:
                 reading.dims[key] = tuple(dims)
     return tuple(dims)
-
-
-def _unsqueeze(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x = reading.features(node.inputs[0])
-    axes = axes_of(node, reading.opset, None)
-    if x is None or axes is DYNAMIC or axes is None:
-        return None
-    rank = x.lead + len(x.shape) + len(axes)
-    marks = ["new" if i in {axis % rank for axis in axes} else "old" for i in range(rank)]
-    dims: list[int | str | None] = []
-    waiting = list(x.dims)
-    for mark in marks:
-        if mark == "old" and not waiting:
-            break
-        dims.append(waiting.pop(0) if mark == "old" else 1)
-    old = iter(x.shape)
-    shape = tuple(1 if mark == "new" else next(old) for mark in marks[len(dims) :])
-    return [Features(tuple(dims), shape, x.runs)]
-
-
-def _squeeze(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x = reading.features(node.inputs[0])
-    if x is None:
-        return None
-    rank = x.lead + len(x.shape)
-    axes = axes_of(node, reading.opset, rank)
-    if axes is DYNAMIC or (axes is None and not all(isinstance(dim, int) for dim in x.dims)):
-        return None
-    gone = {i for i, dim in enumerate((*x.dims, *x.shape)) if dim == 1} if axes is None else {axis % rank for axis in axes}
-    shape = tuple(size for i, size in enumerate(x.shape) if i + x.lead not in gone)
-    dims = tuple(dim for i, dim in enumerate(x.dims) if i not in gone)
-    return [Features(dims, shape, x.runs)] if shape else None
 
 
 def _reshape(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
@@ -168,16 +118,6 @@ def _may_be(found: Sequence[int | str | None], dims: Sequence[int | str | None])
     return sum(one != other for one, other in zip(found, dims, strict=True)) <= 1
 
 
-def _transpose(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x = reading.features(node.inputs[0])
-    if x is None:
-        return None
-    perm = perm_of(node, x.lead + len(x.shape))
-    if list(perm[: x.lead]) != list(range(x.lead)):
-        return None
-    return [x.taken(np.transpose(x.indexed(), [axis - x.lead for axis in perm[x.lead :]]))]
-
-
 def _expand(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """Read one that spreads nothing; two sizes that are not known may differ."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
@@ -192,12 +132,12 @@ MOVEMENT: dict[str, _Read] = {
     "Cast": _cast,
     "Concat": _concat,
     "Expand": _expand,
-    "Gather": _gather,
+    "Gather": _moved,
     "Identity": _identity,
     "Reshape": _reshape,
-    "Slice": _slice,
-    "Split": _split,
-    "Squeeze": _squeeze,
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
+    "Slice": _moved,
+    "Split": _moved,
+    "Squeeze": _moved,
+    "Transpose": _moved,
+    "Unsqueeze": _moved,
 }

@@ -1,0 +1,182 @@
+"""Operators that only move elements, as maps of arrays: one row an operator, for all who follow values through them.
+
+    Split([B, 4], [1, 3], axis=1)    axes (0, 1), cut {1}, make: x  ->  x[:, :1], x[:, 1:]
+
+What is moved may be the numbers of a constant, the factors of affine expressions, or the indices of features.
+"""
+
+import math
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of, slice_range, slice_spec, split_spec
+
+__all__ = ["Movement", "movement"]
+
+Size = int | str | None
+Known = Callable[[int], np.ndarray | None]
+
+_END = 2**31 - 1
+"""What exporters write for the end of an axis, at least."""
+
+
+@dataclass(frozen=True)
+class Movement:
+    """``make``: what of one array for each input that is moved (all of a Concat, else the first) each result is.
+
+    ``axes``: which axis of the first input each axis of a result is; None for one that is new, of size 1. ``cut``: the axes of the
+    input of which elements are left out, put in another order, repeated or joined; along all others the result is made element by
+    element. Where axes are merged or divided ``axes`` is None.
+    """
+
+    axes: tuple[int | None, ...] | None
+    cut: Set[int]
+    make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+def movement(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    """Return how ``node`` moves elements; None for other operators, where that is not known yet, and where the node must fail.
+
+    ``dims``: the sizes of the first input, as far as they are known. ``known``: what the input of that index holds, or None.
+    """
+    row = _ROWS.get(node.op_type) if node.domain == "" else None
+    return None if row is None else row(node, opset, dims, known)
+
+
+def _concat(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    axis = axis_of(node, 0, len(dims))
+    return _along(axis, dims, lambda arrays: [np.concatenate(arrays, axis)])
+
+
+def _expand(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    shape = _ints(known(1))
+    if shape is None or any(not isinstance(dim, int) for dim in dims):
+        return None
+    try:
+        full = np.broadcast_shapes(tuple(int(dim) for dim in dims if dim is not None), shape)
+    except ValueError:
+        return None
+    new = len(full) - len(dims)
+    axes = (*[None] * new, *range(len(dims)))
+    cut = {axis for axis, dim in enumerate(dims) if full[new + axis] != dim}
+
+    def make(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        own = [full[new + axis] if axis in cut else size for axis, size in enumerate(arrays[0].shape)]
+        return [np.broadcast_to(arrays[0], (*full[:new], *own))]
+
+    return Movement(axes if all(size == 1 for size in full[:new]) else None, cut, make)
+
+
+def _gather(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    index, axis = known(1), axis_of(node, 0, len(dims))
+    size = dims[axis] if 0 <= axis < len(dims) else None
+    if index is None or not isinstance(size, int) or not ((-size <= index) & (index < size)).all():
+        return None
+    axes = (*range(axis), *[axis] * index.ndim, *range(axis + 1, len(dims)))
+    return Movement(axes, {axis}, lambda x: [np.take(x[0], index, axis)])
+
+
+def _identity(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    return Movement(tuple(range(len(dims))), frozenset(), list)
+
+
+def _reshape(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    sizes = _ints(known(1))
+    if sizes is None or node.attributes.get_int("allowzero", 0) != 0 or any(not isinstance(dim, int) for dim in dims):
+        return None
+    if any(size < -1 or (size == 0 and i >= len(dims)) for i, size in enumerate(sizes)) or sizes.count(-1) > 1:
+        return None
+    count = math.prod(int(dim) for dim in dims if dim is not None)
+    wanted = [int(dims[i] or 0) if size == 0 else size for i, size in enumerate(sizes)]
+    told = math.prod(size for size in wanted if size != -1)
+    if count != told if -1 not in wanted else told == 0 or count % told:
+        return None
+    return Movement(None, frozenset(range(len(dims))), lambda x: [np.reshape(x[0], wanted)])
+
+
+def _slice(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    spec = slice_spec(node, opset, len(dims))
+    if spec is DYNAMIC:
+        return None
+    cuts: dict[int, range] = {}
+    for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
+        if not 0 <= axis < len(dims) or not step or axis in cuts:
+            return None
+        size = dims[axis]
+        if step == 1 and start == 0 and end >= (size if isinstance(size, int) else _END):
+            continue
+        if not isinstance(size, int):
+            return None
+        cuts[axis] = slice_range(start, end, step, size)
+
+    def make(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        (result,) = arrays
+        for axis, taken in cuts.items():
+            result = np.take(result, np.array(taken, np.int64), axis)
+        return [result]
+
+    return Movement(tuple(range(len(dims))), cuts.keys(), make)
+
+
+def _split(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    spec = split_spec(node, opset, len(dims))
+    size = dims[spec.axis] if 0 <= spec.axis < len(dims) else None
+    sizes = spec.sizes_of(size) if isinstance(size, int) else None
+    if sizes is None or sum(sizes) != size or min(sizes) < 0 or len(sizes) != spec.outputs:
+        return None
+    return _along(spec.axis, dims, lambda x: np.split(x[0], np.cumsum(sizes)[:-1], spec.axis))
+
+
+def _squeeze(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    axes = axes_of(node, opset, len(dims))
+    if axes is DYNAMIC or (axes is None and not all(isinstance(dim, int) for dim in dims)):
+        return None
+    gone = {axis for axis, dim in enumerate(dims) if dim == 1} if axes is None else set(axes)
+    if any(not 0 <= axis < len(dims) or (isinstance(dims[axis], int) and dims[axis] != 1) for axis in gone):
+        return None
+    left = tuple(axis for axis in range(len(dims)) if axis not in gone)
+    return Movement(left, frozenset(), lambda x: [np.squeeze(x[0], tuple(gone))])
+
+
+def _transpose(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    perm = perm_of(node, len(dims))
+    if sorted(perm) != list(range(len(dims))):
+        return None
+    return Movement(perm, frozenset(), lambda x: [np.transpose(x[0], perm)])
+
+
+def _unsqueeze(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
+    new = axes_of(node, opset, len(dims))
+    if new is DYNAMIC or new is None:
+        return None
+    rank = len(dims) + len(new)
+    if len(set(new)) < len(new) or any(not 0 <= axis < rank for axis in new):
+        return None
+    old = iter(range(len(dims)))
+    axes = tuple(None if axis in new else next(old) for axis in range(rank))
+    return Movement(axes, frozenset(), lambda x: [np.expand_dims(x[0], tuple(new))])
+
+
+def _along(axis: int, dims: Sequence[Size], make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]) -> Movement | None:
+    return Movement(tuple(range(len(dims))), {axis}, make) if 0 <= axis < len(dims) else None
+
+
+def _ints(array: np.ndarray | None) -> tuple[int, ...] | None:
+    return None if array is None or array.dtype.kind not in "iu" or array.ndim > 1 else tuple(array.reshape(-1).tolist())
+
+
+_ROWS: dict[str, Callable[[ir.Node, int, Sequence[Size], Known], Movement | None]] = {
+    "Concat": _concat,
+    "Expand": _expand,
+    "Gather": _gather,
+    "Identity": _identity,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
