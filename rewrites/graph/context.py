@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import onnx
@@ -16,7 +16,7 @@ from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes, node_graphs
 
-__all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options"]
+__all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options", "RuleInUse"]
 
 Bidirectional = Literal["always", "equal", "narrow", "never"]
 
@@ -53,6 +53,18 @@ class Options:
     unroll: UnrollLimits = field(default_factory=UnrollLimits)
 
 
+class RuleInUse(Protocol):
+    """What one rule may ask of another."""
+
+    @property
+    def recognises(self) -> bool:
+        """Whether it takes a recurrence out of its loop as a whole."""
+
+    @property
+    def check(self) -> "Callable[[Any, Context], object]":
+        """Says what it would do with a subject, or why nothing."""
+
+
 @dataclass
 class Context:
     """The state shared by all rules while one model is rewritten.
@@ -67,7 +79,7 @@ class Context:
     evaluate: Evaluator
     names: Names
     constants: ConstantPool
-    rules: Sequence[Any] = ()
+    rules: Sequence[RuleInUse] = ()
     left_out: frozenset[str] = frozenset()
     changes: list[Fired] = field(default_factory=list)
     has_kernel: KernelCheck | None = None
