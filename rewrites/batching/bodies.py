@@ -12,6 +12,7 @@ import onnx_ir as ir
 from rewrites.batching.alignment import repeated
 from rewrites.batching.call import Call, Operand, Refused
 from rewrites.batching.emission import Emission
+from rewrites.graph.dims import with_axes
 from rewrites.graph.values import dim_of
 
 __all__ = ["batched_body", "body_for_all_steps", "for_all_steps"]
@@ -50,8 +51,8 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
             results[i] = build.op("Identity", result, hint=result.name)
     for result, (value, varies) in zip(results, outputs, strict=True):
         result.type = result.type or value.type
-        if result.shape is None and value.shape is not None:
-            result.shape = ir.Shape([None, *value.shape.dims] if varies else value.shape.dims)
+        if result.shape is None:
+            result.shape = with_axes(value.shape, 0, *([None] if varies else []))
     nodes, build.nodes = build.nodes, []
     return ir.Graph(inputs, results, nodes=nodes, name=build.names.fresh(emission.body.name or "body"))
 
@@ -62,9 +63,7 @@ def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
 
 
 def _input_like(call: Call, inner: ir.Value, varies: bool) -> ir.Value:
-    shape = inner.shape
-    if varies and shape is not None:
-        shape = ir.Shape([_steps_dim(call), *shape.dims])
+    shape = with_axes(inner.shape, 0, _steps_dim(call)) if varies else inner.shape
     return ir.Value(name=call.build.names.fresh(inner.name or "input"), type=inner.type, shape=shape)
 
 

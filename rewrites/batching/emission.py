@@ -15,6 +15,7 @@ from rewrites.batching.alignment import repeated
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.table import batch
 from rewrites.graph.builder import Builder
+from rewrites.graph.dims import refined, without_axis, without_names
 from rewrites.graph.walk import node_graphs
 
 __all__ = ["Emission"]
@@ -93,11 +94,6 @@ class Emission:
 
 def _learn_shape(value: ir.Value, result: Result) -> None:
     """Note on ``value`` what was inferred outside, where constants from around the body are seen, of its shape in one step."""
-    if result.value.shape is None or result.value is value:
-        return
-    found = [dim if isinstance(dim, int) else None for dim in result.value.shape.dims][int(result.batched) :]
-    if value.shape is None:
-        value.shape = ir.Shape(found)
-    elif len(value.shape) == len(found):
-        pairs = zip(value.shape.dims, found, strict=True)
-        value.shape = ir.Shape([dim if isinstance(dim, int) or other is None else other for dim, other in pairs])
+    if result.value is not value:
+        found = without_axis(result.value.shape, 0) if result.batched else result.value.shape
+        value.shape = refined(without_names(value.shape), without_names(found), value.shape)

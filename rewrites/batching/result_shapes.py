@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
+from rewrites.graph.dims import differ, refined, with_axes, without_names
 from rewrites.graph.values import dim_of
 
 __all__ = ["settle_shapes"]
@@ -24,8 +25,12 @@ def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node
         elif output.type is not None and output.type != value.type:
             raise call.refuse("TYPE-MISMATCH", f"{output.name!r} is declared {output.type} and computed as {value.type}")
         if output.shape is not None:
-            wanted: list[int | str | None] = [dim if isinstance(dim, int) else None for dim in output.shape.dims]
-            value.shape = _merge(call, output, value, [_steps_dim(call), *wanted] if result.batched else wanted)
+            one_step = without_names(output.shape)
+            wanted = with_axes(one_step, 0, _steps_dim(call)) if result.batched else one_step
+            if differ(value.shape, wanted):
+                detail = f"{output.name!r} is declared {output.shape} in one step and computed as {value.shape}"
+                raise call.refuse("SHAPE-MISMATCH", detail)
+            value.shape = refined(without_names(value.shape), wanted, value.shape)
 
 
 def _steps_dim(call: Call) -> int | str | None:
@@ -33,16 +38,3 @@ def _steps_dim(call: Call) -> int | str | None:
         if operand is not None and operand.batched and operand.value.shape is not None:
             return dim_of(operand.value, 0)
     return None
-
-
-def _merge(call: Call, output: ir.Value, value: ir.Value, wanted: Sequence[int | str | None]) -> ir.Shape:
-    if value.shape is None:
-        return ir.Shape(wanted)
-    found = value.shape.dims
-    clash = len(found) != len(wanted) or any(
-        isinstance(one, int) and isinstance(other, int) and one != other for one, other in zip(found, wanted, strict=True)
-    )
-    if clash:
-        raise call.refuse("SHAPE-MISMATCH", f"{output.name!r} is declared {output.shape} in one step and computed as {value.shape}")
-    known = (isinstance(one, int) or (one.value is not None and other is None) for one, other in zip(found, wanted, strict=True))
-    return ir.Shape([one if keep else other for one, other, keep in zip(found, wanted, known, strict=True)])

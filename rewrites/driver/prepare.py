@@ -7,7 +7,6 @@ import onnx_ir as ir
 
 from rewrites.analysis.absent_nodes import lacks
 from rewrites.analysis.quantized_weights import note_quantized_weights
-from rewrites.analysis.shapes.dims import FREE, is_unknown, without_names
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
@@ -19,11 +18,14 @@ from rewrites.edits.cleanup.outer_products import part_outer_products, rejoin_ou
 from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.graph.context import Context
+from rewrites.graph.dims import FREE, is_unknown, is_vague, without_names
+from rewrites.graph.learned_shapes import shapes_of
 from rewrites.graph.moving import lift_initializers
 from rewrites.graph.node_inference import learn_shapes
 from rewrites.graph.node_order import has_order
-from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
-from rewrites.loops import graphs_within, is_loop
+from rewrites.graph.values import shape_dims
+from rewrites.graph.walk import all_nodes, inner_graphs, inner_values, node_graphs
+from rewrites.loops import is_loop
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.rules.registry import BEFORE
@@ -54,11 +56,8 @@ def name_free_dims(model: ir.Model) -> None:
     ``tidy`` takes such names away again.
     """
     for value in model.graph.inputs:
-        if value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims):
-            dims = [
-                f"{FREE}{value.name}.{i}" if not isinstance(d, int) and d.value is None else d
-                for i, d in enumerate(value.shape.dims)
-            ]
+        if value.shape is not None and None in shape_dims(value.shape):
+            dims = [f"{FREE}{value.name}.{i}" if dim is None else dim for i, dim in enumerate(shape_dims(value.shape))]
             value.shape = ir.Shape(dims)
 
 
@@ -105,7 +104,7 @@ def learn_again(ctx: Context) -> bool:
     read = [value for node in all_nodes(graph) if is_loop(node) for value in node.outputs if value.uses()]
     drop_unread(graph)
     freed = any(not value.uses() for value in read)
-    before = {value: value.shape for value in _inner_values(graph)}
+    before = shapes_of(inner_values(graph))
     if not all(map(_is_known, before.values())):
         _forget_names_in_bodies(graph)
         put_bounds_into_bodies(ctx)
@@ -116,11 +115,6 @@ def learn_again(ctx: Context) -> bool:
         _learn_from_captures(ctx)
     decided = _decide(ctx)
     return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())
-
-
-def _inner_values(graph: ir.Graph) -> list[ir.Value]:
-    values = [value for inner in inner_graphs(graph) for value in inner.inputs]
-    return values + [value for node in all_nodes(graph) for value in node.outputs]
 
 
 def _is_known(shape: ir.Shape | None) -> bool:
@@ -161,12 +155,8 @@ def _learn_from_captures(ctx: Context) -> None:
     for node in all_nodes(ctx.model.graph):
         for body in node_graphs(node) if is_loop(node) else ():
             reading = {one for one in body if any(value is not None and _is_captured_number(value, body) for value in one.inputs)}
-            declared = {one for one in body if any(map(_has_size_unsaid, one.outputs))}
+            declared = {one for one in body if any(is_vague(value.shape) for value in one.outputs)}
             learn_shapes(body, reading | declared, ctx.model.opset_imports, ctx.model.ir_version)
-
-
-def _has_size_unsaid(value: ir.Value) -> bool:
-    return value.shape is not None and any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims)
 
 
 def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
@@ -179,10 +169,8 @@ def _forget_names_in_bodies(graph: ir.Graph) -> None:
 
     Inference finds the names of what a body is given.
     """
-    loops = (node for node in all_nodes(graph) if is_loop(node))
-    graphs = [inner for node in loops for body in node_graphs(node) for inner in graphs_within(body)]
-    for value in (value for inner in graphs for value in [*inner.inputs, *(one for node in inner for one in node.outputs)]):
-        if value.shape is not None and not all(isinstance(dim, int) for dim in value.shape.dims):
+    for body in (body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)):
+        for value in [*body.inputs, *inner_values(body)]:
             value.shape = without_names(value.shape)
 
 

@@ -1,16 +1,14 @@
 """What is done to a model after the last rule."""
 
-import onnx_ir as ir
-
 from rewrites.analysis.shapes.cut_names import name_cut_sizes
-from rewrites.analysis.shapes.dims import is_made_up
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies
 from rewrites.driver.model_changes import change_model
 from rewrites.edits.cleanup.outer_products import part_outer_products
 from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.graph.context import Context
-from rewrites.graph.walk import all_nodes, inner_graphs
+from rewrites.graph.dims import Dim, forgotten, is_made_up
+from rewrites.graph.walk import inner_values
 from rewrites.rules.registry import AFTER, PRODUCTS_AFTER, STATELESS_LOOPS
 
 __all__ = ["tidy"]
@@ -35,19 +33,10 @@ def tidy(ctx: Context) -> None:
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]
     ctx.constants.drop_unused()
-    values = [*graph.inputs, *(value for node in all_nodes(graph) for value in node.outputs)]
-    values += [value for inner in inner_graphs(graph) for value in inner.inputs]
-    for one in values:
-        _forget_free_dims(one)
+    for value in [*graph.inputs, *inner_values(graph)]:
+        value.shape = forgotten(value.shape, _is_made_up)
     name_cut_sizes(ctx.model)
 
 
-def _forget_free_dims(value: ir.Value) -> None:
-    """Leave out the names of dimensions that we or onnx's inference made up."""
-    if value.shape is None or not any(_made_up(dim) for dim in value.shape.dims):
-        return
-    value.shape = ir.Shape([None if _made_up(dim) else dim for dim in value.shape.dims])
-
-
-def _made_up(dim: int | ir.SymbolicDimProtocol) -> bool:
+def _is_made_up(dim: Dim) -> bool:
     return not isinstance(dim, int) and dim.value is not None and is_made_up(dim.value)

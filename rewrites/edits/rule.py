@@ -14,7 +14,7 @@ from rewrites.base.made import Made
 from rewrites.base.not_applicable import NOTHING_HERE, NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.learned_shapes import put_shapes, shapes_of, taken_back
-from rewrites.graph.walk import all_nodes, inner_graphs
+from rewrites.graph.walk import inner_values
 
 __all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "learning"]
 
@@ -54,8 +54,7 @@ class Patch:
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
     """Return what ``look`` returns; the shapes that it finds of values in ``body`` wait for the patch to be made."""
-    values = [value for graph in (body, *inner_graphs(body)) for value in graph.inputs]
-    before = shapes_of([*values, *(value for node in all_nodes(body) for value in node.outputs)])
+    before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
     learned = taken_back(before)
     return outcome.after(lambda: put_shapes(learned)) if learned and isinstance(outcome, Patch) else outcome

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.graph.builder import Builder
+from rewrites.graph.dims import differ, meet, without_names
 from rewrites.graph.marks import CONDITION_OF_STEPS
 
 __all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
@@ -68,9 +69,9 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
         return value
     if value.shape is None or other.shape is None:
         return value if both else of_a_size_not_inferred(b, value, flag)
-    pairs = zip(value.shape.dims, other.shape.dims, strict=False)
-    unlike = any(isinstance(one, int) and one != two and (isinstance(two, int) or not both) for one, two in pairs)
-    return of_a_size_not_inferred(b, value, flag) if unlike or len(value.shape) != len(other.shape) else value
+    in_common = without_names(meet([value.shape, other.shape]))
+    unlike = differ(value.shape, other.shape) if both else in_common != without_names(value.shape)
+    return of_a_size_not_inferred(b, value, flag) if unlike else value
 
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:

@@ -14,6 +14,7 @@ from rewrites.base.vetoes import Vetoes
 from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
+from rewrites.graph.node_inference import infer_node
 from rewrites.graph.walk import all_nodes, node_graphs
 
 __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options", "RuleInUse"]
@@ -106,6 +107,10 @@ class Context:
                 self.owners.update(dict.fromkeys(node_graphs(node), node))
             owner = self.owners.get(branch)
         return owner if owner is not None and owner.op_type == "If" and owner.domain == "" else None
+
+    def infer(self, node: ir.Node) -> None:
+        """Set type and shape of the results of ``node`` that have none, where its operator tells them."""
+        infer_node(node, self.model.opset_imports, self.model.ir_version)
 
     def builder(self) -> Builder:
         """Return a new, empty Builder."""

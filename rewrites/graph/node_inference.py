@@ -1,18 +1,31 @@
 """Types and shapes of what single nodes give, by their operators' schemas: nodes that rules build are inferred as they are made."""
 
-import functools
 from collections.abc import Set
+from functools import cache, partial
 
 import onnx
 import onnx_ir as ir
 
-from rewrites.graph.contrib_shapes import infer_contrib, is_like_first
+from rewrites.graph.dims import refined, without_names
+from rewrites.graph.learned_shapes import told_anew
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["contradicts", "infer_node", "learn_shapes"]
+__all__ = ["contradicts", "infer_node", "is_like_first", "learn_shapes"]
 
 _DATA_BYTES = 4096
+_LIKE_FIRST = frozenset(
+    [
+        *("BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuickGelu"),
+        *("RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+    ]
+)
+"""Operators of onnxruntime's own that give something like their first operand, of which onnx knows nothing."""
+
+
+def is_like_first(node: ir.Node) -> bool:
+    """Whether the first result has the type and shape of the first operand, as that of some of onnxruntime's own operators."""
+    return node.domain == "com.microsoft" and node.op_type in _LIKE_FIRST
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
@@ -21,7 +34,7 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
     Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
     """
     if is_like_first(node):
-        infer_contrib(node)
+        _infer_like_first(node)
         return
     try:
         found = _found(node, opsets, ir_version)
@@ -33,6 +46,16 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
             value.type = ir.serde.deserialize_type_proto_for_type(proto)
         if proto is not None and value.shape is None:
             value.shape = ir.serde.deserialize_type_proto_for_shape(proto)
+
+
+def _infer_like_first(node: ir.Node) -> None:
+    given = node.inputs[0] if node.inputs else None
+    if given is None or not node.outputs:
+        return
+    result = node.outputs[0]
+    result.type = given.type if result.type is None else result.type
+    if result.shape is None and given.shape is not None:
+        result.shape = ir.Shape(given.shape.dims)
 
 
 def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
@@ -74,13 +97,10 @@ def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], 
     for node in body if waiting else ():
         if node not in waiting or not any(_is_open(value) for value in node.outputs):
             continue
-        before = [value.shape for value in node.outputs]
-        for value in node.outputs:
-            value.shape = None
-        infer_node(node, opsets, ir_version)
-        for value, shape in zip(node.outputs, before, strict=True):
-            value.shape = _with_numbers(shape, value.shape)
+        for value, found in told_anew(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
+            shape = refined(without_names(value.shape), without_names(found), value.shape)
             if value.shape != shape:
+                value.shape = shape
                 waiting.update(user for user, _ in value.uses())
 
 
@@ -88,16 +108,7 @@ def _is_open(value: ir.Value) -> bool:
     return value.shape is None or any(not isinstance(dim, int) for dim in value.shape.dims)
 
 
-def _with_numbers(shape: ir.Shape | None, found: ir.Shape | None) -> ir.Shape | None:
-    """Return ``shape`` with the numbers of ``found`` where it has none."""
-    if found is None or (shape is not None and len(shape) != len(found)):
-        return shape
-    dims = [None] * len(found) if shape is None else list(shape.dims)
-    numbers = [new if isinstance(new, int) and not isinstance(old, int) else old for old, new in zip(dims, found.dims, strict=True)]
-    return shape if shape is not None and numbers == list(shape.dims) else ir.Shape(numbers)
-
-
-@functools.cache
+@cache
 def _schema(op_type: str, domain: str, version: int) -> onnx.defs.OpSchema | None:
     try:
         return onnx.defs.get_schema(op_type, version, domain)

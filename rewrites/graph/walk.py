@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-__all__ = ["all_nodes", "inner_graphs", "node_graphs"]
+__all__ = ["all_nodes", "inner_graphs", "inner_values", "node_graphs"]
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
@@ -26,6 +26,12 @@ def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
             for inner in node_graphs(node):
                 found.update(dict.fromkeys([inner, *inner_graphs(inner)]))
     return list(found)
+
+
+def inner_values(graph: ir.Graph | ir.Function) -> list[ir.Value]:
+    """Return what the nodes of ``graph`` and of the graphs inside it give, and the inputs of the latter."""
+    values = [value for inner in inner_graphs(graph) for value in inner.inputs]
+    return values + [value for node in all_nodes(graph) for value in node.outputs]
 
 
 def node_graphs(node: ir.Node) -> list[ir.Graph]:

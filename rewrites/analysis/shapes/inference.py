@@ -5,14 +5,14 @@ from collections.abc import Sequence, Set
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.dims import forget_variations
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 from rewrites.analysis.shapes.loop_shapes import find_open_shapes
 from rewrites.analysis.shapes.onnx_inference import infer_by_onnx
 from rewrites.analysis.shapes.sizes_without_steps import declared_results, note_sizes_without_steps
 from rewrites.analysis.shapes.stale import forget_stale_shapes
+from rewrites.graph.dims import forgotten, varies
 from rewrites.graph.node_inference import infer_node
-from rewrites.graph.walk import all_nodes
+from rewrites.graph.walk import all_nodes, inner_values
 
 __all__ = ["infer_model"]
 
@@ -33,7 +33,7 @@ def infer_model(model: ir.Model) -> None:
     opset, declared = model.opset_imports.get("", 1), declared_results(model.graph)
 
     def infer(proven: bool) -> Set[ir.Value]:
-        forget_variations(model.graph)
+        _forget_variations(model.graph)
         infer_by_onnx(model, data_prop=data_prop)
         note_sizes_without_steps(model.graph, declared)
         _forget_types_of_sequences(model.graph, set(untyped))
@@ -42,8 +42,14 @@ def infer_model(model: ir.Model) -> None:
 
     if forget_stale_shapes(model.graph, functools.partial(infer, True)):
         infer(False)
-    forget_variations(model.graph)
+    _forget_variations(model.graph)
     _put_back_maps(model.graph, *mapped)
+
+
+def _forget_variations(graph: ir.Graph) -> None:
+    """Leave out the names of dimensions that vary: another search would give them to other dimensions."""
+    for value in inner_values(graph):
+        value.shape = forgotten(value.shape, varies)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:

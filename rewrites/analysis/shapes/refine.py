@@ -12,13 +12,15 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import Affine, Dim
 from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.shapes.bodies import out_of_scan
 from rewrites.graph.context import Context
-from rewrites.graph.node_inference import infer_node
-from rewrites.graph.values import dim_of, shape_dims
+from rewrites.graph.dims import is_vague, refined
+from rewrites.graph.learned_shapes import told_anew
+from rewrites.graph.values import shape_dims
 from rewrites.loops import ScanView, is_loop, view
 from rewrites.ops.versions import DYNAMIC, slice_range, slice_spec
 
-__all__ = ["dims_of", "infer_sharply", "sharpen"]
+__all__ = ["dims_said_by", "infer_sharply", "sharpen", "size_said_by"]
 
 _SHAPED_BY = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 _TO_THE_END = (1 << 31) - 1
@@ -30,26 +32,26 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
     for node in _makers(values):
         for value in node.outputs:
             shape = value.shape
-            if shape is not None and None in shape_dims(shape):
-                found = _again(node, value, ctx)
-                value.shape = _merged(shape, found)
-                if shape_dims(value.shape) != shape_dims(shape):
+            if is_vague(shape):
+                value.shape = refined(shape, _again(node, value, ctx))
+                if value.shape != shape:
                     changed.setdefault(value, shape)
     return changed
 
 
-def dims_of(sizes: Affine | None) -> list[int | str | None] | None:
+def dims_said_by(sizes: Affine | None) -> list[int | str | None] | None:
     """Return the dimensions that a vector of sizes says: numbers, symbols, or None for what is neither."""
     if sizes is None or sizes.const.ndim != 1:
         return None
-    dims: list[int | str | None] = []
-    for i in range(sizes.const.size):
-        one = sizes.moved(partial(np.take, indices=i))
-        symbols = list(one.terms)
-        alone = len(symbols) == 1 and one.factor(symbols[0]) == 1 and not one.const.item()
-        key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
-        dims.append(one.number if one.number is not None else key if isinstance(key, str) else None)
-    return dims
+    return [size_said_by(sizes.moved(partial(np.take, indices=i))) for i in range(sizes.const.size)]
+
+
+def size_said_by(one: Affine) -> int | str | None:
+    """Return the dimension that an integer says, as ``dims_said_by`` does."""
+    symbols = list(one.terms)
+    alone = len(symbols) == 1 and one.factor(symbols[0]) == 1 and not one.const.item()
+    key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
+    return one.number if one.number is not None else key if isinstance(key, str) else None
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
@@ -69,35 +71,31 @@ def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
 
 
 def _vague(value: ir.Value) -> ir.Node | None:
-    vague = value.shape is not None and None in shape_dims(value.shape)
-    return value.producer() if vague else None
+    return value.producer() if is_vague(value.shape) else None
 
 
-def _again(node: ir.Node, value: ir.Value, ctx: Context) -> list[int | str | None] | None:
+def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
     if is_loop(node):
         loop = view(node, ctx.opset)
-        return _of_scan(loop, value) if isinstance(loop, ScanView) and not loop.batched else None
-    shape, value.shape = value.shape, None
-    infer_sharply(node, ctx, Integers(ctx.opset))
-    found, value.shape = value.shape, shape
-    return None if found is None else shape_dims(found)
+        return out_of_scan(loop, named=True)[value] if isinstance(loop, ScanView) and not loop.batched else None
+    return told_anew(node, lambda node: infer_sharply(node, ctx, Integers(ctx.opset)))[value]
 
 
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
     """Infer the shapes of ``node``'s results, where onnx leaves sizes open with the help of ``integers``."""
-    infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+    ctx.infer(node)
     if node.domain != "" or not node.outputs:
         return
     result, dims = node.outputs[0], None
-    if result.shape is not None and None not in shape_dims(result.shape):
+    if result.shape is not None and not is_vague(result.shape):
         return
     if node.op_type in _SHAPED_BY and len(node.inputs) > _SHAPED_BY[node.op_type]:
-        dims = dims_of(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
+        dims = dims_said_by(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
         dims = dims if dims is not None and _is_whole(node, dims) else None
     elif node.op_type == "Slice":
         dims = _of_slice(node, ctx)
     if dims is not None:
-        result.shape = ir.Shape(dims) if result.shape is None else _merged(result.shape, dims)
+        result.shape = refined(result.shape, ir.Shape(dims))
 
 
 def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
@@ -130,21 +128,3 @@ def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
         return False
     aligned = zip(reversed(given), reversed(dims), strict=False)
     return all(dim == 1 or (dim is not None and dim == full) for dim, full in aligned)
-
-
-def _of_scan(loop: ScanView, value: ir.Value) -> list[int | str | None] | None:
-    for state in loop.states:
-        if state.final is value and state.initial.shape is not None:
-            return shape_dims(state.initial.shape)
-    for output in loop.scan_outputs:
-        if output.outer is value and output.inner.shape is not None and output.axis == 0:
-            steps = dim_of(loop.scan_inputs[0].outer, loop.scan_inputs[0].axis)
-            return [steps, *shape_dims(output.inner.shape)]
-    return None
-
-
-def _merged(shape: ir.Shape, found: list[int | str | None] | None) -> ir.Shape:
-    dims = shape_dims(shape)
-    if found is None or len(found) != len(dims):
-        return shape
-    return ir.Shape([new if old is None else old for old, new in zip(dims, found, strict=True)])

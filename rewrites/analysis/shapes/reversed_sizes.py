@@ -2,8 +2,8 @@
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.dims import is_unknown
 from rewrites.analysis.whole_reversals import Reversals
+from rewrites.graph.dims import is_unknown
 from rewrites.graph.walk import all_nodes
 from rewrites.ops.versions import perm_of
 

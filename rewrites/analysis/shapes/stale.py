@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
-from rewrites.analysis.shapes.dims import equal, varies
+from rewrites.graph.dims import differ, equal, varies
 from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, node_graphs
 
@@ -120,10 +120,8 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
     found = None if value is None else value.shape
     if found is None or declared is None:
         return False
-    if len(found) != len(declared):
-        return True
-    pairs = zip(found.dims, declared.dims, strict=True)
-    return any(isinstance(other, int) and (varies(one) or (isinstance(one, int) and one != other)) for one, other in pairs)
+    pairs = zip(found.dims, declared.dims, strict=False)
+    return differ(found, declared) or any(varies(one) and isinstance(other, int) for one, other in pairs)
 
 
 def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
@@ -150,4 +148,4 @@ def _with_proven_names(declared: ir.Shape | None, found: ir.Shape | None, doubtf
 
 
 def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:
-    return value.shape is not None and declared is not None and list(value.shape.dims) == list(declared.dims)
+    return declared is not None and value.shape == declared

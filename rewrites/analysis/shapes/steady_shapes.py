@@ -10,16 +10,20 @@ from contextlib import contextmanager
 import onnx_ir as ir
 
 from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.shapes.bodies import Walk
 from rewrites.analysis.shapes.refine import infer_sharply, sharpen
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.learned_shapes import LearnedShapes, put_shapes, shapes_of, taken_back
+from rewrites.graph.dims import same
+from rewrites.graph.learned_shapes import LearnedShapes, put_shapes, shapes_kept, taken_back
 from rewrites.graph.values import rank_of
-from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
-from rewrites.loops import LoopView, ScanView, State, is_loop, view
+from rewrites.graph.walk import all_nodes, inner_values
+from rewrites.loops import LoopView, State
 from rewrites.loops.captures import captured_values
 
 __all__ = ["settled_beside", "unsettled_shapes"]
+
+_Growing = Mapping[ir.Value, int | None]
 
 
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
@@ -28,106 +32,54 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
     All values have the shapes they had. A declared shape proves nothing of a state, and counts for other values only where nothing
     can be inferred. Where too little is known, what the loop is given is looked at again.
     """
-    before = shapes_of(_values_in(loop.body))
-    refusal, sharpened = _with_second_look(loop, ctx, {})
-    learned = taken_back({**sharpened, **before})
-    return learned if refusal is None else refusal
+    with _looked_at(loop, ctx, {}) as (refusal, before):
+        return taken_back(before) if refusal is None else refusal
 
 
 @contextmanager
-def settled_beside(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> Iterator[bool]:
+def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
     """Tell whether all states keep their shapes beside sequences and those of ``growing``, which may change along the axis given.
 
     Where they do, the values of the body have the shapes found as long as the context lasts, and those they had afterwards.
     """
-    before = shapes_of(_values_in(loop.body))
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
-    refusal, sharpened = _with_second_look(loop, ctx, {**sequences, **growing})
-    try:
+    with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
         yield refusal is None
-    finally:
-        put_shapes({**sharpened, **before})
 
 
-def _values_in(body: ir.Graph) -> list[ir.Value]:
-    values = [value for graph in (body, *inner_graphs(body)) for value in graph.inputs]
-    return values + [value for node in all_nodes(body) for value in node.outputs]
+@contextmanager
+def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
+    """Look at the loop, and if need be again; tell why it is not settled, and what shapes values had that have others meanwhile."""
+    with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
+        refusal = _unsettled(loop, ctx, growing, before)
+        if refusal is not None:
+            sharpened = sharpen([*captured_values(loop.body), *(state.initial for state in loop.states)], ctx)
+            refusal = _unsettled(loop, ctx, growing, before) if sharpened else refusal
+            before.update(sharpened)
+        yield refusal, before
 
 
-def _with_second_look(
-    loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]
-) -> tuple[NotApplicable | None, LearnedShapes]:
-    """Look at the loop, and if need be again; return why it is not settled, and what shapes of values outside were."""
-    refusal, sharpened = _unsettled(loop, ctx, growing), dict[ir.Value, ir.Shape | None]()
-    if refusal is not None:
-        sharpened = sharpen([*captured_values(loop.body), *(state.initial for state in loop.states)], ctx)
-        refusal = _unsettled(loop, ctx, growing) if sharpened else refusal
-    return refusal, sharpened
+def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
+    """Infer the body, whose values have the shapes of ``before``; where it is not settled, they have them again.
 
+    What nested Loops give stays open. Sizes have names only where they are those of values outside, or of initial values, so a name
+    is one size in every step.
+    """
 
-def _unsettled(loop: LoopView, ctx: Context, growing: Mapping[ir.Value, int | None]) -> NotApplicable | None:
-    values = [value for node in all_nodes(loop.body) for value in node.outputs]
-    inputs = [value for graph in (loop.body, *inner_graphs(loop.body)) for value in graph.inputs]
-    before = {value: value.shape for value in [*inputs, *values]}
-    for value in values:
-        value.shape = None
+    def infer(node: ir.Node) -> None:
+        infer_sharply(node, ctx, Integers(ctx.opset, node.graph, same_sizes=True))
+
     for state in loop.states:
         state.inner.shape = _open(state.initial.shape, growing.get(state.inner))
-    _infer(loop.body, ctx)
+    Walk(ctx.opset, infer, lambda _: None, declared_rows=True).follow(loop.body)
     refusal = _changing_state([state for state in loop.states if state.inner not in growing])
-    for value in values:
-        value.shape = before[value] if value.shape is None else value.shape
+    put_shapes({value: before[value] for node in all_nodes(loop.body) for value in node.outputs if value.shape is None})
     vague = next((output.inner for output in loop.scan_outputs if rank_of(output.inner) is None), None)
     if refusal is None and vague is not None:
         refusal = NotApplicable("RANK-UNKNOWN", f"the rank of the result '{vague.name}' is not known, which a Scan needs")
     if refusal is not None:
-        for value, shape in before.items():
-            value.shape = shape
+        put_shapes(before)
     return refusal
-
-
-def _infer(graph: ir.Graph, ctx: Context) -> None:
-    """Infer the shapes in ``graph`` node by node; the results of a nested Loop stay open.
-
-    Sizes have names only where they are those of values outside, or of initial values, so a name is one size in every step.
-    """
-    for node in graph:
-        loop = view(node, ctx.opset) if is_loop(node) else None
-        if isinstance(loop, ScanView):
-            _infer_scan(loop, ctx)
-        elif loop is None and node.op_type == "If" and node.domain == "":
-            branches = node_graphs(node)
-            for branch in branches:
-                _infer(branch, ctx)
-            for value, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
-                value.shape = _common([one.shape for one in given])
-        elif loop is None:
-            infer_sharply(node, ctx, Integers(ctx.opset, graph, same_sizes=True))
-
-
-def _infer_scan(loop: ScanView, ctx: Context) -> None:
-    for state in loop.states:
-        state.inner.shape = state.initial.shape
-        if state.final is not None:
-            state.final.shape = state.initial.shape
-    for scan in loop.scan_inputs:
-        if scan.outer.shape is not None:
-            scan.inner.shape = ir.Shape([dim for i, dim in enumerate(scan.outer.shape.dims) if i != scan.axis])
-    _infer(loop.body, ctx)
-    for output in loop.scan_outputs:
-        if output.outer is not None and output.inner.shape is not None:
-            dims = list(output.inner.shape.dims)
-            axis = output.axis % (len(dims) + 1)
-            output.outer.shape = ir.Shape([*dims[:axis], loop.steps, *dims[axis:]])
-
-
-def _common(shapes: list[ir.Shape | None]) -> ir.Shape | None:
-    """Return what is known of a value that has one of ``shapes``."""
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
-        return None
-    columns = zip(*(shape.dims for shape in known), strict=True)
-    return ir.Shape([column[0] if all(_equal(column[0], dim) for dim in column) else None for column in columns])
 
 
 def _open(shape: ir.Shape | None, axis: int | None) -> ir.Shape | None:
@@ -137,17 +89,7 @@ def _open(shape: ir.Shape | None, axis: int | None) -> ir.Shape | None:
 def _changing_state(states: Sequence[State]) -> NotApplicable | None:
     for state in states:
         given, back = state.initial.shape, state.next.shape
-        if given is None or back is None or not _provably_equal(given, back):
+        if not same(given, back):
             detail = f"state '{state.inner.name}' starts with the shape {given}, and the body gives {back}"
             return NotApplicable("LOOP-STATE-SHAPE", detail)
     return None
-
-
-def _provably_equal(one: ir.Shape, other: ir.Shape) -> bool:
-    return len(one) == len(other) and all(map(_equal, one.dims, other.dims))
-
-
-def _equal(left: int | ir.SymbolicDimProtocol, right: int | ir.SymbolicDimProtocol) -> bool:
-    if isinstance(left, int) or isinstance(right, int):
-        return left == right
-    return left.value is not None and left.value == right.value

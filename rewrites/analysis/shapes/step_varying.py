@@ -3,16 +3,19 @@
 What a step is given has one shape in all steps. From there on an operator's results have, too, if its operands have and those that
 decide on shapes (the ends of a Slice, the limit of a Range) hold the same in every step. Of what they decide declared sizes prove
 nothing: exporters write down those of the step that they traced. What follows of it is inferred again, from what is sure.
+
+The way goes through bodies and branches as that of ``bodies.Walk``, but for something else: which values change from step to step
+is asked of every node, and decides where a shape is looked at at all. The shapes in the model stay what they are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic, reads
-from rewrites.analysis.shapes.dims import equal, is_unknown, varies
 from rewrites.graph.context import Context
-from rewrites.graph.node_inference import infer_node
+from rewrites.graph.dims import is_one_size, meet
+from rewrites.graph.learned_shapes import put_shapes, shapes_kept, told_anew
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, is_loop, view
@@ -119,15 +122,10 @@ class _Steps:
         return ir.Shape([None if axis in cut else dim for axis, dim in enumerate(shape.dims)])
 
     def _inferred_again(self, node: ir.Node) -> _Shapes:
-        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-        before = {value: value.shape for value in values}
-        for value in values:
-            value.shape = self.unsteady.get(value, value.shape) if value not in node.outputs else None
-        infer_node(node, self.ctx.model.opset_imports, self.ctx.model.ir_version)
-        found = {value: value.shape for value in node.outputs}
-        for value, shape in before.items():
-            value.shape = shape
-        return found
+        doubted = [value for value in node.inputs if value in self.unsteady]
+        with shapes_kept(doubted):
+            put_shapes({value: self.unsteady[value] for value in doubted})
+            return told_anew(node, self.ctx.infer)
 
     def _of_branches(self, node: ir.Node) -> _Shapes:
         branches = node_graphs(node)
@@ -135,7 +133,7 @@ class _Steps:
             self.follow(branch)
         found: _Shapes = {}
         for value, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
-            shape = _common([self.unsteady.get(one, one.shape) for one in given])
+            shape = meet([self.unsteady.get(one, one.shape) for one in given])
             if self._is_changing(node.inputs) or self._is_unsteady(given):
                 found[value] = shape
         return found
@@ -166,12 +164,4 @@ def _ranked(value: ir.Value) -> ir.Shape | None:
 
 def _is_sized(shape: ir.Shape | None) -> bool:
     """Whether each size is a number, or has a name that stands for one size wherever it is met."""
-    return shape is not None and not any(is_unknown(dim) or varies(dim) for dim in shape.dims)
-
-
-def _common(shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
-        return None
-    columns = zip(*(shape.dims for shape in known), strict=True)
-    return ir.Shape([column[0] if all(equal(column[0], dim) for dim in column) else None for column in columns])
+    return shape is not None and all(map(is_one_size, shape.dims))

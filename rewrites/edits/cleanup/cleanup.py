@@ -13,10 +13,10 @@ from rewrites.edits.cleanup.folding import fold, put_constants
 from rewrites.edits.cleanup.merging import equal_nodes, merge_equal
 from rewrites.edits.unroll.stacked_reads import read_steps
 from rewrites.graph.context import Context
-from rewrites.graph.learned_shapes import put_shapes
+from rewrites.graph.dims import refined, without_names
+from rewrites.graph.learned_shapes import put_shapes, told_anew
 from rewrites.graph.moving import remove_nodes
-from rewrites.graph.node_inference import infer_node
-from rewrites.graph.values import shape_dims, static_dims
+from rewrites.graph.values import static_dims
 from rewrites.graph.walk import node_graphs
 
 __all__ = ["clean_up"]
@@ -62,21 +62,9 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
     """Find the shapes of results that are not known, or not in full; return whether one is known better now."""
     learned = False
     for node in nodes:
-        vague = {value: value.shape for value in node.outputs if static_dims(value) is None}
-        if not vague or node_graphs(node):
-            continue
-        for value in vague:
-            value.shape = None
-        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
-        for value, shape in vague.items():
-            value.shape = _better_known(value.shape, shape)
+        vague = [value for value in node.outputs if static_dims(value) is None]
+        found = told_anew(node, ctx.infer) if vague and not node_graphs(node) else {}
+        for value in vague if found else ():
+            value.shape = refined(without_names(found[value]), value.shape, found[value])
             learned = learned or static_dims(value) is not None
     return learned
-
-
-def _better_known(found: ir.Shape | None, before: ir.Shape | None) -> ir.Shape | None:
-    """Return the numbers found, and for the rest the names there were."""
-    if found is None or before is None or len(found) != len(before):
-        return before if found is None else found
-    pairs = zip(shape_dims(found), shape_dims(before), strict=True)
-    return ir.Shape([new if isinstance(new, int) or old is None else old for new, old in pairs])

@@ -13,9 +13,8 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.graph.context import Context
 from rewrites.graph.evaluation import evaluate_nodes
-from rewrites.graph.learned_shapes import LearnedShapes, taken_back
+from rewrites.graph.learned_shapes import LearnedShapes, taken_back, told_anew
 from rewrites.graph.moving import remove_nodes
-from rewrites.graph.node_inference import infer_node
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import const_array, size_estimate, static_dims
 from rewrites.graph.walk import node_graphs
@@ -113,14 +112,11 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
 def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
     """Whether the results are known to be small before they are computed (an Expand can make any size of a few bytes)."""
     results = [value for value in node.outputs if value.name]
-    vague = {value: value.shape for value in results if static_dims(value) is None}
-    if vague:
-        for value, shape in vague.items():
-            before.setdefault(value, shape)
-            value.shape = None
-        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
-        for value, shape in vague.items():
-            value.shape = shape if value.shape is None else value.shape
+    vague = [value for value in results if static_dims(value) is None]
+    found = told_anew(node, ctx.infer) if vague else {}
+    for value in vague:
+        before.setdefault(value, value.shape)
+        value.shape = value.shape if found[value] is None else found[value]
     return all(static_dims(value) is not None and size_estimate(value, {}, 1) <= _LARGEST for value in results)
 
 

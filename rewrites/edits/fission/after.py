@@ -20,6 +20,7 @@ from rewrites.edits.fission.liveness import Liveness
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import with_axes, without_names
 from rewrites.graph.values import dim_of, through_identity
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanOutput, ScanView
@@ -171,7 +172,6 @@ def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before, ctx: Context
         if output is not None and output.outer is not None and not before.stacks.has(output.inner):
             crossing[value] = output.outer
             continue
-        dims = None if value.shape is None else [dim if isinstance(dim, int) else None for dim in value.shape.dims]
-        shape = None if dims is None else ir.Shape([steps, *dims])
+        shape = with_axes(without_names(value.shape), 0, steps)
         crossing[value] = ir.Value(name=ctx.names.fresh(f"{value.name}_steps"), type=value.type, shape=shape)
     return crossing

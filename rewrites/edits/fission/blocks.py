@@ -19,6 +19,7 @@ from rewrites.edits.fission.block_rows import block_rows, fixed_rows, from_block
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context
+from rewrites.graph.dims import with_axes
 from rewrites.graph.marks import BLOCKS
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
@@ -116,7 +117,7 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
     scans, body_scans = [], []
     for scan in loop.scan_inputs:
         blocked = to_blocks(build, outside.ordered(scan.outer, scan.reverse), rows)
-        shape = None if scan.inner.shape is None else ir.Shape([rows.known_size, *scan.inner.shape.dims])
+        shape = with_axes(scan.inner.shape, 0, rows.known_size)
         value = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.inner.type, shape=shape)
         scans.append(ScanInput(blocked, value))
         body_scans.append(ScanInput(value, scan.inner))
@@ -160,5 +161,5 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
 
 
 def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
-    shape = None if output.inner.shape is None else ir.Shape([None, None, *output.inner.shape.dims])
+    shape = with_axes(output.inner.shape, 0, None, None)
     return ir.Value(name=ctx.names.fresh(f"{output.inner.name}_blocks"), type=output.inner.type, shape=shape)

@@ -17,7 +17,8 @@ from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
 from rewrites.edits.fission.liveness import Liveness
-from rewrites.graph.values import dim_of, shape_dims, through_identity
+from rewrites.graph.dims import with_axes, without_names
+from rewrites.graph.values import dim_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanOutput, ScanView, State
 
@@ -93,13 +94,8 @@ def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
     """
     source = through_identity(value)
     holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]
-    first = next((initial.shape for initial in holders if initial.shape is not None), None)
-    dims: list[int | str | None] | None = None
-    if first is not None:
-        dims = shape_dims(first)
-    elif value.shape is not None:
-        dims = [dim if isinstance(dim, int) else None for dim in value.shape.dims]
-    shape = None if dims is None else ir.Shape([dim_of(loop.scan_inputs[0].outer, 0), *dims])
+    shape = next((initial.shape for initial in holders if initial.shape is not None), without_names(value.shape))
+    shape = with_axes(shape, 0, dim_of(loop.scan_inputs[0].outer, 0))
     return ir.Value(name=name, type=value.type, shape=shape)
 
 

@@ -11,6 +11,7 @@ from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import refined, with_axes, without_names
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import rank_of
@@ -48,7 +49,8 @@ def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir
         if maker is None or (maker.graph is not loop.body and maker not in inside.nodes):
             result = inside.op("Identity", result)
         result.type = result.type or _element_type(one.state)
-        result.shape = _known_sizes(result.shape, one.shape)
+        known = result.shape if rank_of(result) == len(one.shape) else None
+        result.shape = refined(without_names(known), one.shape)  # a loop without a step gives 0 for sizes not declared
         loop.body.extend(inside.nodes)
         inside.nodes = []
         outputs.append(ScanOutput(result, _stack(one, result, after, ctx)))
@@ -70,16 +72,9 @@ def _element_type(state: State) -> ir.TypeProtocol | None:
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 
 
-def _known_sizes(shape: ir.Shape | None, other: ir.Shape) -> ir.Shape:
-    """Return the sizes of ``other`` where ``shape`` has no numbers: a loop without a step gives 0 for those not declared."""
-    if shape is None or len(shape) != len(other):
-        return other
-    return ir.Shape([mine if isinstance(mine, int) else theirs for mine, theirs in zip(shape.dims, other.dims, strict=True)])
-
-
 def _stack(one: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
     """Make what stands for the stack until the loop is rebuilt: a new value, or one that the stack itself is to replace."""
-    shape = ir.Shape([None, *(dim if isinstance(dim, int) else None for dim in one.shape.dims)])
+    shape = with_axes(without_names(one.shape), 0, None)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
     same = None
     for old, make in one.finals:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.dims import equal, is_unknown, varies
 from rewrites.graph.context import Context
+from rewrites.graph.dims import equal, is_one_size
 
 __all__ = ["is_guarded"]
 
@@ -51,4 +51,4 @@ def _is_same_size(one: ir.Value, other: ir.Value, axis: int) -> bool:
     if one.shape is None or other.shape is None or axis >= min(len(one.shape), len(other.shape)):
         return False
     left, right = one.shape.dims[axis], other.shape.dims[axis]
-    return not is_unknown(left) and not varies(left) and equal(left, right)
+    return is_one_size(left) and equal(left, right)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.dims import without_names
+from rewrites.graph.dims import without_names
 from rewrites.graph.marks import carry
 from rewrites.graph.names import Names
 
@@ -81,6 +81,6 @@ def _copy_graph(graph: ir.Graph, around: Mapping[ir.Value, ir.Value], names: Nam
 
 
 def _like(value: ir.Value, names: Names, suffix: str, named: bool) -> ir.Value:
-    shape = value.shape if value.shape is None or named else without_names(value.shape)
+    shape = value.shape if named else without_names(value.shape)
     shape = None if shape is None else ir.Shape(shape.dims)
     return ir.Value(name=names.fresh(f"{value.name}_{suffix}") if value.name else "", type=value.type, shape=shape)

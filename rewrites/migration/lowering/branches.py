@@ -11,11 +11,11 @@ Works round ORT-IF-10-SIZES.
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.dims import equal, is_unknown, varies
 from rewrites.base import since
 from rewrites.graph.branches import of_a_size_not_inferred
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import is_one_size, same
 from rewrites.graph.walk import all_nodes, node_graphs
 
 __all__ = ["hide_unlike_sizes"]
@@ -44,10 +44,7 @@ def hide_unlike_sizes(ctx: Context, target: int) -> None:
 
 
 def _are_alike(one: ir.Value, other: ir.Value) -> bool:
-    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
-        return False
-    pairs = zip(one.shape.dims, other.shape.dims, strict=True)
-    return all(equal(left, right) and not is_unknown(left) and not varies(left) for left, right in pairs)
+    return one.shape is not None and same(one.shape, other.shape) and all(map(is_one_size, one.shape.dims))
 
 
 def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:

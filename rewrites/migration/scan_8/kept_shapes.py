@@ -12,11 +12,12 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.dims import FREE, VARIES, Dim, is_unknown, same
 from rewrites.analysis.shapes.loop_shapes import infer_body
 from rewrites.graph.context import Context
-from rewrites.graph.node_inference import contradicts, infer_node
-from rewrites.graph.walk import all_nodes, inner_graphs
+from rewrites.graph.dims import FREE, Dim, is_one_size, is_unknown, same
+from rewrites.graph.learned_shapes import shapes_kept
+from rewrites.graph.node_inference import contradicts
+from rewrites.graph.walk import inner_values
 from rewrites.loops import ScanView
 
 __all__ = ["may_change"]
@@ -30,26 +31,23 @@ _Shapes = list[ir.Shape | None]
 
 def may_change(loop: ScanView, ctx: Context) -> bool:
     """Whether a step may give a state of ``loop``, an opset-8 Scan, another shape."""
-    if all(same(state.inner, state.next) for state in loop.states):
+    if _stay_the_same(loop):
         return False
     given = [_shape_of_row(state.initial, 1) for state in loop.states]
     given += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
-    body = loop.body
-    values = [value for graph in (body, *inner_graphs(body)) for value in graph.inputs]
-    values += [value for node in all_nodes(body) for value in node.outputs]
-    before = {value: value.shape for value in values}
     cases, tried = [given], 0
-    try:
+    with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]):
         while cases and tried < _CASES:
             shapes, tried = cases.pop(), tried + 1
             answer = _case(loop, shapes, ctx)
             if answer is None:
                 return True
             cases += answer
-    finally:
-        for value, shape in before.items():
-            value.shape = shape
     return bool(cases)
+
+
+def _stay_the_same(loop: ScanView) -> bool:
+    return all(same(state.inner.shape, state.next.shape) for state in loop.states)
 
 
 def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
@@ -61,7 +59,7 @@ def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
         if node.op_type == "Concat" and node.domain == "":
             node.outputs[0].shape = _of_concat(node)
             return
-        infer_node(node, ctx.model.opset_imports, ctx.model.ir_version)
+        ctx.infer(node)
         if node in own and node.op_type in _BROADCAST and node.outputs[0].shape is None:
             fails = fails or contradicts(node, ctx.model.opset_imports, ctx.model.ir_version)
 
@@ -75,7 +73,7 @@ def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
         choice = next(_choices(node), None)
         if choice is not None:
             return [[_renamed(shape, name, other) for shape in given] for name, other in choice]
-    return [] if all(same(state.inner, state.next) for state in loop.states) else None
+    return [] if _stay_the_same(loop) else None
 
 
 def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
@@ -139,9 +137,7 @@ def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told
 
 def _told(dim: Dim) -> _Told:
     """Return a size that can be reckoned with: a number or a name of one size."""
-    if isinstance(dim, int):
-        return dim
-    return None if is_unknown(dim) or dim.value is None or dim.value.startswith(VARIES) else dim.value
+    return dim if isinstance(dim, int) else dim.value if is_one_size(dim) else None
 
 
 def _renamed(shape: ir.Shape | None, name: str, other: int | str) -> ir.Shape | None:

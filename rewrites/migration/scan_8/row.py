@@ -15,6 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import with_axes
 from rewrites.graph.values import const_scalar, dim_of, rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
@@ -61,7 +62,7 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
     node = make_scan(ctx.names, body, row_states, row_scans, row_outputs, loop.node.name or "Scan")
     give_own_nodes(body, ctx.names)
     for value, output in zip(node.outputs[len(everything) :], loop.scan_outputs, strict=True):
-        value.shape = None if output.inner.shape is None else ir.Shape([steps, *output.inner.shape.dims])
+        value.shape = with_axes(output.inner.shape, 0, steps)
     made = [*node.outputs[: len(states)], *node.outputs[len(everything) :]]
     inputs = [*(state.initial for state in row_states), *(scan.outer for scan in row_scans)]
     return Row(node, tuple(inputs), tuple(stacks), tuple(made))
@@ -73,7 +74,7 @@ def _live_input(rank: int, ctx: Context) -> ir.Value:
 
 
 def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None], ctx: Context) -> ir.Value:
-    shape = None if inner.shape is None else ir.Shape([*steps, *inner.shape.dims])
+    shape = with_axes(inner.shape, 0, *steps)
     return ir.Value(name=ctx.names.fresh(f"{stack.name}_row"), type=inner.type or stack.type, shape=shape)
 
 

@@ -17,10 +17,11 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
-from rewrites.analysis.induction.affine_expression import Affine, Dim
+from rewrites.analysis.induction.affine_expression import Affine
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.analysis.induction.row_reads import RowRead, as_vector, row_reads
+from rewrites.analysis.shapes.refine import size_said_by
 from rewrites.analysis.shapes.steady_shapes import unsettled_shapes
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.made import Made
@@ -28,10 +29,11 @@ from rewrites.edits.loop_form.guard import guarded, zero_step_shapes
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import is_vague, with_axes, without_axis
 from rewrites.graph.learned_shapes import put_shapes
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import dim_of, rank_of, shape_dims
+from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.loops.rebuild import make_scan, stand_in_for
@@ -95,7 +97,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
         node = make_scan(ctx.names, body, states, scans, outputs, loop.node.name or "scan")
         for output, value in zip(outputs, node.outputs[len(states) :], strict=True):
-            value.shape = _stack_shape(steps, output.inner)
+            value.shape = with_axes(output.inner.shape, 0, size_said_by(steps))
         give_own_nodes(body, ctx.names)
         del loop.node.attributes["body"]
         if sure:
@@ -129,24 +131,15 @@ def _limit(loop: LoopView) -> ir.Value:
 
 def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:
     shape = rows.shape if rows.shape is not None else read.source.shape
-    dims = [] if shape is None else [dim for i, dim in enumerate(shape.dims) if i != read.axis]
-    inner = ir.Value(name=ctx.names.fresh(f"{read.node.outputs[0].name}_in"), type=read.source.type, shape=ir.Shape(dims))
+    row = without_axis(shape, read.axis) or ir.Shape([])
+    inner = ir.Value(name=ctx.names.fresh(f"{read.node.outputs[0].name}_in"), type=read.source.type, shape=row)
     return ScanInput(rows, inner, read.axis, read.reverse)
-
-
-def _stack_shape(steps: Affine, inner: ir.Value) -> ir.Shape | None:
-    if inner.shape is None:
-        return None
-    symbols = list(steps.terms)
-    alone = len(symbols) == 1 and steps.factor(symbols[0]) == 1 and not steps.const.item()
-    key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
-    return ir.Shape([steps.number if steps.number is not None else key if isinstance(key, str) else None, *inner.shape.dims])
 
 
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
     """Let the loop's inner results, whose shapes the new node has, know all sizes that it has."""
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
-        if new.shape is not None and not old.is_graph_output() and (old.shape is None or None in shape_dims(old.shape)):
+        if new.shape is not None and not old.is_graph_output() and (old.shape is None or is_vague(old.shape)):
             old.shape = new.shape
 
 

@@ -25,6 +25,7 @@ from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joine
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import without_axis
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import Loop, LoopView, State
 from rewrites.ops.versions import axis_of, concat, reshape, shape_of
@@ -138,8 +139,8 @@ def _collected(one: _Written, steps: Affine) -> Collected:
             parts.append(_part(b, state.initial, write.axis, first + steps, length))
         return concat(b, parts, write.axis)
 
-    dims = [] if state.initial.shape is None else [dim for i, dim in enumerate(state.initial.shape.dims) if i != write.axis]
-    return Collected(state, ir.Shape(dims), write.row, [(state.final, final)] if state.final is not None else [])
+    row = without_axis(state.initial.shape, write.axis) or ir.Shape([])
+    return Collected(state, row, write.row, [(state.final, final)] if state.final is not None else [])
 
 
 def _part(b: Builder, tensor: ir.Value, axis: int, start: Affine, end: Affine) -> ir.Value:

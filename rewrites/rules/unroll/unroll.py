@@ -18,7 +18,6 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.shapes.dims import is_made_up
 from rewrites.analysis.unroll_limits import too_long
 from rewrites.base import since
 from rewrites.base.made import Made
@@ -29,6 +28,7 @@ from rewrites.edits.unroll.clones import copy_nodes
 from rewrites.edits.unroll.stacking import stack, unstack
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import is_made_up
 from rewrites.graph.loop_entries import mark_unrolled
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import can_copy, replace_value

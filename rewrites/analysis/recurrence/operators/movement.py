@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.recurrence.features import Features
 from rewrites.analysis.recurrence.reading import Meaning, Reading
-from rewrites.analysis.shapes.dims import same
+from rewrites.graph.dims import same
 from rewrites.ops.movement import Movement, movement
 from rewrites.ops.versions import DYNAMIC, ints_operand
 
@@ -125,7 +125,7 @@ def _expand(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     if x is None or source is None:
         return None
     ones = isinstance(sizes, tuple) and all(size == 1 for size in sizes) and len(sizes) <= x.lead + len(x.shape)
-    return [x] if ones or same(source, result) else None
+    return [x] if ones or same(source.shape, result.shape) else None
 
 
 MOVEMENT: dict[str, _Read] = {
