@@ -19,7 +19,7 @@ from ortscan.running.heavy_nodes import works_long
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner
 from ortscan.running.specs import input_specs
-from ortscan.verification import comparison, verify
+from ortscan.verification import compare_models, verify
 from tests.support.text import model_from_text
 
 LOOP = """
@@ -103,7 +103,7 @@ def test_a_result_for_which_memory_does_not_suffice_is_not_different(monkeypatch
     before = loop(step="e = Concat <axis = 0> (s, s) h = Constant <value_int = 2> () m0, m = Split <num_outputs = 2> (e)")
     step = "r = Constant <value_ints = [100000000]> () e = Tile (s, r) n0 = Shape (s) k = Constant <value_ints = [0]> ()"
     after = loop(step=f"{step} m = Slice (e, k, n0)")
-    monkeypatch.setattr(comparison.Budget, "process_bytes", lambda *_: 300 << 20)
+    monkeypatch.setattr(compare_models.Budget, "process_bytes", lambda *_: 300 << 20)
     outcome = verify(before, after, level="quick")
     assert outcome.outcome != "different", outcome.summary()
     assert "there was not enough memory for the result" in outcome.summary()
@@ -121,7 +121,7 @@ def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -
 
 
 def test_a_quick_comparison_counts_the_time_to_make_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "_SHORTEST_START", 0.1)
+    monkeypatch.setattr(compare_models, "_SHORTEST_START", 0.1)
     proto = constant_loads()
     outcome = verify(proto, proto, level="quick", time_limit=0.1)
     assert outcome.outcome == "inconclusive"
