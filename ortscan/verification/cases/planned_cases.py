@@ -16,14 +16,14 @@ from ortscan.verification.cases.plan import plan_cases, plan_nothing_cases, plan
 from ortscan.verification.sizes.axis import Axis, likely_values, trip_values
 from ortscan.verification.sizes.constraints import Sizes
 from ortscan.verification.sizes.derived_dims import derived_dims, derived_size
-from ortscan.verification.values.feeds import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
+from ortscan.verification.values.make_value import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.values.named_cases import cases_of_named, fitting
 from ortscan.verification.values.named_values import Named
-from ortscan.verification.values.naming_operators import Known
-from ortscan.verification.values.other_values import MOST_ALONE, other_defaults, other_integers, steady_kinds, value_kinds
 from ortscan.verification.values.point import Point
 from ortscan.verification.values.roles import Role
 from ortscan.verification.values.row_lengths import ROW_KINDS, takes_row_kind
+from ortscan.verification.values.turning_points import Known
+from ortscan.verification.values.value_kinds import MOST_ALONE, other_defaults, other_integers, steady_kinds, value_kinds
 
 __all__ = ["Inputs", "PlannedCase"]
 

@@ -19,12 +19,12 @@ from ortscan.verification.given.interface import quoted
 from ortscan.verification.sizes.constraints import Sizes
 from ortscan.verification.sizes.from_operators import learn_sizes
 from ortscan.verification.sizes.untried_rows import untried_rows
-from ortscan.verification.values.feeds import is_integer, unmakeable
-from ortscan.verification.values.large_integers import may_be_divided, may_be_large
+from ortscan.verification.values.make_value import is_integer, unmakeable
+from ortscan.verification.values.may_be_large import may_be_divided, may_be_large
 from ortscan.verification.values.named_cases import unfed
 from ortscan.verification.values.named_values import Named, named_values
-from ortscan.verification.values.other_values import MOST_ALONE, can_be_zero
 from ortscan.verification.values.roles import Role, find_roles
+from ortscan.verification.values.value_kinds import MOST_ALONE, can_be_zero
 from rewrites.base.raised_by import is_from_elsewhere
 
 __all__ = ["Prepared", "prepare"]

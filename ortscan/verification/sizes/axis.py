@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ortscan.running.budget import Level
 from ortscan.verification.sizes.constraints import Sizes
-from ortscan.verification.values.naming_operators import Known
+from ortscan.verification.values.turning_points import Known
 
 __all__ = ["Axis", "dimension_values", "likely_values", "trip_values"]
 

@@ -11,10 +11,10 @@ import onnx
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.budget import Level
 from ortscan.running.specs import Spec
-from ortscan.verification.values.feeds import WORDS, is_integer
+from ortscan.verification.values.make_value import WORDS, is_integer
 from ortscan.verification.values.named_values import MOST_VALUES, Named
-from ortscan.verification.values.naming_operators import Known
 from ortscan.verification.values.roles import Role
+from ortscan.verification.values.turning_points import Known
 
 __all__ = ["cases_of_named", "fitting", "unfed"]
 

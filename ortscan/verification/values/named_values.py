@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import onnx
 
 from ortscan.running.specs import Spec
-from ortscan.verification.values.naming_operators import COMPARISONS, Known, named_at, patterns_of
 from ortscan.verification.values.traces import Trace, traces_of
+from ortscan.verification.values.turning_points import COMPARISONS, Known, named_at, patterns_of
 
 __all__ = ["MOST_VALUES", "Named", "named_values"]
 
@@ -29,7 +29,7 @@ _NEAR = 2.0**-10
 """How far beside a number: a few roundings, so that a threshold that is computed in another way stays on its side."""
 _FEW_DIGITS = 2.0**12
 _LATTICE = frozenset(half / 2 for half in range(-8, 9))
-"""What is fed anyway, and often: see ``feeds``."""
+"""What is fed anyway, and often: see ``make_value``."""
 
 _MEASURING = frozenset(["Shape", "Size", "SequenceLength", "OptionalHasElement"])
 

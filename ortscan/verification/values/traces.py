@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from ortscan.verification.values.naming_operators import Known
+from ortscan.verification.values.turning_points import Known
 
 __all__ = ["Trace", "traces_of"]
 

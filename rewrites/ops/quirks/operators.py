@@ -50,7 +50,7 @@ OPERATORS = (
         worked_round=(
             "rewrites.edits.cleanup.folding",
             "ortscan.ort.integer_divisions",
-            "ortscan.verification.values.integer_values",
+            "ortscan.verification.values.any_integers",
         ),
     ),
     Quirk(

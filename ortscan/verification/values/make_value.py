@@ -10,11 +10,11 @@ import onnx
 
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.specs import Spec
-from ortscan.verification.values.integer_values import any_integers, in_turn
-from ortscan.verification.values.naming_operators import Known
+from ortscan.verification.values.any_integers import any_integers, in_turn
 from ortscan.verification.values.point import Point
 from ortscan.verification.values.roles import Role
 from ortscan.verification.values.row_lengths import row_lengths, takes_row_kind
+from ortscan.verification.values.turning_points import Known
 from rewrites.base.errors import OptionError
 
 __all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
