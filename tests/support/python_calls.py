@@ -57,12 +57,12 @@ def session(model: str | onnx.ModelProto = ONE, **entries: str) -> ortscan.Infer
 @contextmanager
 def behaving(run: Callable[[Sequence[np.ndarray]], Any]) -> Iterator[None]:
     """Let every call run ``run`` while the block lasts."""
-    known, calls.runner_of = calls.runner_of, lambda spec: run
+    known, calls._runner_of = calls._runner_of, lambda spec: run
     calls._prepared.cache_clear()
     try:
         yield
     finally:
-        calls.runner_of = known
+        calls._runner_of = known
         calls._prepared.cache_clear()
 
 
