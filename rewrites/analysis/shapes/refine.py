@@ -105,7 +105,9 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
         return None
     spec = slice_spec(node, ctx.opset, len(source.shape))
     dims = shape_dims(source.shape)
-    if spec is DYNAMIC:
+    if spec is DYNAMIC or not set(spec.axes) <= set(range(len(dims))) or 0 in spec.steps:
+        return None
+    if len({len(part) for part in (spec.starts, spec.ends, spec.axes, spec.steps)}) > 1:
         return None
     for start, end, axis, step in zip(spec.starts, spec.ends, spec.axes, spec.steps, strict=True):
         dim = dims[axis]

@@ -17,11 +17,12 @@ from rewrites.base.raised_by import is_raised_by
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import differ, forgotten, with_axes, without_axis
 from rewrites.graph.marks import carry
 from rewrites.graph.replace import replace_value, take_over
-from rewrites.graph.values import const_array, shape_dims, static_dims, through_identity
+from rewrites.graph.values import const_array, static_dims, through_identity
 from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops import Loop, ScanInput, ScanView, State, captured_values
+from rewrites.loops import Loop, ScanView, State, captured_values
 from rewrites.ops.versions import shape_of, slice_axis, squeeze, transpose
 
 __all__ = ["RULE", "check"]
@@ -68,11 +69,14 @@ def _resizes(value: ir.Value, state: State) -> bool:
 
 
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
-    """Infer the body from the initial shapes, and return the first state whose known sizes come back as others."""
+    """Infer the body from the initial shapes, and return the first state whose known sizes come back as others.
+
+    onnx infers the body as a whole, since it then follows sizes that nodes compute: a Reshape to such sizes has a rank.
+    """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None
     given = [*zip([state.inner for state in loop.states], [state.initial.shape for state in loop.states], strict=True)]
-    given += [(scan.inner, _row_shape(scan)) for scan in loop.scan_inputs]
+    given += [(scan.inner, without_axis(scan.outer.shape, scan.axis)) for scan in loop.scan_inputs]
     given += [(value, value.shape) for value in captured_values(loop.body)]
     graph = onnx.GraphProto(name="body")
     for value, shape in given:
@@ -94,22 +98,9 @@ def _reshaped(loop: ScanView, ctx: Context) -> State | None:
         return None  # what onnx's inference cannot say is not plain to see
     for state, info in zip(loop.states, inferred.graph.output, strict=True):
         shape = ir.serde.deserialize_type_proto_for_shape(info.type)
-        if shape is not None and state.initial.shape is not None and _differ(state.initial.shape, shape):
+        if differ(state.initial.shape, shape):
             return state
     return None
-
-
-def _row_shape(scan: ScanInput) -> ir.Shape | None:
-    if scan.outer.shape is None:
-        return None
-    return ir.Shape([dim for axis, dim in enumerate(shape_dims(scan.outer.shape)) if axis != scan.axis])
-
-
-def _differ(one: ir.Shape, other: ir.Shape) -> bool:
-    if len(one) != len(other):
-        return True
-    pairs = zip(one.dims, other.dims, strict=True)
-    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
 def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
@@ -140,7 +131,7 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
     carry(old, node)
     given = list(outputs[: len(loop.states)])
     for output, value in zip(loop.scan_outputs, outputs[len(loop.states) :], strict=True):
-        value.shape = None if output.inner.shape is None else ir.Shape([None, *shape_dims(output.inner.shape)])
+        value.shape = with_axes(output.inner.shape, 0, None)
         given.append(_laid_out(after, value, output.axis, output.reverse))
     graph.insert_before(old, [*before.nodes, node, *after.nodes])
     for state in loop.states:
@@ -166,8 +157,7 @@ def _forget_sizes(loop: ScanView) -> None:
     """Forget the sizes of what a body computes and is given as states: they are those of the first step."""
     values = [value for node in all_nodes(loop.body) for value in node.outputs]
     for value in [*(state.inner for state in loop.states), *values]:
-        if value.shape is not None:
-            value.shape = ir.Shape([None] * len(value.shape))
+        value.shape = forgotten(value.shape, lambda _: True)
 
 
 RULE = Rule("growing-state", "repair", "loop", check)

@@ -131,3 +131,23 @@ def test_a_result_of_unknown_rank_stays() -> None:
         results="float[2] z, ys",
     ).replace("ys)", "float[N,2,1] ys)", 1)
     stays(loop_to_scan, text, "RANK-UNKNOWN", check=False, detail="'y'")
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "int64[1] p = {0}, int64[1] q = {1}, int64[1] a = {5}, int64[1] d = {1}",
+        "int64[1] p = {0}, int64[1] q = {1}, int64[1] a = {-5}, int64[1] d = {1}",
+        "int64[1] p = {0}, int64[1] q = {1}, int64[1] a = {0}, int64[1] d = {0}",
+        "int64[2] p = {0, 0}, int64[1] q = {1}, int64[1] a = {0}, int64[1] d = {1}",
+    ],
+    ids=["an axis too many", "an axis too few", "steps of nothing", "two starts and one end"],
+)
+def test_a_slice_that_does_not_fit_what_it_cuts_tells_nothing(weights: str) -> None:
+    body = "e = Slice (h, p, q, a, d) h1 = Add (h, e) y = Gather (xs, i)"
+    stays(
+        loop_to_scan,
+        loop(body, inputs="h", outputs="h1, float[2] y", weights=weights, results="float[M] z, float[N,2] ys"),
+        "LOOP-STATE-SHAPE",
+        check=False,
+    )
