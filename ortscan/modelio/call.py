@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from rewrites.graph.dims import without_names
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes, inner_graphs
 
@@ -38,8 +39,7 @@ def inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) 
     for value in _defined_in(body):
         if value.name:
             value.name = names.fresh(value.name)
-        if value.shape is not None:
-            value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in value.shape])
+        value.shape = without_names(value.shape)
     for node in all_nodes(body):
         if node.name:
             node.name = names.fresh(node.name)

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from ortscan.modelio.map_types import holds_map
 from rewrites.base.errors import InvariantBroken
+from rewrites.graph.dims import forgotten
 
 __all__ = ["Interface", "without_negative_sizes"]
 
@@ -139,9 +140,7 @@ def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:
 
 def without_negative_sizes(shape: ir.Shape | None) -> ir.Shape | None:
     """Take a size below 0, which some exporters write for a free one, for not known."""
-    if shape is None or not any(isinstance(dim, int) and dim < 0 for dim in shape.dims):
-        return shape
-    return ir.Shape([None if isinstance(dim, int) and dim < 0 else dim for dim in shape.dims])
+    return forgotten(shape, lambda dim: isinstance(dim, int) and dim < 0)
 
 
 def _put_header(model: ir.Model, header: onnx.ModelProto) -> None:

@@ -11,7 +11,8 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.graph.context import Context
-from rewrites.graph.values import shape_dims
+from rewrites.graph.dims import forgotten, refined, without_names
+from rewrites.graph.values import rank_of, shape_dims
 
 __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes"]
 
@@ -44,7 +45,7 @@ class FixedShapes:
         Raises OptionError: there is no such input, it is no tensor, has another rank or size, or one dimension gets two sizes.
         """
         self._sizes: dict[str, int] = {}
-        self._declared = [None if value.shape is None else shape_dims(value.shape) for value in model.graph.outputs]
+        self._declared = [value.shape for value in model.graph.outputs]
         inputs = {value.name or "": value for value in model.graph.inputs}
         for name, dims in shapes.items():
             if name not in inputs:
@@ -52,8 +53,8 @@ class FixedShapes:
             self._bind(inputs[name], dims)
         for value in model.graph.inputs:
             value.shape = self._bound(value.shape)
-        for value in [value for node in model.graph for value in node.outputs]:
-            value.shape = self._forgotten(value.shape)
+        for value in [value for node in model.graph for value in node.outputs]:  # these may be declared wrongly, and are inferred
+            value.shape = forgotten(value.shape, lambda dim: not isinstance(dim, int) and dim.value in self._sizes)
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 
     def put_into_outputs(self, ctx: Context) -> None:
@@ -65,13 +66,8 @@ class FixedShapes:
         hide_sizes_from_branches(ctx)
         infer_model(model)
         for value, before in zip(model.graph.outputs, self._declared, strict=True):
-            declared = before
-            found = None if value.shape is None else shape_dims(value.shape)
-            if declared is None and found is not None:
-                declared = [None] * len(found)
-            if declared is not None and found is not None and len(found) == len(declared):
-                declared = [new if isinstance(new, int) else old for new, old in zip(found, declared, strict=True)]
-            value.shape = self._bound(None if declared is None else ir.Shape(declared))
+            fits = before is None or rank_of(value) == len(before)
+            value.shape = self._bound(refined(without_names(value.shape) if fits else None, before))
 
     def _bind(self, value: ir.Value, dims: Sequence[int | None]) -> None:
         if not isinstance(value.type, ir.TensorType):
@@ -96,12 +92,6 @@ class FixedShapes:
         if shape is None:
             return None
         return ir.Shape([dim if isinstance(dim, int) else self._sizes.get(dim.value or "", dim) for dim in shape.dims])
-
-    def _forgotten(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """Return ``shape`` of an inner value without the names that are bound: it may be declared wrongly, and is inferred."""
-        if shape is None:
-            return None
-        return ir.Shape([None if not isinstance(dim, int) and dim.value in self._sizes else dim for dim in shape.dims])
 
 
 def _listed(shape: ir.Shape | None) -> str:

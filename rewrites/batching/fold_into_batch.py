@@ -16,6 +16,7 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import step_dims
 from rewrites.batching.folding import first_dim, folded, folded_at, unfolded, unfolded_at
 from rewrites.batching.table import rule
+from rewrites.graph.dims import with_size
 from rewrites.ops.versions import count_up, unsqueeze
 
 __all__ = ["fold_batch", "frames", "pooled_regions", "regions", "reverse_sequence", "term_frequencies"]
@@ -50,8 +51,8 @@ def frames(call: Call) -> Sequence[Result]:
     call.same_each_step(1, 3)
     call.same_weights(2)
     onesided, output = call.node.attributes.get_int("onesided", 1), call.node.outputs[0]
-    if "onesided" not in call.node.attributes and output.shape is not None:
-        output.shape = ir.Shape([*output.shape.dims[:2], None, *output.shape.dims[3:]])
+    if "onesided" not in call.node.attributes:
+        output.shape = with_size(output.shape, 2, None)
     (result,) = call.build.like(call.node, [folded(call, 0), *call.values[1:]], onesided=onesided)
     result.shape = ir.Shape([None] * _STFT_RANK)
     return unfolded(call, [result], first_dim(call, 0))

@@ -26,6 +26,7 @@ __all__ = [
     "same",
     "varies",
     "with_axes",
+    "with_size",
     "without_axis",
     "without_names",
 ]
@@ -122,6 +123,11 @@ def without_names(shape: ir.Shape | None) -> ir.Shape | None:
 def without_axis(shape: ir.Shape | None, axis: int) -> ir.Shape | None:
     """Return the shape of what stands at one index of ``axis`` (0 or more)."""
     return None if shape is None else ir.Shape([dim for i, dim in enumerate(shape.dims) if i != axis])
+
+
+def with_size(shape: ir.Shape | None, axis: int, size: int | str | None) -> ir.Shape | None:
+    """Return the shape with ``size`` along ``axis`` (0 or more) instead of what it has there."""
+    return None if shape is None else ir.Shape([size if i == axis else dim for i, dim in enumerate(shape.dims)])
 
 
 def with_axes(shape: ir.Shape | None, axis: int, *sizes: int | str | None) -> ir.Shape | None:

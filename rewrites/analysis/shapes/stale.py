@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
-from rewrites.graph.dims import differ, equal, varies
+from rewrites.graph.dims import differ, forgotten, meet, refined, varies
 from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, node_graphs
 
@@ -137,14 +137,8 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
 
 def _with_proven_names(declared: ir.Shape | None, found: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
     """Return what is ``declared`` of an output without the ``doubtful`` names that were not ``found`` too."""
-    if declared is None:
-        return None
-    others = found.dims if found is not None and len(found) == len(declared) else [None] * len(declared)
-    pairs = zip(declared.dims, others, strict=True)
-    proven = [
-        isinstance(dim, int) or dim.value not in doubtful or (other is not None and equal(dim, other)) for dim, other in pairs
-    ]
-    return ir.Shape([dim if known else None for dim, known in zip(declared.dims, proven, strict=True)])
+    known = forgotten(declared, lambda dim: not isinstance(dim, int) and dim.value in doubtful)
+    return refined(known, meet([declared, found]))
 
 
 def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:

@@ -14,7 +14,7 @@ from rewrites.analysis.shapes.bodies import Walk
 from rewrites.analysis.shapes.refine import infer_sharply, sharpen
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.dims import same
+from rewrites.graph.dims import same, with_size
 from rewrites.graph.learned_shapes import LearnedShapes, put_shapes, shapes_kept, taken_back
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes, inner_values
@@ -70,7 +70,8 @@ def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedS
         infer_sharply(node, ctx, Integers(ctx.opset, node.graph, same_sizes=True))
 
     for state in loop.states:
-        state.inner.shape = _open(state.initial.shape, growing.get(state.inner))
+        axis, shape = growing.get(state.inner), state.initial.shape
+        state.inner.shape = shape if axis is None else with_size(shape, axis, None)
     Walk(ctx.opset, infer, lambda _: None, declared_rows=True).follow(loop.body)
     refusal = _changing_state([state for state in loop.states if state.inner not in growing])
     put_shapes({value: before[value] for node in all_nodes(loop.body) for value in node.outputs if value.shape is None})
@@ -80,10 +81,6 @@ def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedS
     if refusal is not None:
         put_shapes(before)
     return refusal
-
-
-def _open(shape: ir.Shape | None, axis: int | None) -> ir.Shape | None:
-    return shape if shape is None or axis is None else ir.Shape([None if i == axis else dim for i, dim in enumerate(shape.dims)])
 
 
 def _changing_state(states: Sequence[State]) -> NotApplicable | None:

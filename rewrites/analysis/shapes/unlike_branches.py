@@ -11,9 +11,11 @@ Works round ONNX-IF-10-SIZES.
 from collections.abc import Sequence
 
 import onnx
+import onnx_ir as ir
 
 from rewrites.analysis.shapes.unknown_bounds import graphs_of, opset_of
 from rewrites.base import since
+from rewrites.graph.dims import meet
 
 __all__ = ["hide_unlike_branches"]
 
@@ -32,7 +34,7 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
                 kinds = zip(*(_kinds(attribute.g) for attribute in known.attribute), strict=False)
                 for results, given in zip(zip(*branches, strict=False), kinds, strict=True):
                     if not _are_alike(given):
-                        common = _common([kind.tensor_type for kind in given])
+                        common = meet([ir.serde.deserialize_type_proto_for_shape(kind) for kind in given])
                         news |= sum(_hide(*one, common) for one in zip(results, given, strict=True)) > 0
     return news
 
@@ -49,16 +51,7 @@ def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
     return len({kind.tensor_type.shape.SerializeToString() if kind.tensor_type.HasField("shape") else None for kind in kinds}) < 2
 
 
-def _common(kinds: list[onnx.TypeProto.Tensor]) -> onnx.TensorShapeProto | None:
-    """Return the sizes that all tell, the others unknown."""
-    if not all(kind.HasField("shape") for kind in kinds) or len({len(kind.shape.dim) for kind in kinds}) != 1:
-        return None
-    unknown = onnx.TensorShapeProto.Dimension()
-    columns = zip(*(kind.shape.dim for kind in kinds), strict=True)
-    return onnx.TensorShapeProto(dim=[dims[0] if all(dim == dims[0] for dim in dims) else unknown for dims in columns])
-
-
-def _hide(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: onnx.TensorShapeProto | None) -> bool:
+def _hide(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
     """Let a branch give something of which the type and the ``common`` sizes alone are known; return whether that is new."""
     before = result.SerializeToString()
     if not result.name.startswith(_HIDDEN):
@@ -67,5 +60,5 @@ def _hide(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: onnx.Tensor
     if common is None:
         result.type.tensor_type.ClearField("shape")
     else:
-        result.type.tensor_type.shape.CopyFrom(common)
+        ir.serde.serialize_shape_into(result.type, common)
     return bool(result.SerializeToString() != before)

@@ -19,6 +19,7 @@ from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import with_size
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import rank_of, through_identity
@@ -116,8 +117,7 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
             for node, place in plan.output.outer.uses():
                 node.replace_input_with(place, stack)
         for between, axis in plan.found.between:
-            if between.shape is not None:
-                between.shape = ir.Shape([1 if i == axis else dim for i, dim in enumerate(between.shape.dims)])
+            between.shape = with_size(between.shape, axis, 1)
     outputs = [output for output in loop.scan_outputs if id(output) not in gone]
     states = [*loop.states, *previous.values()]
     if not states and not outputs:

@@ -20,6 +20,7 @@ from rewrites.graph.dims import (
     same,
     varies,
     with_axes,
+    with_size,
     without_axis,
     without_names,
 )
@@ -161,6 +162,9 @@ def test_an_axis_that_is_put_in_can_be_taken_out_again() -> None:
             assert wider is not None
             assert wider[axis] == 7
             assert without_axis(wider, axis) == shape
+            assert with_size(wider, axis, 9) == with_axes(shape, axis, 9)
+            assert with_size(shape, len(shape or ()), 9) == shape
+    assert with_size(None, 0, 1) is None
     assert with_axes(ir.Shape([1, 2]), 1, "T", None) == ir.Shape([1, "T", None, 2])
     assert with_axes(None, 0, 1) is None
     assert without_axis(None, 0) is None
