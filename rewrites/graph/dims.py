@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 Dim = int | ir.SymbolicDimProtocol
+_Known = Callable[[Sequence[Dim]], int | str | None]
 
 VARIES = "varies "
 """What the names start with of dimensions that are not one number."""
@@ -85,7 +86,7 @@ def differ(one: ir.Shape | None, other: ir.Shape | None) -> bool:
     return len(one) != len(other) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
-def meet(shapes: Sequence[ir.Shape | None], unlike: Callable[[Sequence[Dim]], str | None] = lambda _: None) -> ir.Shape | None:
+def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
     """Return what is known of a value that has one of ``shapes``: the sizes that all have.
 
     ``unlike`` says what is known of one that is not known to be the same in all.

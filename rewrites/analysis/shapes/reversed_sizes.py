@@ -3,7 +3,7 @@
 import onnx_ir as ir
 
 from rewrites.analysis.whole_reversals import Reversals
-from rewrites.graph.dims import is_unknown
+from rewrites.graph.dims import forgotten, is_unknown, refined
 from rewrites.graph.walk import all_nodes
 from rewrites.ops.versions import perm_of
 
@@ -26,4 +26,4 @@ def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
             dims = [dims[axis] for axis in perm_of(node, len(dims))]
         elif reversals.read(node) is None:
             continue
-        made.shape = ir.Shape([new if is_unknown(old) else old for old, new in zip(made.shape.dims, dims, strict=True)])
+        made.shape = refined(forgotten(made.shape, is_unknown), ir.Shape(dims))

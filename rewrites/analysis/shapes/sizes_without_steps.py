@@ -7,11 +7,12 @@ is declared wrongly, and what nobody reads any more, so that is noted before the
 Works round ORT-LOOP-NO-STEPS-SIZES.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
 from rewrites.base.errors import MalformedLoop
+from rewrites.graph.dims import Dim, differ, meet, refined, without_names
 from rewrites.graph.marks import EMPTY_SIZES
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes
@@ -32,8 +33,8 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
     """Note what onnxruntime knows of results with these declared shapes. Their shapes are what the operators tell."""
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
-            merged = [_merged(_sizes(declared[output.inner]), _sizes(output.inner.shape)) for output in loop.scan_outputs]
-            EMPTY_SIZES.put(loop.node, merged)
+            merged = [_merged(without_names(declared[output.inner]), output.inner.shape) for output in loop.scan_outputs]
+            EMPTY_SIZES.put(loop.node, list(map(_sizes, merged)))
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
@@ -48,16 +49,14 @@ def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
     """Let the bodies of the Loops that are left declare what was noted, where no operator tells it any more."""
     for loop in _loops(graph):
         for i, output in enumerate(loop.scan_outputs, start=1 + len(loop.states)):
-            found, known = _sizes(output.inner.shape), known_sizes(output)
-            if known is None or known == found or _contradict(known, found):
+            known, value, shape = known_sizes(output), output.inner, output.inner.shape
+            if known is None or known == _sizes(shape) or differ(ir.Shape(known), shape):
                 continue
-            value, shape = output.inner, output.inner.shape
             if value.uses() or value.producer() is None or loop.body.outputs.count(value) > 1:
                 copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type)
                 loop.body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
                 loop.body.outputs[i] = value = copy
-            dims = [None] * len(known) if shape is None else shape.dims
-            value.shape = ir.Shape([dim if size is None else size for size, dim in zip(known, dims, strict=True)])
+            value.shape = refined(ir.Shape(known), shape)
 
 
 def _loops(graph: ir.Graph) -> Iterator[LoopView]:
@@ -69,19 +68,12 @@ def _loops(graph: ir.Graph) -> Iterator[LoopView]:
                 continue  # refused with a word to the user when the rules come to it
 
 
-def _merged(declared: Sizes | None, found: Sizes | None) -> Sizes | None:
-    if declared is None or found is None:
-        return found if declared is None else declared
-    if len(declared) != len(found):
-        return None
-    pairs = list(zip(declared, found, strict=True))
-    if _contradict(declared, found):
-        return tuple(one if one == other else None if None in (one, other) else 0 for one, other in pairs)
-    return tuple(other if one is None else one for one, other in pairs)
+def _merged(declared: ir.Shape | None, found: ir.Shape | None) -> ir.Shape | None:
+    return meet([declared, found], _contradiction) if differ(declared, found) else refined(declared, found)
 
 
-def _contradict(one: Sizes, other: Sizes | None) -> bool:
-    return other is not None and any(None not in pair and pair[0] != pair[1] for pair in zip(one, other, strict=True))
+def _contradiction(dims: Sequence[Dim]) -> int | None:
+    return 0 if all(isinstance(dim, int) for dim in dims) else None
 
 
 def _sizes(shape: ir.Shape | None) -> Sizes | None:
