@@ -86,7 +86,7 @@ class FixedShapes:
                 known = self._sizes.setdefault(declared.value, size)
                 if known != size:
                     raise OptionError(f"fix_shapes: dimension '{declared.value}' would be {known} and {size}.")
-        value.shape = ir.Shape([old if new is None else new for old, new in zip(value.shape.dims, dims, strict=True)])
+        value.shape = refined(ir.Shape(dims), value.shape)
 
     def _bound(self, shape: ir.Shape | None) -> ir.Shape | None:
         if shape is None:

@@ -116,7 +116,7 @@ class _Steps:
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)
         axes = ints_operand(node, 3)
-        if shape is None or axes is None or axes is DYNAMIC:
+        if not shape or axes is None or axes is DYNAMIC:
             return _ranked(node.outputs[0])
         cut = {axis % len(shape) for axis in axes}
         return ir.Shape([None if axis in cut else dim for axis, dim in enumerate(shape.dims)])
