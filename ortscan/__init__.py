@@ -5,6 +5,8 @@ Here are the names for users alone, each imported when it is asked for: ``import
 
 from typing import TYPE_CHECKING, Any
 
+from ortscan.base.release import __version__
+
 if TYPE_CHECKING:
     from ortscan.api import explain, migrate, optimize, verify
     from ortscan.custom_ops.registration import register
@@ -13,9 +15,18 @@ if TYPE_CHECKING:
     from ortscan.session.patching import patched
     from rewrites.base.errors import OrtscanError
 
-__all__ = ["InferenceSession", "OrtscanError", "OrtscanWarning", "explain", "migrate", "optimize", "patched", "register", "verify"]
-
-__version__ = "0.1.0"
+__all__ = [
+    "InferenceSession",
+    "OrtscanError",
+    "OrtscanWarning",
+    "__version__",
+    "explain",
+    "migrate",
+    "optimize",
+    "patched",
+    "register",
+    "verify",
+]
 
 _HOMES = {
     "InferenceSession": "ortscan.session.inference_session",

@@ -8,13 +8,13 @@ from rich.text import Text
 
 from ortscan.cli.console import stdout_console
 from ortscan.cli.streams import printing
+from ortscan.cli.verification_text import verification_tables
 from ortscan.cli.written import ADVICE, Sizes, print_json, verified, written
 from ortscan.modelio.destination import destination
 from ortscan.modelio.replacing import Replacement
 from ortscan.report import html, text
 from ortscan.report.as_json import report_dict
 from ortscan.report.tables import safe
-from ortscan.report.verification_text import verification_tables
 from ortscan.report.words import headline
 from rewrites.base.errors import ModelFileError
 from rewrites.base.report import Report

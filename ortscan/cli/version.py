@@ -5,7 +5,7 @@ import platform
 from collections.abc import Sequence
 from typing import Any
 
-from ortscan import __version__
+from ortscan.base.release import __version__
 from ortscan.cli.streams import printing
 
 __all__ = ["VersionAction"]

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ortscan import __version__
+from ortscan.base.release import __version__
 from ortscan.report.as_json import dump
 from ortscan.report.words import size
 from rewrites.base.plain_text import one_line

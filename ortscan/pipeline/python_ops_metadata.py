@@ -2,6 +2,7 @@
 
 import json
 
+from ortscan.base.release import __version__
 from ortscan.modelio import LoadedModel
 from rewrites.base.report import KernelGap, Report
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION
@@ -14,7 +15,6 @@ _MOST_SAID = 20
 
 def note_python_ops(loaded: LoadedModel, report: Report) -> list[str]:
     """Say in the metadata that the model calls Python, where it does, and return sentences on each call for the report."""
-    from ortscan import __version__
 
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:

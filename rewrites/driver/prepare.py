@@ -1,4 +1,4 @@
-"""What is done to a model before the first rule, and after the last.
+"""What is done to a model before the first rule.
 
 Works round ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS and ONNX-NAMES-OF-OTHER-GRAPHS.
 """
