@@ -116,14 +116,20 @@ class Integers:
         node = value.producer()
         inside = self.body is not None and value.graph is self.body
         if node is not None and node.domain == "":
-            reader = integer_movement.READERS.get(node.op_type) or integer_arithmetic.READERS.get(node.op_type)
-            found = reader(self, node) if reader is not None else None
+            found = self._followed(node)
             computed = node.op_type in ("Add", "Cast", "Mul", "Neg", "Sub")
             if found is not None and found.const.size <= LARGEST and (not computed or in_type(found, value.dtype)):
                 return found
         if inside or value.dtype not in INTEGERS or static_dims(value) not in ((), (1,)):
             return None
         return Affine.symbol(value, static_dims(value) or ())
+
+    def _followed(self, node: ir.Node) -> Affine | None:
+        reader = integer_movement.READERS.get(node.op_type) or integer_arithmetic.READERS.get(node.op_type)
+        try:
+            return reader(self, node) if reader is not None else None
+        except ValueError:  # numpy's: operands that do not fit each other, which onnx cannot tell behind operators it does not know
+            return None
 
     def size_of(self, value: ir.Value, axis: int) -> Affine | None:
         """Return one dimension of ``value``; None where it may change from step to step."""

@@ -78,3 +78,20 @@ def test_a_clip_to_infinity_is_not_followed() -> None:
     for bound in (np.inf, -np.inf, np.nan):
         clip.attributes.add(type(clip.attributes["max"])("max", clip.attributes["max"].type, float(bound)))
         assert Integers(ctx.opset).of(clip.outputs[0]) is None
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "y = Max (s, three)",
+        "y = Min (s, three)",
+        "y = Add (s, three)",
+        "y = Where (b, s, three)",
+        "y = Concat <axis = 3> (s, three)",
+    ],
+)
+def test_operands_that_do_not_fit_each_other_are_not_followed(node: str) -> None:
+    """onnx sees no contradiction behind an operator it does not know."""
+    text = f"g (float[2, 4] x, bool[2] b) => (int64[N] y) <int64[3] three = {{1, 1, 1}}> {{ s = Shape (x) {node} }}"
+    ctx = prepared(text, check=False)
+    assert Integers(ctx.opset).of(ctx.model.graph.outputs[0]) is None
