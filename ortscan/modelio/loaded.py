@@ -36,6 +36,7 @@ class LoadedModel:
 
     A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
     ``tied``: what was said of outputs that had to be written otherwise. ``seal``: see ``sealed``.
+    ``judged``: the whole message that was looked at for faults; whoever changes the model after that lets go of it.
     """
 
     model: ir.Model
@@ -46,6 +47,7 @@ class LoadedModel:
     files: DataFiles = field(default_factory=DataFiles, repr=False)
     tied: list[str] = field(default_factory=list, repr=False)
     seal: "_Seal | None" = field(default=None, repr=False)
+    judged: onnx.ModelProto | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -65,7 +67,7 @@ def sealed(loaded: LoadedModel) -> Iterator[None]:
 
     A large model that is to be handed back as a message is one from now on, and let go of.
     """
-    loaded.seal = _Seal()
+    loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):
         proto = to_proto(loaded)
         if _LARGE_BYTES < proto.ByteSize() < PROTOBUF_LIMIT:

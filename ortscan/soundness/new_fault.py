@@ -36,6 +36,7 @@ from rewrites.graph.walk import all_nodes
 __all__ = ["Original", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
+_KEPT_BYTES = 64 << 20
 _NO_FAULT = "Invalid rank for"
 """What onnx says where it follows integers of several axes through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
@@ -177,7 +178,9 @@ def _slim(loaded: LoadedModel) -> onnx.ModelProto:
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
     places = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
     with substituted(places):
-        slim = without_weights(to_proto(loaded))
+        whole = to_proto(loaded)
+        slim = without_weights(whole)
+    loaded.judged = whole if slim is whole and not places and loaded.listed is None and whole.ByteSize() < _KEPT_BYTES else None
     unsettle(loaded)
     return slim
 
