@@ -17,7 +17,20 @@ REWRITES = [file for file in FILES if file.is_relative_to(ROOT / "rewrites")]
 FLOORS = {
     "rewrites": ["base", "graph", "ops", "loops", "analysis", "batching", "edits", "migration", "python_ops", "rules", "driver"],
     "ortscan": [
-        *("errors", "base", "ort", "targets", "options", "modelio", "edge", "custom_ops", "running", "soundness", "migration"),
+        *(
+            "errors",
+            "base",
+            "ort",
+            "targets",
+            "options",
+            "modelio",
+            "edge",
+            "custom_ops",
+            "native",
+            "running",
+            "soundness",
+            "migration",
+        ),
         *("report", "verification", "pipeline", "cache", "session", "api", "cli", "__main__"),
     ],
     "ortscan.verification": [

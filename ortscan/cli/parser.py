@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ortscan.cli import cache, explain, migrate, optimize, verify
+from ortscan.cli import cache, explain, migrate, native, optimize, verify
 from ortscan.cli.version import VersionAction
 from rewrites.base.plain_text import one_line, sentence
 
@@ -52,4 +52,5 @@ def build_parser() -> argparse.ArgumentParser:
     explain.add(verbs)
     verify.add(verbs)
     cache.add(verbs)
+    native.add(verbs)
     return parser
