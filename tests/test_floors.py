@@ -15,7 +15,20 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted([*(ROOT / "rewrites").rglob("*.py"), *(ROOT / "ortscan").rglob("*.py")])
 REWRITES = [file for file in FILES if file.is_relative_to(ROOT / "rewrites")]
 FLOORS = {
-    "rewrites": ["base", "graph", "ops", "loops", "analysis", "batching", "edits", "migration", "python_ops", "rules", "driver"],
+    "rewrites": [
+        "base",
+        "graph",
+        "ops",
+        "loops",
+        "analysis",
+        "batching",
+        "edits",
+        "native",
+        "migration",
+        "python_ops",
+        "rules",
+        "driver",
+    ],
     "ortscan": [
         *(
             "errors",

@@ -1,0 +1,178 @@
+"""The tables of a loop plan; sizes are written where they are used, the encoding gathers them."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from rewrites.native.operations import Op
+
+__all__ = [
+    "FLOAT",
+    "ONE",
+    "ZERO",
+    "Input",
+    "InputKind",
+    "Instruction",
+    "Operand",
+    "Output",
+    "Pack",
+    "Phase",
+    "Plan",
+    "Size",
+    "State",
+    "Storage",
+    "Symbol",
+    "Value",
+    "ValueKind",
+]
+
+FLOAT = 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """``coefficient`` times each symbol to the power of its exponent; no exponents: a number."""
+
+    coefficient: int
+    exponents: tuple[int, ...] = ()
+
+
+ZERO, ONE = Size(0), Size(1)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A dimension known only at run time: an axis of an input as it is given."""
+
+    input: int
+    axis: int
+
+
+class InputKind(IntEnum):
+    """What an input of the operator is to the loop."""
+
+    INITIAL = 0
+    SCANNED = 1
+    CAPTURED = 2
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the operator; ``dims`` are those of one step."""
+
+    kind: InputKind
+    dims: tuple[Size, ...]
+    backwards: bool = False
+    dtype: int = FLOAT
+
+
+@dataclass(frozen=True)
+class Output:
+    """A stacked output; ``dims`` are those of one step."""
+
+    dims: tuple[Size, ...]
+    backwards: bool = False
+    dtype: int = FLOAT
+
+
+class Storage(IntEnum):
+    """Where a state lives."""
+
+    IN_PLACE = 0
+    TWO_ROWS = 1
+    OUTPUT_ROWS = 2
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a state is kept from step to step: ``offset`` into the workspace, or the rows of ``output``."""
+
+    storage: Storage
+    offset: Size = ZERO
+    output: int = 0
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A matrix [k, n] in a captured input."""
+
+    input: int
+    offset: Size
+    k: Size
+    n: Size
+    stride_k: Size
+    stride_n: Size
+
+
+class ValueKind(IntEnum):
+    """Where the elements of a value are."""
+
+    SCANNED = 0
+    CAPTURED = 1
+    CONSTANT = 2
+    TEMPORARY = 3
+    ROWS = 4
+    STACKED = 5
+    OLD = 6
+    NEW = 7
+    PACK = 8
+
+
+@dataclass(frozen=True)
+class Value:
+    """``count`` elements from ``offset`` on of what ``kind`` and ``index`` name."""
+
+    kind: ValueKind
+    index: int
+    count: Size
+    offset: Size = ZERO
+    dtype: int = FLOAT
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An address in a value: the element at ``[i3, i2, i1, i0]`` is at ``offset`` plus each index times its stride."""
+
+    value: int
+    offset: Size = ZERO
+    strides: tuple[Size, Size, Size, Size] = (ZERO, ZERO, ZERO, ZERO)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One operation over ``dims``, outermost first; the destination is the first operand, None is an operand left out.
+
+    ``matrix`` is M, N and K of a product and ones for all else.
+    """
+
+    op: Op
+    dims: tuple[Size, Size, Size, Size]
+    operands: tuple[Operand | None, ...]
+    matrix: tuple[Size, Size, Size] = (ONE, ONE, ONE)
+    immediates: tuple[float, float] = (0.0, 0.0)
+    flags: int = 0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Instructions one after the other: all of them in each step (``stepwise``), or each of them in all steps of a block."""
+
+    stepwise: bool
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole loop; ``constants`` are float32 in little-endian bytes, ``workspace`` counts elements."""
+
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    states: tuple[State, ...]
+    values: tuple[Value, ...]
+    instructions: tuple[Instruction, ...]
+    phases: tuple[Phase, ...]
+    packs: tuple[Pack, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    constants: bytes = b""
+    workspace: Size = ZERO
+    block: int = 1

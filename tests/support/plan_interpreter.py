@@ -1,0 +1,279 @@
+"""Loop plans in plain numpy, step by step as the format says; whatever reaches outside its value fails."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rewrites.native.operations import Op
+from rewrites.native.plan import FLOAT, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
+
+__all__ = ["run_plan"]
+
+Floats = npt.NDArray[np.float32]
+
+
+def run_plan(plan: Plan, inputs: Sequence[npt.NDArray[Any]]) -> list[Floats]:
+    """Return the final states and the stacked outputs of a plan."""
+    with np.errstate(all="ignore"):
+        return _Run(plan, inputs).outputs()
+
+
+class _Run:
+    def __init__(self, plan: Plan, inputs: Sequence[npt.NDArray[Any]]) -> None:
+        self.plan = plan
+        assert len(inputs) == len(plan.inputs)
+        assert all(each.dtype == FLOAT for each in (*plan.inputs, *plan.outputs, *plan.values))
+        assert all(array.dtype == np.float32 for array in inputs)
+        self.symbols = [inputs[symbol.input].shape[symbol.axis] for symbol in plan.symbols]
+        kinds = [each.kind for each in plan.inputs]
+        assert kinds == sorted(kinds)
+        assert kinds.count(InputKind.INITIAL) == len(plan.states)
+        steps = {array.shape[0] for array, kind in zip(inputs, kinds, strict=True) if kind == InputKind.SCANNED}
+        assert len(steps) == 1
+        self.steps = steps.pop()
+        for array, each in zip(inputs, plan.inputs, strict=True):
+            rows = (self.steps,) if each.kind == InputKind.SCANNED else ()
+            assert array.shape == (*rows, *map(self.number, each.dims))
+        self.shapes = [array.shape for array in inputs]
+        self.inputs = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
+        self.constants = np.frombuffer(plan.constants, "<f4").astype(np.float32)
+        self.workspace = np.full(self.number(plan.workspace), np.nan, np.float32)
+        self.stacked = [np.full(self.steps * self.elements(each.dims), np.nan, np.float32) for each in plan.outputs]
+        self.step = 0
+
+    def number(self, size: Size) -> int:
+        exponents = size.exponents or (0,) * len(self.symbols)
+        return size.coefficient * math.prod(symbol**power for symbol, power in zip(self.symbols, exponents, strict=True))
+
+    def elements(self, dims: Sequence[Size]) -> int:
+        return math.prod(map(self.number, dims))
+
+    def outputs(self) -> list[Floats]:
+        for index, state in enumerate(self.plan.states):
+            if state.storage != Storage.OUTPUT_ROWS:
+                self.state(index, new=False)[:] = self.inputs[index]
+        for start in range(0, self.steps, self.plan.block):
+            block = range(start, min(start + self.plan.block, self.steps))
+            for phase in self.plan.phases:
+                instructions = self.plan.instructions[phase.first : phase.first + phase.count]
+                assert len(instructions) == phase.count
+                if phase.stepwise:
+                    order = [(step, each) for step in block for each in instructions]
+                else:
+                    order = [(step, each) for each in instructions for step in block]
+                for self.step, instruction in order:
+                    self.do(instruction)
+        self.step = self.steps
+        finals = [self.state(index, new=False).copy().reshape(self.shapes[index]) for index in range(len(self.plan.states))]
+        shapes = [(self.steps, *map(self.number, each.dims)) for each in self.plan.outputs]
+        return [*finals, *(rows.reshape(shape) for rows, shape in zip(self.stacked, shapes, strict=True))]
+
+    def stacked_row(self, output: int, step: int) -> Floats:
+        each = self.plan.outputs[output]
+        count = self.elements(each.dims)
+        row = self.steps - 1 - step if each.backwards else step
+        assert 0 <= row < self.steps
+        return self.stacked[output][row * count : (row + 1) * count]
+
+    def state(self, index: int, *, new: bool) -> Floats:
+        state, count = self.plan.states[index], self.inputs[index].size
+        if state.storage == Storage.OUTPUT_ROWS:
+            if new:
+                return self.stacked_row(state.output, self.step)
+            return self.stacked_row(state.output, self.step - 1) if self.step else self.inputs[index]
+        offset = self.number(state.offset)
+        if state.storage == Storage.TWO_ROWS and (self.step % 2 == 1) != new:
+            offset += count
+        assert 0 <= offset <= offset + count <= self.workspace.size
+        return self.workspace[offset : offset + count]
+
+    def value(self, index: int) -> Floats:
+        """The elements that are a value's own in this step."""
+        value = self.plan.values[index]
+        count, offset = self.number(value.count), self.number(value.offset)
+        match value.kind:
+            case ValueKind.SCANNED:
+                assert self.plan.inputs[value.index].kind == InputKind.SCANNED
+                size = self.elements(self.plan.inputs[value.index].dims)
+                row = self.steps - 1 - self.step if self.plan.inputs[value.index].backwards else self.step
+                storage = self.inputs[value.index][row * size : (row + 1) * size]
+            case ValueKind.CAPTURED:
+                assert self.plan.inputs[value.index].kind == InputKind.CAPTURED
+                storage = self.inputs[value.index]
+            case ValueKind.CONSTANT:
+                storage = self.constants
+            case ValueKind.TEMPORARY | ValueKind.ROWS:
+                storage = self.workspace
+            case ValueKind.STACKED:
+                storage = self.stacked_row(value.index, self.step)
+            case ValueKind.OLD | ValueKind.NEW:
+                storage = self.state(value.index, new=value.kind == ValueKind.NEW)
+            case ValueKind.PACK:
+                pack = self.plan.packs[value.index]
+                assert self.plan.inputs[pack.input].kind == InputKind.CAPTURED
+                wide = (self.number(pack.k), self.number(pack.n))
+                strides = (self.number(pack.stride_k), self.number(pack.stride_n))
+                storage = _view(self.inputs[pack.input], self.number(pack.offset), wide, strides).reshape(-1)
+        if value.kind == ValueKind.ROWS:
+            offset += self.step % self.plan.block * count
+        if value.kind not in (ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.CONSTANT):
+            assert (offset, count) == (0, storage.size)
+        assert 0 <= offset <= offset + count <= storage.size
+        return storage[offset : offset + count]
+
+    def operand(self, operand: Operand, dims: Sequence[int]) -> Floats:
+        return _view(self.value(operand.value), self.number(operand.offset), dims, [*map(self.number, operand.strides)])
+
+    def do(self, instruction: Instruction) -> None:
+        dims = [self.number(size) for size in instruction.dims]
+        m, n, k = (self.number(size) for size in instruction.matrix)
+        shapes: list[list[int]] = [dims] * len(instruction.operands)
+        if instruction.op in (Op.GEMM, Op.MATMUL):
+            shapes = [[*dims[:2], *matrix] for matrix in ([m, n], [m, k], [k, n], [m, n])]
+        given = instruction.operands
+        arrays = [
+            None if operand is None else self.matrix(operand) if self.is_pack(operand) else self.operand(operand, shape)
+            for operand, shape in zip(given, shapes[: len(given)], strict=True)
+        ]
+        _check_strides(instruction, [None if each is None else self.number(each.strides[3]) for each in given])
+        destination, *sources = arrays
+        assert destination is not None
+        assert given[0] is not None
+        assert self.plan.values[given[0].value].kind in _WRITABLE
+        for source in sources:
+            assert source is None or _same(destination, source) or not np.shares_memory(destination, source)
+        result = np.asarray(_result(instruction, sources))
+        if Op.SUM <= instruction.op <= Op.DOT:
+            destination[..., 0] = result
+        else:
+            destination[...] = result
+
+    def is_pack(self, operand: Operand) -> bool:
+        return self.plan.values[operand.value].kind == ValueKind.PACK
+
+    def matrix(self, operand: Operand) -> Floats:
+        pack = self.plan.packs[self.plan.values[operand.value].index]
+        assert (self.number(operand.offset), *map(self.number, operand.strides)) == (0, 0, 0, 0, 0)
+        return self.value(operand.value).reshape(self.number(pack.k), self.number(pack.n))
+
+
+_WRITABLE = {ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.STACKED, ValueKind.NEW}
+
+
+def _view(elements: Floats, offset: int, dims: Sequence[int], strides: Sequence[int]) -> Floats:
+    """Return the elements that strides name; fail if one is outside."""
+    if 0 in dims:
+        return np.zeros(dims, np.float32)
+    reach = [(dim - 1) * stride for dim, stride in zip(dims, strides, strict=True)]
+    low, high = offset + sum(min(0, each) for each in reach), offset + sum(max(0, each) for each in reach)
+    assert 0 <= low <= high < elements.size, (offset, dims, strides, elements.size)
+    return np.lib.stride_tricks.as_strided(elements[offset:], dims, [4 * stride for stride in strides])
+
+
+def _same(one: Floats, other: Floats) -> bool:
+    return one.ctypes.data == other.ctypes.data and one.shape == other.shape and one.strides == other.strides
+
+
+def _check_strides(instruction: Instruction, inner: Sequence[int | None]) -> None:
+    """Hold the innermost strides to what kernels know."""
+    op = instruction.op
+    if op in (Op.COPY, Op.GEMM, Op.MATMUL):
+        return
+    assert inner[0] == (0 if Op.SUM <= op <= Op.DOT else 1), (op, inner)
+    assert all(each in (0, 1, None) for each in inner[1:]), (op, inner)
+
+
+def _result(instruction: Instruction, sources: Sequence[Floats | None]) -> npt.NDArray[Any]:
+    x = [source for source in sources if source is not None]
+    first, second = (np.float32(each) for each in instruction.immediates)
+    op = instruction.op
+    if op in _ELEMENTWISE:
+        return np.asarray(_ELEMENTWISE[op](*x))
+    match op:
+        case Op.ELU:
+            return np.where(x[0] > 0, x[0], first * np.expm1(x[0]))
+        case Op.LEAKY_RELU:
+            return np.where(x[0] >= 0, x[0], first * x[0])
+        case Op.HARD_SIGMOID:
+            return np.maximum(np.float32(0), np.minimum(np.float32(1), first * x[0] + second))
+        case Op.LAYER_NORMALIZATION:
+            centred = x[0] - x[0].mean(-1, keepdims=True, dtype=np.float32)
+            normal = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + first) * x[1]
+            return normal + x[2] if len(x) == 3 else normal
+        case Op.RMS_NORMALIZATION:
+            return np.asarray(x[0] / np.sqrt((x[0] * x[0]).mean(-1, keepdims=True) + first) * x[1])
+        case Op.GEMM | Op.MATMUL:
+            product = np.matmul(x[0], x[1])
+            return product + x[2] if len(x) == 3 else product
+    raise AssertionError(op)
+
+
+def _erf(x: Floats) -> Floats:
+    return np.vectorize(math.erf, otypes=[np.float32])(x) if x.size else x
+
+
+def _truth(made: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *x: made(*x).astype(np.float32)
+
+
+def _softmax(x: Floats) -> Floats:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def _log_softmax(x: Floats) -> Floats:
+    below = x - x.max(-1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(-1, keepdims=True)))
+
+
+_HALF, _ROOT = np.float32(0.5), np.float32(math.sqrt(0.5))
+_ELEMENTWISE: dict[Op, Callable[..., Any]] = {
+    Op.ADD: np.add,
+    Op.SUB: np.subtract,
+    Op.MUL: np.multiply,
+    Op.DIV: np.divide,
+    Op.MAX: np.maximum,
+    Op.MIN: np.minimum,
+    Op.GREATER: _truth(np.greater),
+    Op.LESS: _truth(np.less),
+    Op.GREATER_OR_EQUAL: _truth(np.greater_equal),
+    Op.LESS_OR_EQUAL: _truth(np.less_equal),
+    Op.EQUAL: _truth(np.equal),
+    Op.COPY: lambda x: x.copy(),
+    Op.NEG: np.negative,
+    Op.ABS: np.abs,
+    Op.SQRT: np.sqrt,
+    Op.EXP: np.exp,
+    Op.TANH: np.tanh,
+    Op.SIGMOID: lambda x: 1 / (1 + np.exp(-x)),
+    Op.LOG: np.log,
+    Op.RECIPROCAL: np.reciprocal,
+    Op.NOT: _truth(lambda x: x == 0),
+    Op.SOFTPLUS: lambda x: np.logaddexp(np.float32(0), x),
+    Op.RELU: lambda x: np.maximum(x, np.float32(0)),
+    Op.ERF: _erf,
+    Op.FLOOR: np.floor,
+    Op.CEIL: np.ceil,
+    Op.ROUND: np.rint,
+    Op.SIGN: np.sign,
+    Op.SIN: np.sin,
+    Op.COS: np.cos,
+    Op.SOFTSIGN: lambda x: x / (1 + np.abs(x)),
+    Op.GELU: lambda x: _HALF * x * (1 + _erf(x * _ROOT)),
+    Op.WHERE: lambda c, a, b: np.where(c != 0, a, b),
+    Op.MUL_ADD: lambda a, b, c: a * b + c,
+    Op.MUL_SUB: lambda a, b, c: a * b - c,
+    Op.SUB_MUL: lambda c, a, b: c - a * b,
+    Op.MUL_ADD_MUL: lambda a, b, c, e: a * b + c * e,
+    Op.SUM: lambda x: x.sum(-1),
+    Op.MEAN: lambda x: x.mean(-1),
+    Op.REDUCE_MAX: lambda x: x.max(-1),
+    Op.REDUCE_MIN: lambda x: x.min(-1),
+    Op.SUM_OF_SQUARES: lambda x: (x * x).sum(-1),
+    Op.DOT: lambda x, y: (x * y).sum(-1),
+    Op.SOFTMAX: _softmax,
+    Op.LOG_SOFTMAX: _log_softmax,
+}
