@@ -47,6 +47,7 @@ def optimize(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     fast_math: bool = False,
     custom_ops: bool = False,
+    native: bool = False,
     passes: Iterable[str] | None = None,
     skip: Iterable[str] = (),
     verify: bool | str = "quick",
@@ -74,6 +75,8 @@ def optimize(
     ``custom_ops``: also run what onnxruntime has no kernel for, in wider types or by calls of Python, and sequences without steps
     or rows (``guard-scan`` and ``guard-recurrence`` are used then). A model that calls Python runs only in a Python process with
     ortscan and onnxruntime-extensions (``ortscan.InferenceSession``, or ``ortscan.register``).
+    ``native``: loops that are left become calls of functions that hold them. Where ortscan's library is registered, as it is in
+    ``ortscan.InferenceSession`` and after ``ortscan.register``, a compiled form runs instead; elsewhere they run as they were.
     ``passes``, ``skip``: rules to use, or not to use, by the names that reports show; ``default`` stands for all that are used
     where none are named. Used only where named: ``guard-scan`` and ``guard-recurrence``, which let a model run on sequences without
     steps or rows.
@@ -102,6 +105,7 @@ def optimize(
         memory_budget=memory_budget,
         fast_math=fast_math,
         custom_ops=custom_ops,
+        native=native,
         passes=passes,
         skip=skip,
     )

@@ -27,9 +27,11 @@ __all__ = [
     "rule_names",
     "rules_for",
     "size_hints",
+    "wanted",
 ]
 
 DEFAULT = "default"
+NATIVE_TARGET = "cpu"
 DEFAULT_MEMORY_BUDGET = 256 << 20
 
 
@@ -82,6 +84,18 @@ def most_steps(max_unroll: Any) -> int | None:
     if not isinstance(max_unroll, numbers.Integral) or isinstance(max_unroll, bool) or max_unroll < 0:
         raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {shown(max_unroll)}.")
     return int(max_unroll)
+
+
+def wanted(passes: Iterable[str] | None, target: str, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
+    """Return ``passes`` with those that the flags ask for; raises OptionError for plans on a target that does not run them."""
+    if native and target != NATIVE_TARGET:
+        raise OptionError(f"native loops run where the target is {NATIVE_TARGET}, not {target}.")
+    plans = {rule.name for rule in RULES if rule.phase == "native"}
+    asked = [*(plans if native else ())]
+    if passes is None:
+        asked += [name for name in on_request_names() if custom_ops and name not in plans]
+        return [DEFAULT, *asked] if asked else None
+    return [*names_of("passes", passes), *asked]
 
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:

@@ -52,6 +52,9 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         action="store_true",
         help="also run what onnxruntime has no kernel for, if need be by calls of Python; such a model runs in Python only",
     )
+    group.add_argument(
+        "--native", action="store_true", help="let loops that are left run compiled where ortscan's library is registered"
+    )
     group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes; default: all that run unasked")
     group.add_argument("--skip", type=name_list, default=[], metavar="A,B", help="leave out these passes")
     return group
@@ -131,6 +134,7 @@ def rewriting(args: argparse.Namespace) -> dict[str, Any]:
         "fix_shapes": shapes_by_name(args.fix_shape),
         "fast_math": args.fast_math,
         "custom_ops": args.custom_ops,
+        "native": args.native,
         "passes": args.passes,
         "skip": args.skip,
     }

@@ -15,6 +15,7 @@ from ortscan.custom_ops.need import needed_version
 from ortscan.custom_ops.operator import declare, library_path
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
+from ortscan.native.library import register_library
 from ortscan.ort.session_entries import entry_of
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_raised_by
@@ -63,6 +64,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
     if wanted > VERSION:
         raise UnsupportedModel(f"the model needs version {wanted} of the Python op; this ortscan has version {VERSION}.")
     with _lock:
+        register_library(session_options)
         if session_options in _registered:
             return session_options
         declare()

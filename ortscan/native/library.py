@@ -3,15 +3,26 @@
 import functools
 import os
 import sys
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ortscan.base.fork_safe import ForkSafeLock
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["library_path", "register_library", "why_not"]
+__all__ = ["calls_native", "library_path", "register_library", "why_not"]
 
+_lock = ForkSafeLock()
+_registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
+_DOMAIN = b"ai.ortscan"
 _NAMES = {"win32": "ortscan.dll", "darwin": "libortscan.dylib"}
+
+
+def calls_native(target: "str | os.PathLike[str] | bytes") -> bool:
+    """Whether the model at a path, or in bytes, may hold loop plans; it is not parsed. Raises OSError."""
+    return _DOMAIN in (target if isinstance(target, bytes) else Path(target).read_bytes())
 
 
 def library_path() -> Path | None:
@@ -26,12 +37,16 @@ def why_not() -> str | None:
     return None if _built() is not None else "this ortscan was installed where no compiler was to be had (ziglang, or clang)."
 
 
-def register_library(options: "ort.SessionOptions") -> bool:
-    """Make loop plans known to sessions made with ``options``; return whether there is a library."""
+def register_library(options: "ort.SessionOptions | None") -> bool:
+    """Make loop plans known to sessions made with ``options``, once; return whether there is a library."""
     path = library_path()
-    if path is not None:
-        options.register_custom_ops_library(str(path))
-    return path is not None
+    if path is None or options is None:
+        return False
+    with _lock:
+        if options not in _registered:
+            options.register_custom_ops_library(str(path))
+            _registered.add(options)
+    return True
 
 
 @functools.cache

@@ -9,15 +9,14 @@ from ortscan.modelio import (
 )
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.options import (
-    DEFAULT,
     DEFAULT_MEMORY_BUDGET,
     check_flags,
     left_out,
     memory_bytes,
     most_steps,
     names_of,
-    on_request_names,
     rules_for,
+    wanted,
 )
 from ortscan.pipeline.fixed_shapes import fixed_sizes, merged_shapes
 from ortscan.pipeline.load_in_opset import InOpset, load_in_opset
@@ -63,6 +62,7 @@ class Rewriting:
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
         fast_math: bool = False,
         custom_ops: bool = False,
+        native: bool = False,
         passes: Iterable[str] | None = None,
         skip: Iterable[str] = (),
         debug: bool = False,
@@ -70,9 +70,9 @@ class Rewriting:
     ) -> None:
         self.model: ModelLike = read_from_pipe(model)
         self.opset, self.debug, chosen = opset, debug, target_named(target)
-        check_flags(fast_math=fast_math, custom_ops=custom_ops, debug=debug)
+        check_flags(fast_math=fast_math, custom_ops=custom_ops, native=native, debug=debug)
         unwanted = names_of("skip", skip)
-        rules = rules_for([DEFAULT, *on_request_names()] if custom_ops and passes is None else passes, unwanted)
+        rules = rules_for(wanted(passes, chosen.name, custom_ops=custom_ops, native=native), unwanted)
         self._chosen = Chosen(
             chosen,
             rules,

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 
 from ortscan.custom_ops.need import calls_python
+from ortscan.native.library import calls_native, register_library
 from ortscan.ort.element_types import numpy_type
 from ortscan.ort.onnx_says import in_short
 from rewrites.base.errors import OptionError
@@ -103,6 +104,8 @@ class Runner:
             from ortscan.custom_ops.registration import register
 
             register(options)
+        if calls_native(source.target):
+            register_library(options)
         if not optimise:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.outputs = list(outputs)

@@ -11,6 +11,7 @@ import onnxruntime as ort
 
 from ortscan.base.fork_gate import not_while_forking
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
+from ortscan.native.library import library_path, register_library
 from ortscan.ort.session_entries import entry_of
 from ortscan.session.applied import Applied
 from ortscan.session.given import as_path_or_bytes
@@ -148,16 +149,15 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     def _ortscan_open(self, prepared: Prepared, arguments: tuple[Any, ...]) -> None:
         given = self._model_path, self._model_bytes, self._sess_options
         is_ours = self._sess_options is None
-        if is_ours and prepared.data_of is not None:
-            self._sess_options = ort.SessionOptions()
-        elif is_ours and prepared.python_ops:
-            self._sess_options = _shared_options()
+        if is_ours and (prepared.data_of is not None or prepared.python_ops or library_path() is not None):
+            self._sess_options = _shared_options() if prepared.data_of is None else ort.SessionOptions()
         try:
             if prepared.python_ops:
                 from ortscan.custom_ops.registration import register
 
                 with not_while_forking():
                     register(self._sess_options)
+            register_library(self._sess_options)
             with at_work(), not_while_forking(), opened(prepared, self._sess_options, is_ours) as (path, content):
                 if not prepared.is_original:
                     self._model_path, self._model_bytes = path, content

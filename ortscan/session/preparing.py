@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ATTEMPTS", "LookUp", "Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
 _ONLY_FOR_LOOPS = frozenset(
-    ("target", "shapes", "max_unroll", "memory_budget", "fast_math", "passes", "skip", "verify", "on_difference")
+    ("target", "shapes", "max_unroll", "memory_budget", "fast_math", "native", "passes", "skip", "verify", "on_difference")
 )
 _NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()

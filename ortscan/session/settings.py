@@ -69,6 +69,7 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "memory_budget": _bytes,
     "fast_math": _flag,
     "custom_ops": _flag,
+    "native": _flag,
     "passes": _names,
     "skip": _names,
     "verify": _verification,
