@@ -35,9 +35,13 @@ class Inlining:
     kept: list[tuple[str, str]] = field(default_factory=list)
 
 
-def inline_functions_with_loops(model: ir.Model) -> Inlining:
-    """Inline the functions that hold a Scan or Loop, in place, as ``inline_functions`` does."""
-    return inline_functions(model, lambda function: any(_is_loop(node, model) for node in all_nodes(function)))
+def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
+    """Inline the functions that hold a Scan or Loop, but not those of the domain ``stay``, as ``inline_functions`` does."""
+
+    def wanted(function: ir.Function) -> bool:
+        return function.domain != stay and any(_is_loop(node, model) for node in all_nodes(function))
+
+    return inline_functions(model, wanted)
 
 
 def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool]) -> Inlining:

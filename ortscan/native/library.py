@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortscan.base.fork_safe import ForkSafeLock
+from rewrites.native.names import DOMAIN
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -16,13 +17,12 @@ __all__ = ["calls_native", "library_path", "register_library", "why_not"]
 
 _lock = ForkSafeLock()
 _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
-_DOMAIN = b"ai.ortscan"
 _NAMES = {"win32": "ortscan.dll", "darwin": "libortscan.dylib"}
 
 
 def calls_native(target: "str | os.PathLike[str] | bytes") -> bool:
     """Whether the model at a path, or in bytes, may hold loop plans; it is not parsed. Raises OSError."""
-    return _DOMAIN in (target if isinstance(target, bytes) else Path(target).read_bytes())
+    return DOMAIN.encode() in (target if isinstance(target, bytes) else Path(target).read_bytes())
 
 
 def library_path() -> Path | None:

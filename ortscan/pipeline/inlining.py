@@ -13,13 +13,14 @@ from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
+from rewrites.native.names import DOMAIN
 
 __all__ = ["inline_what_rules_change"]
 
 
-def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> list[str]:
-    """Inline them in place, and return what to tell of it."""
-    outcome = inline_functions_with_loops(model)
+def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
+    """Inline them in place, and return what to tell of it. ``runs_plans``: loops that have a plan stay functions."""
+    outcome = inline_functions_with_loops(model, stay=DOMAIN if runs_plans else "")
     if not any(map(holds_recurrent_nodes, model.functions.values())):
         return _said(outcome)
     # Only in a graph is a node put under an If where a loop that fails before it goes.
