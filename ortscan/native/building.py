@@ -1,0 +1,122 @@
+"""Builds the library of loop plans out of its C sources.
+
+The build of the package runs this file by its path before anything is installed, so it imports the standard library only.
+"""
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["BuildError", "build", "compiler", "targets"]
+
+_SOURCES = Path(__file__).parent / "c"
+_KERNELS = "kernels/kernels.c"
+_FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-fno-strict-aliasing", "-g0", "-Wno-psabi"]
+_AT_ONCE = 2
+
+
+class BuildError(Exception):
+    """The library could not be built; one sentence says why."""
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What zig calls the platform and its oldest C library, what the library is called there, and the instruction sets it is built for."""
+
+    triple: str
+    library: str
+    processors: tuple[str, ...] = ("x86_64", "x86_64_v3", "x86_64_v4")
+
+
+_TARGETS = {
+    "linux-x86_64": _Target("x86_64-linux-gnu.2.17", "libortscan.so"),
+    "linux-aarch64": _Target("aarch64-linux-gnu.2.17", "libortscan.so", ("generic",)),
+    "musllinux-x86_64": _Target("x86_64-linux-musl", "libortscan.so"),
+    "musllinux-aarch64": _Target("aarch64-linux-musl", "libortscan.so", ("generic",)),
+    "macos-x86_64": _Target("x86_64-macos", "libortscan.dylib"),
+    "macos-arm64": _Target("aarch64-macos", "libortscan.dylib", ("generic",)),
+    "windows-x86_64": _Target("x86_64-windows-gnu", "ortscan.dll"),
+}
+
+
+def targets() -> tuple[str, ...]:
+    """Return the names of the platforms that the library can be built for."""
+    return tuple(_TARGETS)
+
+
+def compiler() -> list[str] | None:
+    """Return the command of the compiler: zig out of the package ``ziglang``, else clang; None where there is neither."""
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
+    clang = shutil.which("clang")
+    return [clang] if clang else None
+
+
+def build(folder: Path, target: str | None = None) -> Path:
+    """Build the library for this machine, or for the platform named, into a folder, and return its path."""
+    command = compiler()
+    if command is None:
+        raise BuildError("there is no compiler: neither the package ziglang nor clang is to be found")
+    wanted = _TARGETS.get(target or _this_machine())
+    if wanted is None:
+        raise BuildError(f"the library cannot be built for {target or _this_machine()}, only for {', '.join(_TARGETS)}")
+    zig = "ziglang" in command
+    if not zig and target not in (None, _this_machine()):
+        raise BuildError(f"clang builds for this machine only, and zig is needed to build for {target}")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        built = _build_in(Path(name), command, wanted, zig)
+        # beside its place first: another process may be reading what is there
+        handle, beside = tempfile.mkstemp(dir=folder, prefix=wanted.library)
+        os.close(handle)
+        shutil.copy(built, beside)
+        os.replace(beside, folder / wanted.library)
+    return folder / wanted.library
+
+
+def _this_machine() -> str:
+    processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    if sys.platform == "win32":
+        return f"windows-{processor}"
+    if sys.platform == "darwin":
+        return f"macos-{'arm64' if processor == 'aarch64' else processor}"
+    libc = "" if platform.libc_ver()[0] == "glibc" else "musl"
+    return f"{libc}{sys.platform}-{processor}"
+
+
+def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> Path:
+    position = [] if "windows" in target.triple else ["-fPIC"]
+    common = [*command, *(["-target", target.triple] if zig else []), *_FLAGS, *position]
+    jobs = [
+        [*common, *_processor(kind, zig), f"-DISA={kind}", "-c", str(_SOURCES / _KERNELS), "-o", str(folder / f"kernels_{kind}.o")]
+        for kind in reversed(target.processors)
+    ]
+    for source in sorted(_SOURCES.glob("*.c")):
+        jobs.append([*common, *_processor(target.processors[0], zig), "-c", str(source), "-o", str(folder / f"{source.stem}.o")])
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(_run, jobs))
+    library = folder / target.library
+    linked = [*command, *(["-target", target.triple] if zig else []), "-shared", "-o", str(library), *(job[-1] for job in jobs)]
+    _run([*linked, *([] if "macos" in target.triple else ["-s"])])
+    return library
+
+
+def _processor(kind: str, zig: bool) -> Iterable[str]:
+    if kind == "generic":
+        return []
+    return [f"-mcpu={kind}"] if zig else [f"-march={kind.replace('_', '-')}"]
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        said = " ".join(done.stderr.split())
+        raise BuildError(f"the compiler failed with {done.returncode}: {said[-400:]}")

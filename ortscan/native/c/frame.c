@@ -1,0 +1,77 @@
+#include "frame.h"
+#include "tasks.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNED = 64 };
+
+static void *room(int32_t count, size_t size) { return calloc((size_t)count + 1, size); }
+
+frame *frame_new(const plan *p, const isa *set, const float *const *shared) {
+  frame *f = calloc(1, sizeof *f);
+  if (!f) return 0;
+  f->plan = p, f->set = set, f->shared = shared;
+  f->symbols = room(p->n_symbols, sizeof *f->symbols);
+  f->sizes.sizes = room(p->n_sizes, sizeof(int64_t));
+  f->sizes.input_rows = room(p->n_inputs, sizeof(int64_t));
+  f->sizes.output_rows = room(p->n_outputs, sizeof(int64_t));
+  f->tasks = room(p->n_instructions, sizeof *f->tasks);
+  f->packs = room(p->n_packs, sizeof *f->packs);
+  if (f->symbols && f->sizes.sizes && f->sizes.input_rows && f->sizes.output_rows && f->tasks && f->packs) return f;
+  frame_free(f);
+  return 0;
+}
+
+void frame_free(frame *f) {
+  if (!f) return;
+  free(f->symbols);
+  free(f->sizes.sizes);
+  free(f->sizes.input_rows);
+  free(f->sizes.output_rows);
+  free(f->tasks);
+  free(f->block);
+  free(f->packs);
+  free(f);
+}
+
+static size_t rounded(size_t elements) { return (elements + PANEL - 1) / PANEL * PANEL; }
+
+static bool lay_out(frame *f, fault *why) {
+  const plan *p = f->plan;
+  const int64_t *z = f->sizes.sizes;
+  size_t elements = rounded((size_t)z[p->workspace]);
+  for (int32_t i = 0; i < p->n_packs; i++)
+    if (!f->shared[i]) elements += packed_elements(z[p->packs[i].k], z[p->packs[i].n]);
+  if (!f->block || elements > f->elements) {
+    free(f->block);
+    f->elements = elements;
+    f->block = calloc(elements + ALIGNED / sizeof(float), sizeof(float));
+    if (!f->block) return refuse(why, "there is no memory for a workspace of %zu elements", elements);
+  }
+  f->memory = (float *)(((uintptr_t)f->block + ALIGNED - 1) & ~(uintptr_t)(ALIGNED - 1));
+  float *next = f->memory + rounded((size_t)z[p->workspace]);
+  for (int32_t i = 0; i < p->n_packs; i++) {
+    f->packs[i] = f->shared[i] ? (float *)f->shared[i] : next;
+    if (!f->shared[i]) next += packed_elements(z[p->packs[i].k], z[p->packs[i].n]);
+  }
+  return true;
+}
+
+bool frame_ready(frame *f, const int64_t *symbols, fault *why) {
+  const plan *p = f->plan;
+  if (f->ready && !memcmp(f->symbols, symbols, sizeof *symbols * (size_t)p->n_symbols)) return true;
+  f->ready = false;
+  memcpy(f->symbols, symbols, sizeof *symbols * (size_t)p->n_symbols);
+  if (!resolve(p, symbols, &f->sizes, why) || !within_bounds(p, &f->sizes, why) || !lay_out(f, why)) return false;
+  for (int32_t i = 0; i < p->n_instructions; i++) make_task(&f->sizes, p->instructions + i, f->set, f->tasks + i);
+  f->ready = true;
+  return true;
+}
+
+void pack_matrix(const float *input, const resolved *z, pack_words w, float *packed) {
+  int64_t rows = z->sizes[w.k], columns = z->sizes[w.n], down = z->sizes[w.stride_k], across = z->sizes[w.stride_n];
+  const float *from = input + z->sizes[w.offset];
+  for (int64_t j = 0; j < columns; j += PANEL)
+    for (int64_t k = 0; k < rows; k++)
+      for (int64_t c = j; c < j + PANEL; c++) *packed++ = c < columns ? from[k * down + c * across] : 0;
+}

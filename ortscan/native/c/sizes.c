@@ -1,0 +1,40 @@
+// Computes the sizes of a plan out of its symbols.
+#include "resolved.h"
+
+static bool size_of(const plan *p, int32_t i, const int64_t *symbols, int64_t *size, fault *why) {
+  const int32_t *w = p->sizes + (int64_t)i * (1 + p->n_symbols);
+  int64_t v = w[0];
+  for (int32_t s = 0; s < p->n_symbols; s++)
+    if (w[1 + s] && !symbols[s]) v = 0;
+  if (v)
+    for (int32_t s = 0; s < p->n_symbols; s++)
+      for (int32_t e = 0; e < w[1 + s]; e++)
+        if ((v *= symbols[s]) > MOST_ELEMENTS || v < -MOST_ELEMENTS) return refuse(why, "size %d is out of range for these inputs", (int)i);
+  if (v < -MOST_ELEMENTS) return refuse(why, "size %d is out of range", (int)i);
+  *size = v;
+  return true;
+}
+
+static bool row_of(const port *o, const int64_t *sizes, const char *name, int32_t i, int64_t *row, fault *why) {
+  bool empty = false;
+  for (int32_t d = 0; d < o->rank; d++) {
+    if (sizes[o->dims[d]] < 0) return refuse(why, "axis %d of %s %d has a negative size", (int)d, name, (int)i);
+    empty = empty || !sizes[o->dims[d]];
+  }
+  *row = empty ? 0 : 1;
+  for (int32_t d = 0; d < o->rank && !empty; d++)
+    if ((*row *= sizes[o->dims[d]]) > MOST_ELEMENTS) return refuse(why, "%s %d is too large", name, (int)i);
+  return true;
+}
+
+bool resolve(const plan *p, const int64_t *symbols, resolved *z, fault *why) {
+  for (int32_t s = 0; s < p->n_symbols; s++)
+    if (symbols[s] < 0 || symbols[s] > MOST_ELEMENTS) return refuse(why, "symbol %d is out of range", (int)s);
+  for (int32_t i = 0; i < p->n_sizes; i++)
+    if (!size_of(p, i, symbols, z->sizes + i, why)) return false;
+  for (int32_t i = 0; i < p->n_inputs; i++)
+    if (!row_of(p->inputs + i, z->sizes, "input", i, z->input_rows + i, why)) return false;
+  for (int32_t i = 0; i < p->n_outputs; i++)
+    if (!row_of(p->outputs + i, z->sizes, "output", i, z->output_rows + i, why)) return false;
+  return true;
+}

@@ -1,0 +1,39 @@
+// What a kernel gets to do: an instruction with sizes and addresses instead of words. Its bounds are proven.
+#pragma once
+#include "operations.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MOST_OPERANDS = 5, PANEL = 16 };
+
+typedef struct task task;
+typedef void kernel(const task *t, float *const *p); // over n1 rows of n0; outer dims and steps are walked by the caller
+
+struct task {
+  kernel *run;
+  int n0, n1, n2, n3;
+  unsigned repeated; // bit k: operand k is one number for each row (its inner stride is 0)
+  bool outer, moves, turns; // there are outer dims, addresses that change with each step, and some that go to and fro
+  ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS], s2[MOST_OPERANDS], s3[MOST_OPERANDS];
+  int m, n, k; // products: the strides of the matrices are in down and across, those of their batch in s1 and s2
+  ptrdiff_t down[4], across[4];
+  float immediate[2];
+  float *p[MOST_OPERANDS]; // of this step; null where absent
+  ptrdiff_t step[MOST_OPERANDS];
+  int sign[MOST_OPERANDS]; // what the step is multiplied with after it
+  int32_t value[MOST_OPERANDS];
+  ptrdiff_t offset[MOST_OPERANDS];
+};
+
+// The kernels for one instruction set.
+typedef struct {
+  const char *name;
+  kernel *kernels[OPERATIONS];
+} isa;
+
+// Return the best one for this machine, or the one that ORTSCAN_ISA names, or null where there is no such.
+const isa *choose_isa(void);
+
+// Packed matrices: panels of PANEL columns, in each all of k, zero-padded.
+static inline size_t packed_elements(int64_t k, int64_t n) { return (size_t)k * (size_t)((n + PANEL - 1) / PANEL * PANEL); }

@@ -1,0 +1,6 @@
+#pragma once
+#include "resolved.h"
+#include "task.h"
+
+// Make the task of an instruction, whose bounds are proven; addresses come later.
+void make_task(const resolved *z, const instruction_words *w, const isa *set, task *t);
