@@ -19,7 +19,16 @@ __all__ = ["BuildError", "build", "compiler", "targets"]
 
 _SOURCES = Path(__file__).parent / "c"
 _KERNELS = "kernels/kernels.c"
-_FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-fno-strict-aliasing", "-g0", "-Wno-psabi"]
+_FLAGS = [
+    "-std=c11",
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+    "-fno-strict-aliasing",
+    "-g0",
+    "-Wno-psabi",
+]
 _AT_ONCE = 2
 
 
@@ -29,7 +38,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class _Target:
-    """What zig calls the platform and its oldest C library, what the library is called there, and the instruction sets it is built for."""
+    """What zig calls a platform with its oldest C library, the name of the library there, and the instruction sets it is for."""
 
     triple: str
     library: str

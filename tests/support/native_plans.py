@@ -1,0 +1,104 @@
+"""Loop plans in sessions, with the library built once for all tests of a process; and small plans to run."""
+
+import functools
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+from ortscan.native.building import build
+from rewrites.native import Input, InputKind, Instruction, Op, Operand, Output, Phase, Plan, Size, Value, ValueKind, encode
+
+__all__ = ["elementwise", "library", "operand", "plan_session", "row", "run_native", "single"]
+
+Array = npt.NDArray[Any]
+
+
+@functools.cache
+def library() -> Path:
+    """Return the library, built for this process; `ORTSCAN_TEST_LIBRARY` names one that is there."""
+    if "ORTSCAN_TEST_LIBRARY" in os.environ:
+        return Path(os.environ["ORTSCAN_TEST_LIBRARY"])
+    folder = tempfile.mkdtemp()
+    weakref.finalize(library, shutil.rmtree, folder, ignore_errors=True)
+    return build(Path(folder))
+
+
+def plan_session(plan: Plan | bytes, inputs: int, outputs: int, constants: dict[int, Array] | None = None) -> ort.InferenceSession:
+    """Return a session of one node that runs a plan; constants are inputs that are initializers."""
+    data = plan if isinstance(plan, bytes) else encode(plan)
+    names = [f"i{index}" for index in range(inputs)]
+    node = helper.make_node("Scan1", names, [f"o{index}" for index in range(outputs)], domain="ai.ortscan", plan=data)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(name, 1, None) for index, name in enumerate(names) if index not in (constants or {})],
+        [helper.make_tensor_value_info(name, 1, None) for name in node.output],
+        [numpy_helper.from_array(array, names[index]) for index, array in (constants or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.ortscan", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    options.register_custom_ops_library(str(library()))
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run_native(plan: Plan, inputs: Sequence[Array], constants: Collection[int] = ()) -> list[Array]:
+    """Run a plan once."""
+    held = {index: inputs[index] for index in constants}
+    session = plan_session(plan, len(plan.inputs), len(plan.states) + len(plan.outputs), held)
+    return list(session.run(None, {f"i{index}": array for index, array in enumerate(inputs) if index not in held}))
+
+
+def operand(value: int, strides: Sequence[int], offset: int = 0) -> Operand:
+    """Return an operand with literal strides."""
+    three, two, one, zero = map(Size, strides)
+    return Operand(value, Size(offset), (three, two, one, zero))
+
+
+def row(value: int, repeated: bool = False) -> Operand:
+    """Return an operand whose elements lie side by side, or are one."""
+    return operand(value, (0, 0, 0, 0 if repeated else 1))
+
+
+def single(
+    op: Op,
+    dims: Sequence[int],
+    operands: Sequence[Operand | None],
+    counts: Sequence[int],
+    *,
+    matrix: Sequence[int] = (1, 1, 1),
+    immediates: tuple[float, float] = (0.0, 0.0),
+    block: int = 1,
+    stepwise: bool = True,
+) -> Plan:
+    """Return a plan of one instruction: value 0 is the stacked output, the others are scanned inputs; counts are of their rows."""
+    three, two, one, zero = map(Size, dims)
+    m, n, k = map(Size, matrix)
+    values = [Value(ValueKind.STACKED, 0, Size(counts[0]))]
+    values += [Value(ValueKind.SCANNED, index, Size(count)) for index, count in enumerate(counts[1:])]
+    return Plan(
+        inputs=tuple(Input(InputKind.SCANNED, (Size(count),)) for count in counts[1:]),
+        outputs=(Output((Size(counts[0]),)),),
+        states=(),
+        values=tuple(values),
+        instructions=(Instruction(op, (three, two, one, zero), tuple(operands), (m, n, k), immediates),),
+        phases=(Phase(stepwise, 0, 1),),
+        block=block,
+    )
+
+
+def elementwise(op: Op, count: int, sources: Sequence[bool], immediates: tuple[float, float] = (0.0, 0.0)) -> Plan:
+    """Return a plan of an elementwise operation on rows; true is a source that is one number."""
+    operands = [row(0), *(row(index + 1, repeated) for index, repeated in enumerate(sources))]
+    counts = [count, *(1 if repeated else count for repeated in sources)]
+    return single(op, (1, 1, 1, count), operands, counts, immediates=immediates)
