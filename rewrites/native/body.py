@@ -1,0 +1,138 @@
+"""The body of a loop while it is compiled: its values as views, and the steps that compute them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.values import const_array, static_dims
+from rewrites.native.operations import Op
+from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
+
+__all__ = ["Body", "Refused", "Step"]
+
+_INLINE = 256
+"""Elements of a captured constant up to which it is written into the plan."""
+
+
+class Refused(Exception):
+    """Carries a reason out of a translator; it never leaves this package."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.reason = NotApplicable(code, detail)
+
+
+@dataclass(eq=False)
+class Step:
+    """One operation: ``target`` and ``sources`` have the shape of its walk.
+
+    ``matrix``: M, N, K of a product, whose operands have the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N].
+    """
+
+    op: Op
+    target: View
+    sources: list[View | None]
+    immediates: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def given(self) -> list[View]:
+        """The sources that are there."""
+        return [source for source in self.sources if source is not None]
+
+
+@dataclass
+class Body:
+    """``views``: of the values translated so far. ``captured``: the outer values that the plan reads as they are, in order."""
+
+    graph: ir.Graph
+    opset: int
+    first_captured: int
+    views: dict[ir.Value, View] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    captured: dict[ir.Value, Buffer] = field(default_factory=dict)
+    constants: dict[bytes, Buffer] = field(default_factory=dict)
+
+    def view(self, value: ir.Value) -> View:
+        """Return the view of a value: translated, constant or captured."""
+        found = self.views.get(value)
+        if found is None:
+            found = self.views[value] = self._from_outside(value)
+        return found
+
+    def _from_outside(self, value: ir.Value) -> View:
+        array = const_array(value)
+        producer = value.producer()
+        inside = value.graph is self.graph or (producer is not None and producer.graph is self.graph)
+        if array is not None and (array.size <= _INLINE or inside or array.dtype == np.bool_):
+            if array.dtype not in (np.float32, np.bool_):
+                raise Refused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")
+            return self.constant(array.astype(np.float32), truth=array.dtype == np.bool_)
+        if inside:
+            raise Refused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
+        if value.dtype != ir.DataType.FLOAT:
+            raise Refused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {_type_name(value)}")
+        shape = static_dims(value)
+        if shape is None:
+            raise Refused("NATIVE-SHAPE", f"the shape of '{value.name}', which the body captures, is not known")
+        buffer = Buffer(Home.CAPTURED, math.prod(shape), self.first_captured + len(self.captured))
+        self.captured[value] = buffer
+        return whole(buffer, shape)
+
+    def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
+        """Return a constant of the plan; equal ones are one."""
+        array = np.array(array, np.float32, order="C")
+        made = Buffer(Home.CONSTANT, array.size, array=array.reshape(-1))
+        buffer = self.constants.setdefault(array.tobytes(), made)
+        return whole(buffer, array.shape, truth=truth)
+
+    def number(self, number: float) -> View:
+        """Return a scalar constant."""
+        return self.constant(np.array(number, np.float32))
+
+    def fresh(self, shape: Sequence[int], *, truth: bool = False) -> View:
+        """Return a place for a result."""
+        return whole(Buffer(Home.COMPUTED, math.prod(shape)), shape, truth=truth)
+
+    def emit(self, op: Op, target: View, *sources: View | None, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
+        """Add a step and return its target."""
+        self.steps.append(Step(op, target, list(sources), immediates))
+        return target
+
+    def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
+        """Add an elementwise step over the sources, broadcast, and return its result."""
+        try:
+            shape = np.broadcast_shapes(*(source.shape for source in sources))
+        except ValueError:
+            raise Refused("NATIVE-SHAPE", f"the shapes {[source.shape for source in sources]} cannot be broadcast") from None
+        spread = [broadcast(source, shape) for source in sources]
+        return self.emit(op, self.fresh(shape, truth=truth), *spread, immediates=immediates)
+
+    def copied(self, view: View) -> View:
+        """Return the same elements one after the other in a buffer of their own."""
+        if view.buffer.array is not None:
+            return self.constant(elements(view), truth=view.truth)
+        return self.emit(Op.COPY, self.fresh(view.shape, truth=view.truth), view)
+
+    def packed(self, view: View) -> View:
+        """Return the same elements one after the other, the view itself where they are so."""
+        return view if view.is_dense else self.copied(view)
+
+    def reshaped(self, view: View, shape: Sequence[int]) -> View:
+        """Return the elements in another shape of as many."""
+        from_dense = self.packed(view)
+        return View(from_dense.buffer, tuple(shape), dense(shape), from_dense.offset, view.truth)
+
+
+def elements(view: View) -> np.ndarray:
+    """Return the elements of a view of a constant."""
+    assert view.buffer.array is not None
+    strides = [4 * stride for stride in view.strides]
+    return np.array(np.lib.stride_tricks.as_strided(view.buffer.array[view.offset :], view.shape, strides))
+
+
+def _type_name(value: ir.Value) -> str:
+    return value.dtype.name if value.dtype is not None else "of a type that is not known"

@@ -1,0 +1,120 @@
+"""Compiles the body of a Scan in normal form into a loop plan; says why where it cannot."""
+
+import math
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array, static_dims
+from rewrites.loops import ScanView
+from rewrites.native.body import Body, Refused, Step
+from rewrites.native.fusing import fused
+from rewrites.native.in_parts import computed_in_parts
+from rewrites.native.places import place_results
+from rewrites.native.plan import Input, InputKind, Output, Plan, Size
+from rewrites.native.schedule import scheduled
+from rewrites.native.translators import translate
+from rewrites.native.views import Buffer, Home, View, whole
+from rewrites.native.walks import make_regular
+from rewrites.native.writing import write
+
+__all__ = ["Compiled", "compile_loop"]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """``captured``: the outer values that the plan reads beside initial states and scanned inputs, in the order of its inputs."""
+
+    plan: Plan
+    captured: tuple[ir.Value, ...]
+    notes: tuple[str, ...] = ()
+
+
+def compile_loop(loop: ScanView, ctx: Context) -> Compiled | NotApplicable:
+    """Return the plan of a loop, or why there is none."""
+    try:
+        return _compiled(loop, ctx)
+    except Refused as refused:
+        return refused.reason
+
+
+def _compiled(loop: ScanView, ctx: Context) -> Compiled:
+    axes = [*(scan.axis for scan in loop.scan_inputs), *(output.axis for output in loop.scan_outputs)]
+    if loop.batched or any(axes):
+        raise Refused("NATIVE-FORM", "the loop is batched or scans along another axis than the first")
+    body = Body(loop.body, ctx.opset, len(loop.states) + len(loop.scan_inputs))
+    inputs = _inputs(loop, body)
+    _translate(loop.body, body)
+    finals = [body.view(state.next) for state in loop.states]
+    stacked = [body.view(output.inner) for output in loop.scan_outputs]
+    for value, view in zip(loop.body.outputs, [*finals, *stacked], strict=True):
+        _check_port(value, view)
+    for state, view in zip(loop.states, finals, strict=True):
+        if view.shape != body.views[state.inner].shape:
+            raise Refused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
+    steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
+    body.steps = make_regular(steps, body)
+    places = place_results(body, finals, stacked)
+    steps = scheduled(computed_in_parts(body.steps, places), places)
+    inputs += [Input(InputKind.CAPTURED, _sizes(static_dims(value) or ())) for value in body.captured]
+    outputs = [Output(_sizes(view.shape), part.reverse) for view, part in zip(stacked, loop.scan_outputs, strict=True)]
+    return Compiled(write(body, steps, places, inputs, outputs), tuple(body.captured))
+
+
+def _inputs(loop: ScanView, body: Body) -> list[Input]:
+    inputs = []
+    for index, state in enumerate(loop.states):
+        shape = static_dims(state.inner) or static_dims(state.initial)
+        inputs.append(_input(body, state.inner, shape, Home.OLD, index, backwards=False))
+    for index, scan in enumerate(loop.scan_inputs, len(loop.states)):
+        outer = None if scan.outer.shape is None else scan.outer.shape.dims[1:]
+        shape = static_dims(scan.inner)
+        if shape is None and outer is not None and all(isinstance(dim, int) for dim in outer):
+            shape = tuple(dim for dim in outer if isinstance(dim, int))
+        inputs.append(_input(body, scan.inner, shape, Home.SCANNED, index, backwards=scan.reverse))
+    return inputs
+
+
+def _input(body: Body, inner: ir.Value, shape: tuple[int, ...] | None, home: Home, index: int, *, backwards: bool) -> Input:
+    if inner.dtype != ir.DataType.FLOAT:
+        name = inner.dtype.name if inner.dtype is not None else "of a type that is not known"
+        raise Refused("NATIVE-TYPE", f"'{inner.name}' is {name}")
+    if shape is None:
+        raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known as numbers")
+    if 0 in shape:
+        raise Refused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
+    body.views[inner] = whole(Buffer(home, math.prod(shape), index), shape)
+    kind = InputKind.INITIAL if home == Home.OLD else InputKind.SCANNED
+    return Input(kind, _sizes(shape), backwards)
+
+
+def _translate(graph: ir.Graph, body: Body) -> None:
+    for node in graph:
+        if all(const_array(value) is not None for value in node.outputs):
+            continue
+        for value, view in zip(node.outputs, translate(node, body), strict=False):
+            known = static_dims(value)
+            if 0 in view.shape or (known is not None and known != view.shape):
+                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(view.shape)}, known is {list(known or ())}")
+            body.views[value] = view
+
+
+def _check_port(value: ir.Value, view: View) -> None:
+    if view.truth:
+        raise Refused("NATIVE-TYPE", f"'{value.name}' is BOOL")
+
+
+def _read(steps: list[Step], results: list[View]) -> list[Step]:
+    """Return the steps whose results are read."""
+    needed, kept = {view.buffer for view in results}, []
+    for step in reversed(steps):
+        if step.target.buffer in needed:
+            needed |= {source.buffer for source in step.given}
+            kept.append(step)
+    return kept[::-1]
+
+
+def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
+    return tuple(map(Size, shape))

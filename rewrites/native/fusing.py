@@ -1,0 +1,89 @@
+"""Steps that become one, where the result keeps every bit: products with a sum, matrix products with what is added to them.
+
+    m = a * b; d = m + c           ->  d = a * b + c, which rounds twice like the two
+    m = a @ w; d = m + c           ->  d = a @ w + c
+
+The first step's result must be read nowhere else.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rewrites.native.body import Step
+from rewrites.native.operations import Op
+from rewrites.native.views import Buffer, View
+from rewrites.native.walks import PRODUCTS
+
+__all__ = ["fused", "readers"]
+
+
+def readers(steps: Iterable[Step], results: Iterable[View]) -> Counter[Buffer]:
+    """Return how often each buffer is read."""
+    return Counter([*(source.buffer for step in steps for source in step.given), *(view.buffer for view in results)])
+
+
+def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
+    """Return the steps with those joined that can be."""
+    count = readers(steps, results)
+    writers = Counter(step.target.buffer for step in steps)
+    made = {step.target.buffer: step for step in steps if writers[step.target.buffer] == 1}
+    gone: set[int] = set()
+    for step in steps:
+        if step.op not in (Op.ADD, Op.SUB):
+            continue
+        parts = [_maker(source, step, made, count) for source in step.given]
+        joined = _with_matrix_product(step, parts) or _with_products(step, parts)
+        for part in joined:
+            gone.add(id(part))
+    return [step for step in steps if id(step) not in gone]
+
+
+def _maker(view: View, step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> Step | None:
+    """Return the step that makes ``view`` for ``step`` alone, element by element."""
+    maker = made.get(view.buffer)
+    if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
+        return None
+    same = _without_ones(view.shape) == _without_ones(maker.target.shape) == _without_ones(step.target.shape)
+    return maker if same else None
+
+
+def _without_ones(shape: Sequence[int]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def _in_shape(view: View, shape: Sequence[int]) -> View:
+    """Return the view in a shape that differs from its own in axes of size 1 alone."""
+    strides = iter(stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1)
+    return replace(view, shape=tuple(shape), strides=tuple(next(strides) if size != 1 else 0 for size in shape))
+
+
+def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
+    """Make ``step`` a sum of one or two products, and return the steps that are in it now."""
+    one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
+    shape = step.target.shape
+    factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
+    if step.op == Op.ADD and one is not None and other is not None:
+        step.op, step.sources = Op.MUL_ADD_MUL, [*factors[0], *factors[1]]
+        return [one, other]
+    if one is not None:
+        step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.MUL_SUB, [*factors[0], step.sources[1]]
+        return [one]
+    if other is not None:
+        step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.SUB_MUL, [*factors[1], step.sources[0]]
+        return [other]
+    return []
+
+
+def _with_matrix_product(step: Step, parts: Sequence[Step | None]) -> list[Step]:
+    """Make ``step`` a matrix product with a sum, and return the product that is in it now."""
+    if step.op != Op.ADD:
+        return []
+    for part, added in zip(parts, reversed(step.sources), strict=True):
+        if part is None or part.op not in PRODUCTS or len(part.sources) > 2 or added is None:
+            continue
+        product_shape = part.target.shape
+        step.op, step.sources = part.op, [*part.sources, _in_shape(added, product_shape)]
+        step.target = _in_shape(step.target, product_shape)
+        return [part]
+    return []

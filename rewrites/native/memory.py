@@ -1,0 +1,83 @@
+"""The workspace: states for the whole loop, temporaries for as long as they are read."""
+
+from collections.abc import Sequence
+
+from rewrites.native.body import Step
+from rewrites.native.places import Places
+from rewrites.native.plan import Storage
+from rewrites.native.views import Buffer, Home, View
+from rewrites.native.walks import is_elementwise
+
+__all__ = ["Workspace", "lay_out"]
+
+_ALIGNED = 16
+
+
+class Workspace:
+    """Places in memory, each a multiple of 16 elements, taken and given back."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.free: list[tuple[int, int]] = []
+
+    def take(self, count: int) -> int:
+        """Return the offset of room for ``count`` elements: the smallest that is free and large enough, else new room."""
+        room = _rounded(count)
+        fitting = [(size, offset) for offset, size in self.free if size >= room]
+        if not fitting:
+            self.size += room
+            return self.size - room
+        size, offset = min(fitting)
+        self.free.remove((offset, size))
+        if size > room:
+            self.free.append((offset + room, size - room))
+        return offset
+
+    def give(self, offset: int, count: int) -> None:
+        """Give room back, joined with what is free beside it."""
+        start, end = offset, offset + _rounded(count)
+        for other in [one for one in self.free if one[0] + one[1] == start or one[0] == end]:
+            self.free.remove(other)
+            start, end = min(start, other[0]), max(end, other[0] + other[1])
+        self.free.append((start, end - start))
+
+
+def _rounded(count: int) -> int:
+    return -(-max(count, 1) // _ALIGNED) * _ALIGNED
+
+
+def lay_out(steps: Sequence[Step], places: Places, states: Sequence[int]) -> tuple[list[int], dict[Buffer, int], int]:
+    """Return the offset of each state and of each temporary, and the size of the workspace. ``states``: how large each is."""
+    workspace = Workspace()
+    offsets = []
+    for (storage, _), size in zip(places.states, states, strict=True):
+        rows = 2 * size if storage == Storage.TWO_ROWS else size
+        offsets.append(0 if storage == Storage.OUTPUT_ROWS else workspace.take(rows))
+    last = {view.buffer: index for index, step in enumerate(steps) for view in (step.target, *step.given)}
+    found: dict[Buffer, int] = {}
+    for index, step in enumerate(steps):
+        ending = {view.buffer for view in step.given if last[view.buffer] == index and view.buffer in found}
+        target = step.target.buffer
+        if target.home == Home.COMPUTED and target not in places.of and target not in found:
+            heir = next((buffer for buffer in ending if _takes_over(step, buffer)), None)
+            if heir is None:
+                found[target] = workspace.take(target.size)
+            else:
+                found[target] = found[heir]
+                ending.remove(heir)
+        for buffer in ending:
+            workspace.give(found[buffer], buffer.size)
+        if last[target] == index and target in found:
+            workspace.give(found[target], target.size)
+    return offsets, found, workspace.size
+
+
+def _takes_over(step: Step, buffer: Buffer) -> bool:
+    """Whether the result of ``step`` can be written over ``buffer``, which nobody reads later: element by element in its place."""
+    if not is_elementwise(step.op) or buffer.size != step.target.buffer.size or not step.target.is_whole:
+        return False
+    return all(_is_same(view, step.target) for view in step.given if view.buffer is buffer)
+
+
+def _is_same(view: View, target: View) -> bool:
+    return view.is_whole and view.shape == target.shape

@@ -1,0 +1,77 @@
+"""The order of the steps: old states are read before they are written over, wherever that can be; else they get two rows."""
+
+import heapq
+from collections.abc import Sequence
+
+from rewrites.native.body import Step
+from rewrites.native.places import Places
+from rewrites.native.plan import Storage
+from rewrites.native.views import Buffer, Home, View
+from rewrites.native.walks import is_elementwise
+
+__all__ = ["scheduled"]
+
+
+def scheduled(steps: Sequence[Step], places: Places) -> list[Step]:
+    """Return the steps in order, and settle which states are in place."""
+    after = _needs(steps)
+    for state, buffer in enumerate(places.news):
+        if buffer is None or places.states[state][0] != Storage.IN_PLACE:
+            continue
+        before = _readers_before(steps, state, buffer)
+        trial = None if before is None else [needs | more for needs, more in zip(after, before, strict=True)]
+        if trial is None or _order(trial) is None:
+            places.states[state] = (Storage.TWO_ROWS, 0)
+        else:
+            after = trial
+    order = _order(after)
+    assert order is not None
+    return [steps[index] for index in order]
+
+
+def _needs(steps: Sequence[Step]) -> list[set[int]]:
+    """Return, for each step, the steps that write what it reads."""
+    writers: dict[Buffer, list[int]] = {}
+    for index, step in enumerate(steps):
+        writers.setdefault(step.target.buffer, []).append(index)
+    return [{writer for source in step.given for writer in writers.get(source.buffer, ())} for step in steps]
+
+
+def _readers_before(steps: Sequence[Step], state: int, buffer: Buffer) -> list[set[int]] | None:
+    """Return what must come before each step for a state to be in place; None where a step reads other elements than it writes."""
+    writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
+    reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}
+    for index in writing & reading:
+        step = steps[index]
+        if not is_elementwise(step.op) or not all(_same_place(view, step.target) for view in step.given if _is_old(view, state)):
+            return None
+    return [reading - {index} if index in writing else set() for index in range(len(steps))]
+
+
+def _is_old(view: View, state: int) -> bool:
+    return view.buffer.home == Home.OLD and view.buffer.index == state
+
+
+def _same_place(view: View, target: View) -> bool:
+    pairs = zip(view.shape, view.strides, target.strides, strict=True)
+    return view.offset == target.offset and all(size == 1 or one == other for size, one, other in pairs)
+
+
+def _order(needs: Sequence[set[int]]) -> list[int] | None:
+    """Return the order closest to that given in which each step comes after what it needs; None where there is none."""
+    left = [len(each) for each in needs]
+    readers: list[list[int]] = [[] for _ in needs]
+    for index, each in enumerate(needs):
+        for need in each:
+            readers[need].append(index)
+    ready = [index for index, count in enumerate(left) if not count]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(index)
+        for reader in readers[index]:
+            left[reader] -= 1
+            if not left[reader]:
+                heapq.heappush(ready, reader)
+    return order if len(order) == len(needs) else None

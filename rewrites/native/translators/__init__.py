@@ -1,0 +1,43 @@
+"""How each operator is written in steps of a plan: from its type to a function that returns the views of its outputs.
+
+An operator is translated exactly or not at all: what has no translator, or is refused by it, refuses the loop.
+"""
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.native.body import Body
+from rewrites.native.call import Call
+from rewrites.native.translators.activations import ACTIVATIONS
+from rewrites.native.translators.arithmetic import ARITHMETIC
+from rewrites.native.translators.concatenation import CONCATENATION
+from rewrites.native.translators.movement import MOVEMENT
+from rewrites.native.translators.normalization import NORMALIZATION
+from rewrites.native.translators.products import PRODUCTS
+from rewrites.native.translators.reductions import REDUCTIONS
+from rewrites.native.translators.truth import TRUTH
+from rewrites.native.views import View
+
+__all__ = ["TRANSLATORS", "translate"]
+
+TRANSLATORS: dict[str, Callable[[Call], Sequence[View]]] = {
+    **ACTIVATIONS,
+    **ARITHMETIC,
+    **CONCATENATION,
+    **MOVEMENT,
+    **NORMALIZATION,
+    **PRODUCTS,
+    **REDUCTIONS,
+    **TRUTH,
+}
+
+
+def translate(node: ir.Node, body: Body) -> Sequence[View]:
+    """Add the steps of a node to the body and return the views of its outputs; raises Refused."""
+    call = Call(node, body)
+    translator = TRANSLATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    if translator is None:
+        domain = f"{node.domain}." if node.domain else ""
+        raise call.refuse("NATIVE-OPERATOR", f"{domain}{node.op_type} is no operator that loop plans have")
+    return translator(call)

@@ -1,0 +1,74 @@
+"""Functions of one element."""
+
+from collections.abc import Callable, Sequence
+
+from rewrites.native.call import Call
+from rewrites.native.operations import Op
+from rewrites.native.views import View
+
+__all__ = ["ACTIVATIONS"]
+
+_Translator = Callable[[Call], Sequence[View]]
+
+
+def _plain(op: Op) -> _Translator:
+    return lambda call: [call.body.elementwise(op, call.view(0))]
+
+
+def _with_parameters(op: Op, alpha: float, beta: float | None = None) -> _Translator:
+    def translate(call: Call) -> Sequence[View]:
+        a = call.node.attributes.get_float("alpha", alpha)
+        b = 0.0 if beta is None else call.node.attributes.get_float("beta", beta)
+        return [call.body.elementwise(op, call.view(0), immediates=(a, b))]
+
+    return translate
+
+
+def _gelu(call: Call) -> Sequence[View]:
+    if call.node.attributes.get_string("approximate", "none") != "none":
+        raise call.refuse("NATIVE-FORM", "it is the approximation by a tanh")
+    return [call.body.elementwise(Op.GELU, call.view(0))]
+
+
+def _hard_swish(call: Call) -> Sequence[View]:
+    x = call.view(0)
+    return [call.body.elementwise(Op.MUL, x, call.body.elementwise(Op.HARD_SIGMOID, x, immediates=(1 / 6, 0.5)))]
+
+
+def _mish(call: Call) -> Sequence[View]:
+    x = call.view(0)
+    bounded = call.body.elementwise(Op.TANH, call.body.elementwise(Op.SOFTPLUS, x))
+    return [call.body.elementwise(Op.MUL, x, bounded)]
+
+
+def _thresholded(call: Call) -> Sequence[View]:
+    x, body = call.view(0), call.body
+    alpha = body.number(call.node.attributes.get_float("alpha", 1.0))
+    return [body.elementwise(Op.WHERE, body.elementwise(Op.GREATER, x, alpha, truth=True), x, body.number(0.0))]
+
+
+ACTIVATIONS: dict[str, _Translator] = {
+    "Abs": _plain(Op.ABS),
+    "Ceil": _plain(Op.CEIL),
+    "Elu": _with_parameters(Op.ELU, 1.0),
+    "Erf": _plain(Op.ERF),
+    "Exp": _plain(Op.EXP),
+    "Floor": _plain(Op.FLOOR),
+    "Gelu": _gelu,
+    "HardSigmoid": _with_parameters(Op.HARD_SIGMOID, 0.2, 0.5),
+    "HardSwish": _hard_swish,
+    "LeakyRelu": _with_parameters(Op.LEAKY_RELU, 0.01),
+    "Log": _plain(Op.LOG),
+    "Mish": _mish,
+    "Neg": _plain(Op.NEG),
+    "Reciprocal": _plain(Op.RECIPROCAL),
+    "Relu": _plain(Op.RELU),
+    "Round": _plain(Op.ROUND),
+    "Sigmoid": _plain(Op.SIGMOID),
+    "Sign": _plain(Op.SIGN),
+    "Softplus": _plain(Op.SOFTPLUS),
+    "Softsign": _plain(Op.SOFTSIGN),
+    "Sqrt": _plain(Op.SQRT),
+    "Tanh": _plain(Op.TANH),
+    "ThresholdedRelu": _thresholded,
+}

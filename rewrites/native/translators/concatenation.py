@@ -1,0 +1,33 @@
+"""Concat: copies into the parts of one buffer, which are left out later where the parts can be computed in place."""
+
+from collections.abc import Callable, Sequence
+
+from rewrites.native.call import Call
+from rewrites.native.operations import Op
+from rewrites.native.views import View
+from rewrites.ops.versions import axis_of
+
+__all__ = ["CONCATENATION"]
+
+
+def _concat(call: Call) -> Sequence[View]:
+    parts = call.views
+    if len(parts) == 1:
+        return parts
+    rank = len(parts[0].shape)
+    axis = axis_of(call.node, 0, rank)
+    others = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
+    if len(others) > 1 or not 0 <= axis < rank:
+        raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    result = call.body.fresh(shape, truth=parts[0].truth)
+    offset = 0
+    for part in parts:
+        place = View(result.buffer, part.shape, result.strides, offset * result.strides[axis], part.truth)
+        call.body.emit(Op.COPY, place, part)
+        offset += part.shape[axis]
+    return [result]
+
+
+CONCATENATION: dict[str, Callable[[Call], Sequence[View]]] = {"Concat": _concat}

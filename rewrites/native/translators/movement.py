@@ -1,0 +1,113 @@
+"""Operators that only move elements: views wherever strides lead to the elements, else as few copies as it takes."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rewrites.native.body import Body
+from rewrites.native.call import Call
+from rewrites.native.operations import Op
+from rewrites.native.views import View, dense, fitted, moved
+from rewrites.ops.movement import movement
+from rewrites.ops.versions import axis_of, dropout_is_identity
+
+__all__ = ["MOVEMENT"]
+
+_PIECES = 64
+"""Into how many copies a movement along no strides may be cut."""
+
+
+def _moving(call: Call) -> Sequence[View]:
+    x = call.view(0)
+    found = movement(call.node, call.opset, x.shape, call.known)
+    if found is None:
+        raise call.refuse("NATIVE-FORM", "what it moves is known only when the model runs")
+    made = _made(call, x, found.make)
+    if call.node.op_type in ("Reshape", "Expand") and not all(isinstance(view, View) for view in made):
+        made = _made(call, call.body.copied(x), found.make)
+    return [view if isinstance(view, View) else _collected(call, x, view) for view in made]
+
+
+def _made(call: Call, x: View, make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]) -> list[View | np.ndarray]:
+    made = moved(x, lambda addresses: make([addresses]))
+    if made is None:
+        raise call.refuse("NATIVE-LIMIT", f"it moves {x.count} elements")
+    return made
+
+
+def _collected(call: Call, x: View, addresses: np.ndarray) -> View:
+    """Copy the elements at ``addresses``, in no regular order, one piece after the other."""
+    if x.buffer.array is not None:
+        return call.body.constant(x.buffer.array[addresses], truth=x.truth)
+    result = call.body.fresh(addresses.shape, truth=x.truth)
+    if _copy_pieces(call.body, x, addresses, result, _PIECES) > _PIECES:
+        raise call.refuse("NATIVE-LIMIT", f"it takes more than {_PIECES} copies")
+    return result
+
+
+def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, left: int) -> int:
+    """Copy row by row where the elements are in no regular order; return how many copies it took, or more than ``left``."""
+    piece = fitted(x, addresses)
+    if isinstance(piece, View):
+        body.emit(Op.COPY, target, piece)
+        return 1
+    taken = 0
+    for row in range(addresses.shape[0]):
+        if taken > left:
+            break
+        part = View(target.buffer, target.shape[1:], target.strides[1:], target.offset + row * target.strides[0])
+        taken += _copy_pieces(body, x, addresses[row], part, left - taken)
+    return taken
+
+
+def _flatten(call: Call) -> Sequence[View]:
+    x = call.view(0)
+    axis = axis_of(call.node, 1, len(x.shape))
+    shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    (made,) = moved(x, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
+    return [made if isinstance(made, View) else call.body.reshaped(x, shape)]
+
+
+def _dropout(call: Call) -> Sequence[View]:
+    call.only_first_output()
+    if not dropout_is_identity(call.node, call.opset):
+        raise call.refuse("NATIVE-FORM", "it may be in training")
+    return [call.view(0)]
+
+
+def _identity(call: Call) -> Sequence[View]:
+    return [call.view(0)]
+
+
+def _tile(call: Call) -> Sequence[View]:
+    """An axis of size 1 is repeated by a stride of 0, another by copies."""
+    x, repeats = call.view(0), call.known(1)
+    if repeats is None or repeats.shape != (len(x.shape),) or (repeats < 1).any():
+        raise call.refuse("NATIVE-FORM", "its repeats are not constant")
+    times = [int(each) for each in repeats]
+    shape = tuple(size * each for size, each in zip(x.shape, times, strict=True))
+    spread = tuple(0 if size == 1 else stride for size, stride in zip(x.shape, x.strides, strict=True))
+    if all(size == 1 or each == 1 for size, each in zip(x.shape, times, strict=True)):
+        return [View(x.buffer, shape, spread, x.offset, x.truth)]
+    pairs = [part for size, each in zip(x.shape, times, strict=True) for part in (each, size)]
+    steps = [part for stride in x.strides for part in (0, stride)]
+    both = View(x.buffer, tuple(pairs), tuple(steps), x.offset, x.truth)
+    copied = call.body.copied(both)
+    return [View(copied.buffer, shape, dense(shape), copied.offset, x.truth)]
+
+
+MOVEMENT: dict[str, Callable[[Call], Sequence[View]]] = {
+    "Dropout": _dropout,
+    "Expand": _moving,
+    "Flatten": _flatten,
+    "Gather": _moving,
+    "Identity": _identity,
+    "Reshape": _moving,
+    "Slice": _moving,
+    "Split": _moving,
+    "Squeeze": _moving,
+    "Tile": _tile,
+    "Transpose": _moving,
+    "Unsqueeze": _moving,
+}

@@ -1,0 +1,49 @@
+"""Reductions along axes that are known."""
+
+from collections.abc import Callable, Sequence
+
+from rewrites.native.call import Call
+from rewrites.native.operations import Op
+from rewrites.native.translators.rows import rows_along
+from rewrites.native.views import View, dense
+from rewrites.ops.versions import DYNAMIC, axes_of, keepdims
+
+__all__ = ["REDUCTIONS"]
+
+
+def _reduced(call: Call, x: View, op: Op) -> View:
+    axes = axes_of(call.node, call.opset, len(x.shape))
+    if axes is DYNAMIC or axes is None:
+        raise call.refuse("NATIVE-FORM", "its axes are not constant")
+    if not axes:
+        raise call.refuse("NATIVE-FORM", "it reduces no axis")
+    rows = rows_along(call.body, x, sorted(axes))
+    buffer = call.body.fresh(rows.shape[:-1]).buffer
+    target = View(buffer, rows.shape, (*dense(rows.shape[:-1]), 0))
+    call.body.emit(op, target, rows)
+    kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    shape = kept if keepdims(call.node) else [size for axis, size in enumerate(x.shape) if axis not in axes]
+    return View(buffer, tuple(shape), dense(shape))
+
+
+def _plain(op: Op) -> Callable[[Call], Sequence[View]]:
+    return lambda call: [_reduced(call, call.view(0), op)]
+
+
+def _l1(call: Call) -> Sequence[View]:
+    return [_reduced(call, call.body.elementwise(Op.ABS, call.view(0)), Op.SUM)]
+
+
+def _l2(call: Call) -> Sequence[View]:
+    return [call.body.elementwise(Op.SQRT, _reduced(call, call.view(0), Op.SUM_OF_SQUARES))]
+
+
+REDUCTIONS: dict[str, Callable[[Call], Sequence[View]]] = {
+    "ReduceL1": _l1,
+    "ReduceL2": _l2,
+    "ReduceMax": _plain(Op.REDUCE_MAX),
+    "ReduceMean": _plain(Op.MEAN),
+    "ReduceMin": _plain(Op.REDUCE_MIN),
+    "ReduceSum": _plain(Op.SUM),
+    "ReduceSumSquare": _plain(Op.SUM_OF_SQUARES),
+}

@@ -1,0 +1,113 @@
+"""Values of a body while it is compiled: strided views of buffers, so that what only moves elements costs nothing."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+
+__all__ = ["Buffer", "Home", "View", "broadcast", "dense", "fitted", "moved", "whole"]
+
+_LIMIT = 1 << 24
+"""Of how many elements the addresses are written out to follow a movement."""
+
+
+class Home(Enum):
+    """Where the elements of a buffer come from."""
+
+    SCANNED = auto()
+    CAPTURED = auto()
+    CONSTANT = auto()
+    OLD = auto()
+    COMPUTED = auto()
+
+
+@dataclass(eq=False)
+class Buffer:
+    """``size`` elements in one place; ``index``: of the input or state, ``array``: the elements of a constant."""
+
+    home: Home
+    size: int
+    index: int = 0
+    array: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """Elements of a buffer, at an offset and a stride for each axis; ``truth``: bools, as 0 and 1."""
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+    truth: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many elements it shows, repeated ones too."""
+        return math.prod(self.shape)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements lie one after the other in the order of the view."""
+        return all(
+            size == 1 or stride == own for size, stride, own in zip(self.shape, self.strides, dense(self.shape), strict=True)
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole buffer in its order."""
+        return self.offset == 0 and self.count == self.buffer.size and self.is_dense
+
+
+def dense(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of elements one after the other."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def whole(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
+    """Return the view of all of a buffer."""
+    return View(buffer, tuple(shape), dense(shape), 0, truth)
+
+
+def broadcast(view: View, shape: Sequence[int]) -> View:
+    """Return the view spread to a larger shape, by strides of zero."""
+    new = len(shape) - len(view.shape)
+    strides = (
+        *[0] * new,
+        *(0 if own == 1 else stride for own, stride in zip(view.shape, view.strides, strict=True)),
+    )
+    return View(view.buffer, tuple(shape), strides, view.offset, view.truth)
+
+
+def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
+    """Return what a movement of arrays makes of a view: views, or addresses where no strides lead there; None if too large."""
+    if view.count > _LIMIT:
+        return None
+    addresses = np.full(view.shape, view.offset, np.int64)
+    for axis, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        rest = len(view.shape) - axis - 1
+        addresses += (np.arange(size, dtype=np.int64) * stride).reshape(size, *[1] * rest)
+    return [fitted(view, np.asarray(made)) for made in make(addresses)]
+
+
+def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
+    """Return the view whose elements are at ``addresses``, or these where they are on no grid."""
+    if addresses.size == 0:
+        return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
+    first = int(addresses.reshape(-1)[0])
+    strides = []
+    grid = np.full(addresses.shape, first, np.int64)
+    for axis, size in enumerate(addresses.shape):
+        corner = addresses[tuple(1 if other == axis and size > 1 else 0 for other in range(addresses.ndim))]
+        stride = int(corner) - first
+        strides.append(stride)
+        grid += (np.arange(size, dtype=np.int64) * stride).reshape(size, *[1] * (addresses.ndim - axis - 1))
+    if not np.array_equal(grid, addresses):
+        return addresses
+    return View(view.buffer, addresses.shape, tuple(strides), first, view.truth)

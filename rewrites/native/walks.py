@@ -1,0 +1,122 @@
+"""The fewest axes that a step is walked along: axes of size 1 go, and neighbours that all operands pass alike become one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewrites.native.body import Body, Step
+from rewrites.native.operations import Op
+from rewrites.native.views import View
+
+__all__ = ["PRODUCTS", "Walk", "is_elementwise", "make_regular", "walk_of"]
+
+PRODUCTS = frozenset({Op.GEMM, Op.MATMUL})
+_FEW = 8
+"""Elements up to which a step is rather walked element by element than its operand copied."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """``dims``, outermost first, and for each operand (the target first) its strides; ``matrix``: M, N and K of a product.
+
+    The strides of a product's operand end with those of its matrix.
+    """
+
+    dims: list[int]
+    strides: list[list[int] | None]
+    matrix: tuple[int, int, int] = (1, 1, 1)
+
+
+def is_elementwise(op: Op) -> bool:
+    """Whether each element of the result is made of those at its place."""
+    return op < Op.SUM
+
+
+def walk_of(step: Step) -> Walk:
+    """Return how a step is walked."""
+    if step.op in PRODUCTS:
+        return _product(step)
+    operands = [step.target, *step.sources]
+    kept = 0 if is_elementwise(step.op) else 1
+    split = len(step.target.shape) - kept
+    dims, strides = _merged(step.target.shape[:split], [None if view is None else view.strides[:split] for view in operands])
+    if kept:
+        dims = [*dims, step.target.shape[-1]]
+        pairs = zip(strides, operands, strict=True)
+        strides = [None if own is None or view is None else [*own, view.strides[-1]] for own, view in pairs]
+    return Walk(dims, strides)
+
+
+def _product(step: Step) -> Walk:
+    """A pack is the same for all rows, so axes before the matrix are more rows of it where their strides fit."""
+    a, b, *rest = step.sources
+    assert a is not None
+    assert b is not None
+    operands = [step.target, a, b, *rest]
+    rows, columns, inner = *step.target.shape[-2:], a.shape[-1]
+    outer = len(step.target.shape) - 2
+    if step.op == Op.GEMM:
+        kept = [None if view is None else view.strides[:-1] for view in [step.target, a, *rest]]
+        dims, found = _merged(step.target.shape[:-1], kept)
+        rows = dims.pop() if dims else 1
+        each = iter(found)
+        strides: list[list[int] | None] = []
+        for view in operands:
+            own = [0] * (len(dims) + 1) if view is b else next(each)
+            if own is None or view is None:
+                strides.append(None)
+            else:
+                strides.append([0] * (len(dims) + 2) if view is b else [*(own or [0]), view.strides[-1]])
+    else:
+        dims, found = _merged(step.target.shape[:outer], [None if view is None else view.strides[:outer] for view in operands])
+        strides = [
+            None if own is None or view is None else [*own, *view.strides[-2:]] for own, view in zip(found, operands, strict=True)
+        ]
+    return Walk(dims, strides, (rows, columns, inner))
+
+
+def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tuple[list[int], list[list[int] | None]]:
+    dims: list[int] = []
+    found: list[list[int] | None] = [None if own is None else [] for own in strides]
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        pairs = [(into, own[axis]) for into, own in zip(found, strides, strict=True) if into is not None and own is not None]
+        if dims and all(into[-1] == stride * size for into, stride in pairs):
+            dims[-1] *= size
+            for into, stride in pairs:
+                into[-1] = stride
+        else:
+            dims.append(size)
+            for into, stride in pairs:
+                into.append(stride)
+    return dims, found
+
+
+def make_regular(steps: Sequence[Step], body: Body) -> list[Step]:
+    """Return the steps with copies of the operands whose innermost elements do not lie one after the other."""
+    body.steps = []
+    for step in steps:
+        _make_regular(step, body)
+        body.steps.append(step)
+    return body.steps
+
+
+def _make_regular(step: Step, body: Body) -> None:
+    if step.op == Op.COPY or step.op in PRODUCTS or math.prod(step.target.shape) <= _FEW:
+        return
+    walk = walk_of(step)
+    inner = [own[-1] if own else 1 for own in walk.strides]
+    if inner[0] not in (0, 1):
+        return
+    for index, source in enumerate(step.sources):
+        if source is not None and inner[index + 1] not in (0, 1):
+            step.sources[index] = _unspread(body, source)
+
+
+def _unspread(body: Body, view: View) -> View:
+    """Return a copy of the elements, those repeated by a stride of 0 once."""
+    own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
+    copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))
+    strides = tuple(0 if size == 1 else stride for size, stride in zip(own, copy.strides, strict=True))
+    return View(copy.buffer, view.shape, strides, copy.offset, view.truth)

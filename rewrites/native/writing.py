@@ -1,0 +1,123 @@
+"""A scheduled body as a plan."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from rewrites.native.body import Body, Refused, Step
+from rewrites.native.memory import lay_out
+from rewrites.native.operations import Op
+from rewrites.native.places import Places
+from rewrites.native.plan import Input, Instruction, Operand, Output, Pack, Phase, Plan, Size, State, Value, ValueKind
+from rewrites.native.views import Buffer, Home, View
+from rewrites.native.walks import PRODUCTS, Walk, walk_of
+
+__all__ = ["write"]
+
+_UNROLLED = 256
+"""Into how many instructions the outermost axes of one step may be written out."""
+_FROM_OUTSIDE = {Home.SCANNED: ValueKind.SCANNED, Home.CAPTURED: ValueKind.CAPTURED, Home.OLD: ValueKind.OLD}
+
+
+def write(body: Body, steps: Sequence[Step], places: Places, inputs: Sequence[Input], outputs: Sequence[Output]) -> Plan:
+    """Return the plan; ``inputs``: all of them."""
+    sizes = [math.prod(size.coefficient for size in each.dims) for each in inputs[: len(places.states)]]
+    offsets, temporaries, workspace = lay_out(steps, places, sizes)
+    writer = _Writer(places, temporaries)
+    for step in steps:
+        writer.add(step)
+    states = [State(storage, Size(offset), output) for (storage, output), offset in zip(places.states, offsets, strict=True)]
+    return Plan(
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        states=tuple(states),
+        packs=tuple(writer.packs),
+        constants=b"".join(writer.constants),
+        values=tuple(writer.values),
+        instructions=tuple(writer.instructions),
+        phases=(Phase(True, 0, len(writer.instructions)),),
+        workspace=Size(workspace),
+    )
+
+
+class _Writer:
+    def __init__(self, places: Places, temporaries: dict[Buffer, int]) -> None:
+        self.places = places
+        self.temporaries = temporaries
+        self.values: dict[Value, int] = {}
+        self.packs: dict[Pack, int] = {}
+        self.constants: dict[bytes, int] = {}
+        self.instructions: list[Instruction] = []
+        self.filled = 0
+
+    def add(self, step: Step) -> None:
+        """Write a step; what has more axes than an instruction is written out along the outermost."""
+        walk = walk_of(step)
+        operands = [step.target, *step.sources]
+        room = 2 if step.op in PRODUCTS else 4
+        dims, strides = _with_unit_axis(walk, step.op, room)
+        extra = max(0, len(dims) - room)
+        if math.prod(dims[:extra]) > _UNROLLED:
+            raise Refused("NATIVE-LIMIT", f"{step.op.name} runs along {len(dims)} axes")
+        pad = room - (len(dims) - extra)
+        inner = [1] * pad + dims[extra:]
+        full = [*inner, 1, 1] if step.op in PRODUCTS else inner
+        sizes = (Size(full[0]), Size(full[1]), Size(full[2]), Size(full[3]))
+        matrix = walk.matrix
+        for place in product(*map(range, dims[:extra])):
+            written = [
+                None if view is None or own is None else self.operand(view, own, place, pad, step.op == Op.GEMM and index == 2)
+                for index, (view, own) in enumerate(zip(operands, strides, strict=True))
+            ]
+            self.instructions.append(
+                Instruction(
+                    step.op,
+                    sizes,
+                    tuple(written),
+                    (Size(matrix[0]), Size(matrix[1]), Size(matrix[2])),
+                    (float(np.float32(step.immediates[0])), float(np.float32(step.immediates[1]))),
+                )
+            )
+
+    def operand(self, view: View, strides: Sequence[int], place: Sequence[int], pad: int, as_pack: bool) -> Operand:
+        if as_pack:
+            return Operand(self.pack(view))
+        offset = view.offset + sum(index * stride for index, stride in zip(place, strides, strict=False))
+        left = [0] * pad + list(strides[len(place) :])
+        return Operand(self.value(view.buffer), Size(offset), (Size(left[0]), Size(left[1]), Size(left[2]), Size(left[3])))
+
+    def value(self, buffer: Buffer) -> int:
+        place = self.places.of.get(buffer)
+        if place is not None:
+            value = Value(*place, Size(buffer.size))
+        elif buffer.home == Home.CONSTANT:
+            assert buffer.array is not None
+            data = buffer.array.astype("<f4").tobytes()
+            if data not in self.constants:
+                self.constants[data] = self.filled
+                self.filled += buffer.size
+            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), Size(self.constants[data]))
+        elif buffer.home == Home.COMPUTED:
+            value = Value(ValueKind.TEMPORARY, 0, Size(buffer.size), Size(self.temporaries[buffer]))
+        else:
+            value = Value(_FROM_OUTSIDE[buffer.home], buffer.index, Size(buffer.size))
+        return self.values.setdefault(value, len(self.values))
+
+    def pack(self, view: View) -> int:
+        rows, columns = view.shape[-2:]
+        strides = (Size(view.strides[-2]), Size(view.strides[-1]))
+        pack = Pack(view.buffer.index, Size(view.offset), Size(rows), Size(columns), *strides)
+        index = self.packs.setdefault(pack, len(self.packs))
+        return self.values.setdefault(Value(ValueKind.PACK, index, Size(rows * columns)), len(self.values))
+
+
+def _with_unit_axis(walk: Walk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
+    """Return dims and strides, with an innermost axis of size 1 where a kernel could not pass the innermost elements."""
+    inner = [own[-1] for own in walk.strides if own]
+    if op == Op.COPY or op in PRODUCTS or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
+        return walk.dims, walk.strides
+    if op >= Op.SUM:
+        return walk.dims, walk.strides
+    return [*walk.dims, 1], [None if own is None else [*own, 1] for own in walk.strides]
