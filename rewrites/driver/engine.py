@@ -48,8 +48,11 @@ def rewrite(
     applying = Applying(ctx, report, stop_after, debug)
     shielded = Shielded.of(ctx.model.graph)
     report.nodes = change_recurrent_nodes(ctx, rules, applying.change_node)
-    loops = LoopEngine(applying, [rule for rule in rules if rule.subject == "loop"])
+    on_loops = [rule for rule in rules if rule.subject == "loop"]
+    loops = LoopEngine(applying, [rule for rule in on_loops if rule.phase != "native"])
     refused = _until_none_fires(applying, loops, [rule for rule in rules if rule.subject == "absent node"], progress, learn)
+    native = LoopEngine(applying, [rule for rule in on_loops if rule.phase == "native"])
+    native.hand_over(loops_inside_out(ctx.model.graph))
     close_reports(ctx, report, loops.spare(), applying.unrolled)
     report.loops += refused
     for gone in report.loops:

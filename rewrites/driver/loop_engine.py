@@ -87,6 +87,15 @@ class LoopEngine:
                         self._applying.apply(rule, entry, outcome)
         return loops_inside_out(graph)
 
+    def hand_over(self, loops: Sequence[ir.Node]) -> None:
+        """Apply the rules to the loops that all others have left, once; reasons that those gave stay."""
+        for node in loops if self._rules else ():
+            entry = REPORT.of(node)
+            given = [] if entry is None else entry.reasons
+            self._settle(node)
+            if entry is not None and node.graph is not None:
+                entry.reasons = given + entry.reasons
+
     def _is_to_be_asked(self, node: ir.Node) -> bool:
         """Whether something next to the loop has changed since it was looked at."""
         settled, group = self._settled.get(node, (-1, None))

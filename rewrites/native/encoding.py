@@ -1,5 +1,6 @@
-"""Plans as the bytes of the attribute ``plan``, and back."""
+"""Plans as bytes, and as the text of the attribute ``plan``, and back."""
 
+import base64
 import struct
 from collections.abc import Iterable, Iterator
 
@@ -23,7 +24,7 @@ from rewrites.native.plan import (
     ValueKind,
 )
 
-__all__ = ["MalformedPlan", "decode", "encode"]
+__all__ = ["MalformedPlan", "decode", "encode", "from_text", "to_text"]
 
 _MAGIC = 0x314E4C50
 _OPERANDS = 5
@@ -60,6 +61,19 @@ def encode(plan: Plan) -> bytes:
         *(workspace, 0, 0),
     )
     return struct.pack(f"<{16 + len(tables)}i", *header, *tables)
+
+
+def to_text(plan: Plan) -> str:
+    """Return the plan as the attribute holds it."""
+    return base64.b64encode(encode(plan)).decode("ascii")
+
+
+def from_text(text: str) -> Plan:
+    """Return the plan that an attribute holds."""
+    try:
+        return decode(base64.b64decode(text, validate=True))
+    except ValueError as fault:
+        raise MalformedPlan(f"the text is no loop plan: {fault}") from None
 
 
 class _Sizes:

@@ -33,6 +33,7 @@ from rewrites.rules.loop_form import (
     trip_count,
     written_rows,
 )
+from rewrites.rules.native import native_loop
 from rewrites.rules.recurrence import recurrent_cell
 from rewrites.rules.repair import growing_state, guard_einsum, guard_scan, own_outputs
 from rewrites.rules.rnn_nodes import (
@@ -140,6 +141,7 @@ RULES: tuple[Rule[Any], ...] = (
     loop_fission.RULE,
     state_fission.RULE,
     unroll.RULE,
+    native_loop.RULE,
     unroll_recurrent_nodes.RULE,
     reversed_nodes.RULE,
     both_directions.RULE,

@@ -266,7 +266,7 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.WHERE: lambda c, a, b: np.where(c != 0, a, b),
     Op.MUL_ADD: lambda a, b, c: a * b + c,
     Op.MUL_SUB: lambda a, b, c: a * b - c,
-    Op.SUB_MUL: lambda c, a, b: c - a * b,
+    Op.SUB_MUL: lambda a, b, c: c - a * b,
     Op.MUL_ADD_MUL: lambda a, b, c, e: a * b + c * e,
     Op.SUM: lambda x: x.sum(-1),
     Op.MEAN: lambda x: x.mean(-1),

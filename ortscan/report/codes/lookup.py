@@ -2,12 +2,12 @@
 
 import difflib
 
-from ortscan.report.codes import cells, choices, loops, operators, python_ops, recurrent_nodes, scans, unknowns, unrolling
+from ortscan.report.codes import cells, choices, loops, native, operators, python_ops, recurrent_nodes, scans, unknowns, unrolling
 from ortscan.report.codes.code import Code
 
 __all__ = ["CODES", "lookup", "meaning", "similar"]
 
-_TABLES = (loops, scans, cells, unrolling, recurrent_nodes, operators, unknowns, choices, python_ops)
+_TABLES = (loops, scans, cells, unrolling, recurrent_nodes, operators, unknowns, choices, python_ops, native)
 CODES = {entry.code: entry for table in _TABLES for entry in table.TABLE}
 
 

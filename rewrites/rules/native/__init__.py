@@ -1,0 +1,1 @@
+"""Rules that hand a loop to the library of loop plans."""
