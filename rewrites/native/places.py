@@ -24,7 +24,7 @@ class Places:
 
 
 def place_results(body: Body, finals: Sequence[View], stacked: Sequence[View]) -> Places:
-    """Give each result its place; adds the copies that it takes to the body."""
+    """Return the place of each result; adds the copies that it takes to the body."""
     places = Places()
     for index, view in enumerate(stacked):
         _place(body, view, (ValueKind.STACKED, index), places)

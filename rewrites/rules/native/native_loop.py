@@ -4,8 +4,8 @@
     ->    hT, ys = ai.ortscan.Scan1 <plan> (h0, xs, w)
           ai.ortscan.Scan1:l0 (h0, xs, w) => (hT, ys) { hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w)) }
 
-Everywhere else onnxruntime inlines the function and runs the Scan. Constants that are in the plan are in the function too. Condition:
-the whole body has a plan (see ``rewrites.native``).
+Everywhere else onnxruntime inlines the function and runs the Scan. Constants that are in the plan are in the function too.
+Condition: the whole body has a plan (see ``rewrites.native``).
 """
 
 from collections.abc import Sequence
