@@ -138,7 +138,7 @@ class _Run:
             None if operand is None else self.matrix(operand) if self.is_pack(operand) else self.operand(operand, shape)
             for operand, shape in zip(given, shapes[: len(given)], strict=True)
         ]
-        _check_strides(instruction, [None if each is None else self.number(each.strides[3]) for each in given])
+        _check_strides(instruction, dims[3], [None if each is None else self.number(each.strides[3]) for each in given])
         destination, *sources = arrays
         assert destination is not None
         assert given[0] is not None
@@ -177,10 +177,10 @@ def _same(one: Floats, other: Floats) -> bool:
     return one.ctypes.data == other.ctypes.data and one.shape == other.shape and one.strides == other.strides
 
 
-def _check_strides(instruction: Instruction, inner: Sequence[int | None]) -> None:
+def _check_strides(instruction: Instruction, count: int, inner: Sequence[int | None]) -> None:
     """Hold the innermost strides to what kernels know."""
     op = instruction.op
-    if op in (Op.COPY, Op.GEMM, Op.MATMUL):
+    if op in (Op.COPY, Op.GEMM, Op.MATMUL) or count <= 1:
         return
     assert inner[0] == (0 if Op.SUM <= op <= Op.DOT else 1), (op, inner)
     assert all(each in (0, 1, None) for each in inner[1:]), (op, inner)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+import numpy as np
+
 from rewrites.graph.values import const_scalar
 from rewrites.native.call import Call
 from rewrites.native.operations import Op
@@ -12,6 +14,7 @@ from rewrites.ops.versions import clip_bounds
 __all__ = ["ARITHMETIC"]
 
 _Translator = Callable[[Call], Sequence[View]]
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def _pairwise(op: Op) -> _Translator:
@@ -35,13 +38,13 @@ def _power(call: Call) -> Sequence[View]:
 
 
 def _clip(call: Call) -> Sequence[View]:
+    """A bound that is left out is the largest number, to which onnxruntime clips infinities then."""
     result = call.view(0)
-    for op, bound in zip((Op.MAX, Op.MIN), clip_bounds(call.node, call.opset), strict=True):
-        number = bound if isinstance(bound, float | int) or bound is None else const_scalar(bound)
-        if number is None and bound is not None:
+    for op, bound, absent in zip((Op.MAX, Op.MIN), clip_bounds(call.node, call.opset), (-_LARGEST, _LARGEST), strict=True):
+        number = absent if bound is None else bound if isinstance(bound, float | int) else const_scalar(bound)
+        if number is None:
             raise call.refuse("NATIVE-FORM", "its bounds are not constant")
-        if number is not None:
-            result = call.body.elementwise(op, result, call.body.number(float(number)))
+        result = call.body.elementwise(op, result, call.body.number(float(number)))
     return [result]
 
 

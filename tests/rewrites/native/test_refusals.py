@@ -1,0 +1,94 @@
+"""What keeps a loop from having a plan, and what does not."""
+
+import pytest
+
+from tests.rewrites.harness import scan
+from tests.rewrites.native.harness import refusal, same_numbers
+
+BOTH = "h1 = Add (h, a) y = Identity (h1)"
+
+
+@pytest.mark.parametrize(
+    ("inside", "code"),
+    [
+        ("a = Sin (x)", "NATIVE-OPERATOR"),
+        ("k = Cast <to = 7> (x) a = Cast <to = 1> (k)", "NATIVE-TYPE"),
+        ("a = Pow (x, w)", "NATIVE-FORM"),
+        ("a = Pow (x, half)", "NATIVE-FORM"),
+        ("a = Clip (x, low)", "NATIVE-FORM"),
+        ('a = Gelu <approximate = "tanh"> (x)', "NATIVE-FORM"),
+        ("a = ReduceSum <noop_with_empty_axes = 1> (x)", "NATIVE-FORM"),
+        ("a = Reshape (x, q)", "NATIVE-FORM"),
+        ("a = ReduceSum (x, q)", "NATIVE-FORM"),
+        ("n, a = LayerNormalization (x, w) h1 = Add (h, n)", "NATIVE-FORM"),
+        ("i = Cast <to = 7> (x) a = Gather (h, i)", "NATIVE-TYPE"),
+        ("p = Cast <to = 9> (x) a = Where (p, h, x) b = Not (flag) c = And (p, b)", "NATIVE-TYPE"),
+    ],
+)
+def test_an_operator_that_plans_do_not_have_refuses_the_loop(inside: str, code: str) -> None:
+    body = inside if "h1 =" in inside else f"{inside} h1 = Add (h, a)"
+    given = "float[2] s, float[3,2] xs, float[2] w, float low, int64[1] q, bool flag"
+    y = "y = Add (x, a)" if "n, a" not in inside else "y = Add (n, a)"
+    if "c = And" in inside:
+        y = "y = Cast <to = 1> (c)"
+    assert refusal(scan(f"{body} {y}", given=given, weights="float half = {0.5}"), 20) == code
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        (
+            {"given": "float[N] s, float[3,2] xs", "inputs": "float[N] h, float[2] x", "outputs": "float[N] h1, float[2] y"},
+            "NATIVE-SHAPE",
+        ),
+        (
+            {
+                "given": "double[2] s, double[3,2] xs",
+                "inputs": "double[2] h, double[2] x",
+                "outputs": "double[2] h1, double[2] y",
+                "results": "double[2] z, double[3,2] ys",
+            },
+            "NATIVE-TYPE",
+        ),
+        ({"attributes": "num_scan_inputs = 1, scan_input_axes = [1]", "given": "float[2] s, float[2,3] xs"}, "NATIVE-FORM"),
+        ({"attributes": "num_scan_inputs = 1, scan_output_axes = [1]", "results": "float[2] z, float[2,3] ys"}, "NATIVE-FORM"),
+    ],
+)
+def test_ports_that_plans_do_not_have_refuse_the_loop(changed: dict[str, str], code: str) -> None:
+    results = {} if "results" in changed else {"results": "float[2] z, float[3,2] ys"}
+    inside = "h1 = Tanh (h) y = Exp (x)"
+    assert refusal(scan(inside, **{**results, **changed})) == code
+
+
+def test_a_captured_value_of_another_type_or_of_unknown_shape_refuses_the_loop() -> None:
+    inside = "a = Add (x, w) h1 = Add (h, a) y = Identity (h1)"
+    assert refusal(scan(inside, given="float[2] s, float[3,2] xs, float[N] w")) == "NATIVE-SHAPE"
+    chosen = "a = Where (w, h, x) h1 = Add (h, a) y = Identity (h1)"
+    assert refusal(scan(chosen, given="float[2] s, float[3,2] xs, bool[2] w")) == "NATIVE-TYPE"
+
+
+def test_a_bool_that_leaves_the_body_refuses_the_loop() -> None:
+    inside = "y = Greater (h, x) h1 = Add (h, x)"
+    assert refusal(scan(inside, outputs="float[2] h1, bool[2] y", results="float[2] z, bool[3,2] ys")) == "NATIVE-TYPE"
+
+
+def test_a_scan_of_opset_8_and_a_loop_inside_have_no_plan() -> None:
+    nested = "h1 = Add (h, x) y = If (flag) <then_branch = p () => (float[2] u) { u = Neg (x) }, else_branch = q () => (float[2] v) { v = Abs (x) }>"
+    assert refusal(scan(nested, given="float[2] s, float[3,2] xs, bool flag")) == "NATIVE-OPERATOR"
+
+
+def test_a_movement_in_no_order_is_few_copies_or_none() -> None:
+    def gathered(indices: list[int], size: int) -> str:
+        listed = ", ".join(map(str, indices))
+        return scan(
+            "a = Gather (x, i) h1 = Add (h, a) y = Identity (h1)",
+            given=f"float[{len(indices)}] s, float[3,{size}] xs",
+            inputs=f"float[{len(indices)}] h, float[{size}] x",
+            outputs=f"float[{len(indices)}] h1, float[{len(indices)}] y",
+            results=f"float[{len(indices)}] z, float[3,{len(indices)}] ys",
+            weights=f"int64[{len(indices)}] i = {{{listed}}}",
+        )
+
+    assert [each.op.name for each in same_numbers(gathered([3, 0, 2, 2], 5)).instructions] == ["COPY"] * 4 + ["ADD"]
+    assert [each.op.name for each in same_numbers(gathered([8, 7, 6, 5, 4, 3, 2, 1, 0], 9)).instructions] == ["COPY", "ADD"]
+    assert refusal(gathered([7 * i * i % 101 for i in range(100)], 101)) == "NATIVE-LIMIT"
