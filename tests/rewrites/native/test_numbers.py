@@ -89,9 +89,29 @@ def test_a_cell_computes_what_the_scan_does(cell: str) -> None:
 OPERATORS = [
     *(
         f"a = {op} (x)"
-        for op in ["Abs", "Neg", "Exp", "Tanh", "Sigmoid", "Relu", "Erf", "Floor", "Ceil", "Round", "Sign", "Elu", "LeakyRelu", "HardSigmoid", "Softsign", "Softplus"]
+        for op in [
+            "Abs",
+            "Neg",
+            "Exp",
+            "Tanh",
+            "Sigmoid",
+            "Relu",
+            "Erf",
+            "Floor",
+            "Ceil",
+            "Round",
+            "Sign",
+            "Elu",
+            "LeakyRelu",
+            "HardSigmoid",
+            "Softsign",
+            "Softplus",
+        ]
     ),
-    *(f"a = {op} (x)" for op in ["Gelu", "HardSwish", "Mish", "ThresholdedRelu", "Reciprocal", "Identity", "Softmax", "LogSoftmax"]),
+    *(
+        f"a = {op} (x)"
+        for op in ["Gelu", "HardSwish", "Mish", "ThresholdedRelu", "Reciprocal", "Identity", "Softmax", "LogSoftmax"]
+    ),
     *(f"a = {op} (h, x)" for op in ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "PRelu"]),
     *(f"p = {op} (h, x) a = Where (p, h, x)" for op in ["Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"]),
     *(f"p = Greater (h, x) q = Less (h, k) r = {op} (p, q) a = Cast <to = 1> (r)" for op in ["And", "Or", "Xor", "Equal"]),
