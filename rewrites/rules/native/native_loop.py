@@ -48,6 +48,8 @@ def _call_instead(loop: ScanView, compiled: Compiled, ctx: Context) -> None:
     call = ir.Node(DOMAIN, OPERATOR, given, [plan], overload=overload, outputs=outputs, name=old.name)
     del old.attributes["body"]
     stand_in_for(old, call, list(zip(old.outputs, outputs, strict=True)), ctx.names)
+    for value in outputs:
+        value.name = value.name or ctx.names.fresh("unread")  # the function returns it all the same
     function = _function(loop, compiled, overload, ctx)
     model.functions[function.identifier()] = function
     model.opset_imports.setdefault(DOMAIN, 1)
