@@ -1,5 +1,6 @@
 """Loop plans in sessions, with the library built once for all tests of a process; and small plans to run."""
 
+import base64
 import functools
 import os
 import shutil
@@ -33,9 +34,9 @@ def library() -> Path:
 
 def plan_session(plan: Plan | bytes, inputs: int, outputs: int, constants: dict[int, Array] | None = None) -> ort.InferenceSession:
     """Return a session of one node that runs a plan; constants are inputs that are initializers."""
-    data = plan if isinstance(plan, bytes) else encode(plan)
+    text = base64.b64encode(plan if isinstance(plan, bytes) else encode(plan)).decode()
     names = [f"i{index}" for index in range(inputs)]
-    node = helper.make_node("Scan1", names, [f"o{index}" for index in range(outputs)], domain="ai.ortscan", plan=data)
+    node = helper.make_node("Scan1", names, [f"o{index}" for index in range(outputs)], domain="ai.ortscan", plan=text)
     graph = helper.make_graph(
         [node],
         "g",

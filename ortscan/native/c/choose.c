@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) || defined(_M_X64)
+#if (defined(__x86_64__) || defined(_M_X64)) && !defined(ONE_ISA) // ONE_ISA: a build for one machine alone
 #include <cpuid.h>
 extern const isa isa_x86_64, isa_x86_64_v3, isa_x86_64_v4;
 

@@ -1,5 +1,6 @@
 // ai.ortscan::Scan1, the operator of onnxruntime that runs a loop plan.
 #include "abi.h"
+#include "base64.h"
 #include "loop.h"
 #include <stdlib.h>
 
@@ -59,7 +60,7 @@ static OrtStatus *plan_of(const OrtApi *api, const OrtKernelInfo *info, char **b
   if (!(*bytes = malloc(*count + 1))) return say_text(api, "out of memory");
   TRY(KernelInfoGetAttribute_string(info, "plan", *bytes, count));
   if (*count) --*count;
-  return 0;
+  return base64_decode(*bytes, *count, count) ? 0 : say_text(api, "the attribute plan is no base64");
 }
 
 static OrtStatus *make(const OrtApi *api, const OrtKernelInfo *info, operator *made, char **bytes, tensor **constants) {

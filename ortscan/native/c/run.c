@@ -53,12 +53,12 @@ static place of_value(const frame *f, const run_data *d, value_words v, int64_t 
 static void place_all(frame *f, const run_data *d, int64_t t) {
   for (int32_t i = 0; i < f->plan->n_instructions; i++) {
     task *x = f->tasks + i;
-    x->moves = x->turns = false;
+    x->moves = 0, x->turns = false;
     for (int k = 0; k < MOST_OPERANDS; k++) {
       place at = {0, 0, 1};
       if (x->value[k] != NO_VALUE) at = of_value(f, d, f->plan->values[x->value[k]], t), at.at += x->offset[k];
       x->p[k] = at.at, x->step[k] = at.step, x->sign[k] = at.sign;
-      x->moves = x->moves || at.step, x->turns = x->turns || at.sign < 0;
+      x->moves = at.step ? k + 1 : x->moves, x->turns = x->turns || at.sign < 0;
     }
   }
 }
@@ -72,13 +72,18 @@ static void perform_outer(const task *x) {
     }
 }
 
+#if defined(__clang__)
+#define UNROLLED_NOT _Pragma("clang loop unroll(disable) vectorize(disable)")
+#else
+#define UNROLLED_NOT
+#endif
 static inline void perform(task *x) {
   if (x->outer) perform_outer(x);
   else x->run(x, x->p);
-  if (!x->moves) return;
-  for (int k = 0; k < MOST_OPERANDS; k++) x->p[k] += x->step[k];
+  const int moves = x->moves;
+  UNROLLED_NOT for (int k = 0; k < moves; k++) x->p[k] += x->step[k];
   if (x->turns)
-    for (int k = 0; k < MOST_OPERANDS; k++) x->step[k] *= x->sign[k];
+    for (int k = 0; k < moves; k++) x->step[k] *= x->sign[k];
 }
 
 static void one_step(const plan *p, task *tasks) {

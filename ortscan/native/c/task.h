@@ -14,7 +14,8 @@ struct task {
   kernel *run;
   int n0, n1, n2, n3;
   unsigned repeated; // bit k: operand k is one number for each row (its inner stride is 0)
-  bool outer, moves, turns; // there are outer dims, addresses that change with each step, and some that go to and fro
+  bool outer, turns; // there are outer dims; addresses that go to and fro
+  int moves;         // so many operands, the first ones, may move with each step
   ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS], s2[MOST_OPERANDS], s3[MOST_OPERANDS];
   int m, n, k; // products: the strides of the matrices are in down and across, those of their batch in s1 and s2
   ptrdiff_t down[4], across[4];

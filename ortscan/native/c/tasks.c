@@ -106,7 +106,7 @@ void make_task(const resolved *z, const instruction_words *w, const isa *set, ta
     t->n0 = (int)x.n[0], t->n1 = (int)x.n[1], t->n2 = (int)x.n[2], t->n3 = (int)x.n[3];
     for (int k = 0; k < MOST_OPERANDS; k++) {
       t->s0[k] = (ptrdiff_t)x.s[0][k], t->s1[k] = (ptrdiff_t)x.s[1][k], t->s2[k] = (ptrdiff_t)x.s[2][k], t->s3[k] = (ptrdiff_t)x.s[3][k];
-      if (!t->s0[k]) t->repeated |= 1u << k;
+      if (k && t->value[k] != NO_VALUE && !t->s0[k] && t->n0 > 1) t->repeated |= 1u << k;
     }
     if (!t->n1 || !t->n2 || !t->n3 || (!t->n0 && kind != REDUCTION)) t->run = nothing;
   }

@@ -1,0 +1,155 @@
+// Damages valid plans and runs what is still accepted: fuzz FILE SEED ROUNDS. The file holds plans, each after its number of bytes.
+// Built with sanitizers, which end it where a plan reaches outside anything.
+#include "loop.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DATA = 1 << 18, MOST_WORK = 1 << 20 };
+
+static uint64_t state;
+static uint32_t any(uint32_t below) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(state >> 33) % below;
+}
+
+static void damage(unsigned char *bytes, size_t count) {
+  static const int32_t odd[] = {0, 1, -1, 2, 3, 4, 7, 16, 1000, INT32_MAX, INT32_MIN, INT32_MIN + 1, 65536, 1 << 30};
+  for (uint32_t times = any(4); times--;) {
+    size_t word = any((uint32_t)(count / 4)) * 4u;
+    int32_t w, other;
+    memcpy(&w, bytes + word, 4);
+    memcpy(&other, bytes + any((uint32_t)(count / 4)) * 4u, 4);
+    switch (any(6)) {
+      case 0: bytes[any((uint32_t)count)] = (unsigned char)any(256); continue;
+      case 1: w = odd[any(14)]; break;
+      case 2: w = (int32_t)((uint32_t)w + any(3) - 1u); break;
+      case 3: w = other; break;
+      case 4: w = (int32_t)any(40); break;
+      case 5: w = (int32_t)(0u - (uint32_t)w); break;
+    }
+    memcpy(bytes + word, &w, 4);
+  }
+}
+
+// Each tensor in a block of its own size, so that one element too far is seen.
+static float *numbers(int64_t count) {
+  float *x = malloc(sizeof *x * (size_t)count);
+  for (int64_t i = 0; x && i < count; i++) x[i] = (float)any(2000) / 100 - 10;
+  return x;
+}
+
+static int64_t elements(const int64_t *dims, size_t axes) {
+  int64_t n = 1;
+  for (size_t d = 0; d < axes; d++)
+    if (!dims[d]) return 0;
+  for (size_t d = 0; d < axes; d++)
+    if ((n *= dims[d]) > MOST_DATA) return MOST_DATA + 1;
+  return n;
+}
+
+static bool is_short(const frame *f, int64_t steps) {
+  double work = 0;
+  for (int32_t i = 0; i < f->plan->n_instructions; i++) {
+    const task *t = f->tasks + i;
+    double products = (double)t->m * t->n * t->k + (double)t->m * t->n;
+    work += (double)t->n0 * t->n1 * t->n2 * t->n3 * (products ? products : 1) + (double)t->n1 * t->n2 * t->n3;
+  }
+  for (int32_t i = 0; i < f->plan->n_packs; i++) work += (double)packed_elements(f->sizes.sizes[f->plan->packs[i].k], f->sizes.sizes[f->plan->packs[i].n]);
+  return work * (double)(steps ? steps : 1) < MOST_WORK;
+}
+
+static bool run(loop *l, tensor *inputs, int64_t steps) {
+  const plan *p = l->plan;
+  const int32_t n_outputs = p->n_states + p->n_outputs;
+  fault why;
+  float **data = calloc((size_t)p->n_inputs + 1, sizeof *data), **outputs = calloc((size_t)n_outputs + 1, sizeof *outputs);
+  frame *f = loop_begin(l, inputs, &steps, &why);
+  bool good = f && is_short(f, steps);
+  for (int32_t i = 0; i < p->n_inputs; i++) data[i] = inputs[i].data;
+  for (int32_t i = 0; i < n_outputs && good; i++) {
+    int64_t dims[MOST_RANK + 1];
+    int64_t count = elements(dims, dims_of_output(f, i, steps, dims));
+    good = count <= MOST_DATA && (outputs[i] = numbers(count));
+  }
+  if (good) frame_run(f, &(run_data){data, outputs, steps});
+  if (f) loop_end(l, f);
+  for (int32_t i = 0; i < n_outputs; i++) free(outputs[i]);
+  free(outputs);
+  free(data);
+  return good;
+}
+
+// Inputs of the sizes that the plan says; false where they are too large to make.
+static bool make_inputs(const plan *p, tensor *inputs, int64_t steps) {
+  fault why;
+  int64_t symbols[MOST_SYMBOLS];
+  for (int32_t s = 0; s < MOST_SYMBOLS; s++) symbols[s] = any(6);
+  resolved z = {calloc((size_t)p->n_sizes + 1, 8), calloc((size_t)p->n_inputs + 1, 8), calloc((size_t)p->n_outputs + 1, 8)};
+  bool good = resolve(p, symbols, &z, &why);
+  for (int32_t i = 0; i < p->n_inputs && good; i++) {
+    const port *o = p->inputs + i;
+    const size_t lead = o->kind == SCANNED_INPUT;
+    inputs[i] = (tensor){.type = FLOAT, .axes = (size_t)o->rank + lead, .dims = {steps}};
+    for (int32_t d = 0; d < o->rank; d++) inputs[i].dims[d + (int32_t)lead] = z.sizes[o->dims[d]];
+    const int64_t count = elements(inputs[i].dims, inputs[i].axes);
+    good = count <= MOST_DATA && (inputs[i].data = numbers(count));
+  }
+  free(z.sizes);
+  free(z.input_rows);
+  free(z.output_rows);
+  return good;
+}
+
+// Return 0 where the plan is refused, 1 where it is accepted but not run, 2 where it ran.
+static int attempt(const void *bytes, size_t count) {
+  fault why;
+  int result = 0;
+  plan *p = plan_read(bytes, count, &why);
+  if (!p) return 0;
+  tensor *inputs = calloc((size_t)p->n_inputs + 1, sizeof *inputs), *constants = calloc((size_t)p->n_inputs + 1, sizeof *constants);
+  const bool made = make_inputs(p, inputs, any(5));
+  for (int32_t i = 0; i < p->n_inputs && made; i++)
+    if (p->inputs[i].kind == CAPTURED_INPUT && any(2)) constants[i] = inputs[i];
+  loop *l = loop_new(bytes, count, constants, p->n_inputs, &why);
+  if (l) {
+    result = 1;
+    for (int again = 0; again < 2 && made; again++)
+      if (run(l, inputs, 0)) result = 2;
+  }
+  loop_free(l);
+  for (int32_t i = 0; i < p->n_inputs; i++) free(inputs[i].data);
+  free(inputs);
+  free(constants);
+  plan_free(p);
+  return result;
+}
+
+int main(int argc, char **argv) {
+  FILE *file = argc == 4 ? fopen(argv[1], "rb") : 0;
+  if (!file) return 2;
+  state = strtoull(argv[2], 0, 10);
+  static unsigned char *plans[4096];
+  static uint32_t sizes[4096];
+  uint32_t n = 0;
+  while (n < 4096 && fread(&sizes[n], 4, 1, file) == 1) {
+    plans[n] = malloc(sizes[n]);
+    if (fread(plans[n], 1, sizes[n], file) != sizes[n]) return 2;
+    n++;
+  }
+  fclose(file);
+  long results[3] = {0}, whole[3] = {0};
+  for (uint32_t i = 0; i < n; i++) whole[attempt(plans[i], sizes[i])]++;
+  for (long round = strtol(argv[3], 0, 10); round--;) {
+    const uint32_t i = any(n);
+    size_t count = sizes[i];
+    unsigned char *bytes = malloc(count);
+    memcpy(bytes, plans[i], count);
+    damage(bytes, count);
+    if (!any(50)) count = any((uint32_t)count + 1);
+    results[attempt(bytes, count)]++;
+    free(bytes);
+  }
+  for (uint32_t i = 0; i < n; i++) free(plans[i]);
+  printf("whole %ld %ld %ld damaged %ld %ld %ld\n", whole[0], whole[1], whole[2], results[0], results[1], results[2]);
+  return 0;
+}

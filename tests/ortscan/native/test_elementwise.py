@@ -1,0 +1,110 @@
+"""Elementwise kernels at every length: bits of onnxruntime's where that has the same for all lengths, else close to numpy."""
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from rewrites.native import Instruction, Op, Operand, Output, Phase, Plan, Size, Value, ValueKind
+from rewrites.native.plan import ONE, Input, InputKind
+from tests.support.native_plans import operand, run_native
+from tests.support.plan_interpreter import run_plan
+from tests.support.runtime import ort_session
+from tests.support.sample_plans import LACKING, arity
+
+LENGTHS = range(1, 131)
+STARTS = [0, *itertools.accumulate(LENGTHS)]
+TOTAL = STARTS[-1]
+ROW = 140
+ELEMENTWISE = [op for op in Op if op < Op.SUM and op not in LACKING]
+ONNX = {
+    **{
+        op: op.name.title()
+        for op in (Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAX, Op.MIN, Op.GREATER, Op.LESS, Op.EQUAL, Op.NEG, Op.ABS)
+    },
+    **{op: op.name.title() for op in (Op.SQRT, Op.EXP, Op.TANH, Op.SIGMOID, Op.RECIPROCAL, Op.RELU, Op.ERF, Op.FLOOR, Op.CEIL)},
+    **{op: op.name.title() for op in (Op.ROUND, Op.SIGN, Op.SOFTSIGN)},
+    Op.GREATER_OR_EQUAL: "GreaterOrEqual",
+    Op.LESS_OR_EQUAL: "LessOrEqual",
+    Op.LEAKY_RELU: "LeakyRelu",
+    Op.HARD_SIGMOID: "HardSigmoid",
+    Op.COPY: "Identity",
+}
+ATTRIBUTES = {Op.LEAKY_RELU: {"alpha": 0.3}, Op.HARD_SIGMOID: {"alpha": 0.3, "beta": 0.45}}
+IMMEDIATES = (np.float32(0.3).item(), np.float32(0.45).item())
+LIMITS = [88.7, 88.73, 89.0, -87.4, -88.0, -103.9, -104.5, 9.0, -9.1, 18.0, -18.1, 0.921875, 3.925, -3.926]
+WHOLE = [1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 8388609.0, 4.5e15, 16777217.0, 127.5]
+EXTREME = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, -1e-39, 3.4e38, -3.4e38]
+SPECIAL = np.array([*LIMITS, *WHOLE, *EXTREME], np.float32)
+
+
+def numbers(seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    made = (random.standard_normal((3, ROW)) * 10.0 ** random.integers(-4, 3, (3, ROW))).astype(np.float32)
+    some = random.random(made.shape) < 0.3
+    made[some] = random.choice(SPECIAL, int(some.sum()))
+    return made
+
+
+def all_lengths(op: Op, repeated: tuple[bool, ...]) -> Plan:
+    """Each length is an instruction of its own, from a place of its own."""
+    instructions = []
+    for length, start in zip(LENGTHS, STARTS, strict=False):
+        sources: list[Operand] = [operand(1 + k, (0, 0, 0, 0 if flag else 1), length % 10) for k, flag in enumerate(repeated)]
+        dims = (ONE, ONE, ONE, Size(length))
+        instructions.append(Instruction(op, dims, (operand(0, (0, 0, 0, 1), start), *sources), immediates=IMMEDIATES))
+    return Plan(
+        inputs=tuple(Input(InputKind.SCANNED, (Size(ROW),)) for _ in repeated),
+        outputs=(Output((Size(TOTAL),)),),
+        states=(),
+        values=(
+            Value(ValueKind.STACKED, 0, Size(TOTAL)),
+            *(Value(ValueKind.SCANNED, index, Size(ROW)) for index in range(len(repeated))),
+        ),
+        instructions=tuple(instructions),
+        phases=(Phase(True, 0, len(instructions)),),
+    )
+
+
+def gathered(source: np.ndarray, repeated: bool) -> np.ndarray:
+    """The elements of a source that the instructions read, in order."""
+    at = [
+        index for length in LENGTHS for index in ([length % 10] * length if repeated else range(length % 10, length % 10 + length))
+    ]
+    return np.ascontiguousarray(source[:, at])
+
+
+def by_onnxruntime(op: Op, sources: list[np.ndarray]) -> np.ndarray:
+    names = [f"x{index}" for index in range(len(sources))]
+    node = helper.make_node(ONNX[op], names, ["y"], **ATTRIBUTES.get(op, {}))
+    kind = TensorProto.BOOL if Op.GREATER <= op <= Op.EQUAL else TensorProto.FLOAT
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
+        [helper.make_tensor_value_info("y", kind, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    return ort_session(model).run(None, dict(zip(names, sources, strict=True)))[0].astype(np.float32)
+
+
+def assert_same_bits(got: np.ndarray, wanted: np.ndarray, sources: list[np.ndarray]) -> None:
+    same = (got.view(np.int32) == wanted.view(np.int32)) | (np.isnan(got) & np.isnan(wanted))
+    where = np.argwhere(~same)[:5]
+    assert same.all(), [([x[tuple(at)] for x in sources], got[tuple(at)], wanted[tuple(at)]) for at in where]
+
+
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+def test_every_length_and_repeated_source(op: Op) -> None:
+    sources = [numbers(seed) for seed in range(arity(op))]
+    if op == Op.NOT:
+        sources = [(source > 0).astype(np.float32) for source in sources]
+    for pattern in itertools.product((False, True), repeat=len(sources)):
+        (got,) = run_native(all_lengths(op, pattern), sources)
+        read = [gathered(source, flag) for source, flag in zip(sources, pattern, strict=True)]
+        if op in ONNX:
+            assert_same_bits(got, by_onnxruntime(op, read), read)
+        else:
+            (wanted,) = run_plan(all_lengths(op, pattern), sources)
+            np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=3e-7)

@@ -1,0 +1,161 @@
+"""Plans of every kind: each operation alone, and recurrences with each storage, symbols, packs, blocks and constants."""
+
+import struct
+from collections.abc import Iterator
+
+from rewrites.native import (
+    Input,
+    InputKind,
+    Instruction,
+    Op,
+    Operand,
+    Output,
+    Pack,
+    Phase,
+    Plan,
+    Size,
+    State,
+    Storage,
+    Symbol,
+    Value,
+    ValueKind,
+)
+from rewrites.native.plan import ONE, ZERO
+from tests.support.native_plans import elementwise, operand, row, single
+
+__all__ = ["LACKING", "arity", "lstm", "recurrence", "sample_plans"]
+
+LACKING = {Op.SIN, Op.COS}
+
+
+def arity(op: Op) -> int:
+    """Return the number of sources of an elementwise operation."""
+    return 2 if op < Op.COPY else 1 if op < Op.WHERE else 4 if op == Op.MUL_ADD_MUL else 3
+
+
+def sample_plans() -> Iterator[Plan]:
+    """Yield plans that the library accepts."""
+    for op in Op:
+        if op in LACKING:
+            continue
+        if op < Op.SUM:
+            yield elementwise(op, 37, [False] * arity(op), (0.5, 0.25))
+            yield elementwise(op, 21, [index % 2 == 0 for index in range(arity(op))], (0.5, 0.25))
+            operands = [operand(index, (0, 30, 15, 1), 2) for index in range(arity(op) + 1)]
+            yield single(op, (1, 2, 2, 9), operands, [60] * (arity(op) + 1))
+        elif op <= Op.DOT:
+            sources = [operand(index + 1, (0, 0, 19, 1)) for index in range(2 if op == Op.DOT else 1)]
+            yield single(op, (1, 1, 3, 19), [operand(0, (0, 0, 1, 0)), *sources], [3, *[57] * len(sources)])
+        elif op < Op.GEMM:
+            sources = [row(2), row(3)] if op == Op.LAYER_NORMALIZATION else [row(2)] if op == Op.RMS_NORMALIZATION else []
+            rows = operand(1, (0, 0, 23, 1))
+            yield single(op, (1, 1, 3, 23), [operand(0, (0, 0, 23, 1)), rows, *sources], [69, 69, *[23] * len(sources)])
+    matrices = [operand(0, (0, 35, 7, 1)), operand(1, (0, 15, 3, 1)), operand(2, (0, 21, 7, 1)), operand(3, (0, 0, 0, 1))]
+    yield single(Op.MATMUL, (1, 2, 1, 1), matrices, [70, 30, 42, 7], matrix=(5, 7, 3))
+    columns = [operand(0, (0, 0, 1, 5)), operand(1, (0, 0, 1, 5)), operand(2, (0, 0, 1, 3))]
+    yield single(Op.MATMUL, (1, 1, 1, 1), columns, [35, 15, 21], matrix=(5, 7, 3))
+    reversed_rows = operand(1, (0, 0, -5, -1), 14)
+    yield single(Op.COPY, (1, 1, 3, 5), [operand(0, (0, 0, 1, 3)), reversed_rows], [15, 15])
+    for storage in Storage:
+        for backwards in (False, True):
+            yield recurrence(storage, backwards=backwards)
+    for block in (1, 3):
+        yield recurrence(Storage.TWO_ROWS, block=block, blocks_of_rows=block > 1)
+    for rows in (1, 3, 9):
+        yield lstm(Size(rows), 6)
+    yield lstm(None, 5)
+
+
+def recurrence(storage: Storage, *, backwards: bool = False, block: int = 2, blocks_of_rows: bool = True, size: int = 13) -> Plan:
+    """h = h * 0.5 + exp(x), stacked as tanh of h; the exponentials in rows of a block."""
+    count = Size(size)
+    x, y, old, new, half, made, own = range(7)
+    outputs: tuple[Output, ...] = (Output((count,), backwards),)
+    if storage == Storage.OUTPUT_ROWS:
+        outputs = (*outputs, Output((count,), not backwards))
+    rows = ValueKind.ROWS if blocks_of_rows else ValueKind.TEMPORARY
+    values = (
+        Value(ValueKind.SCANNED, 1, count),
+        Value(ValueKind.STACKED, 0, count),
+        Value(ValueKind.OLD, 0, count),
+        Value(ValueKind.NEW, 0, count),
+        Value(ValueKind.CONSTANT, 0, ONE, ONE),
+        Value(rows, 0, count, Size(2 * size)),
+        Value(ValueKind.TEMPORARY, 0, count, Size(2 * size + block * size)),
+    )
+    dims = (ONE, ONE, ONE, count)
+    instructions = (
+        Instruction(Op.EXP, dims, (row(made), row(x))),
+        Instruction(Op.MUL, dims, (row(own), row(old), row(half, repeated=True))),
+        Instruction(Op.ADD, dims, (row(new), row(own), row(made))),
+        Instruction(Op.TANH, dims, (row(y), row(new))),
+    )
+    return Plan(
+        inputs=(Input(InputKind.INITIAL, (count,)), Input(InputKind.SCANNED, (count,), backwards)),
+        outputs=outputs,
+        states=(State(storage, ZERO, len(outputs) - 1),),
+        values=values,
+        instructions=instructions,
+        phases=(Phase(False, 0, 1), Phase(True, 1, 3)) if blocks_of_rows else (Phase(True, 0, 4),),
+        constants=struct.pack("<2f", 2.0, 0.5),
+        workspace=Size(3 * size + block * size),
+        block=block,
+    )
+
+
+def lstm(batch: Size | None, hidden: int) -> Plan:
+    """An LSTM cell on projected inputs [batch, 4 * hidden]; None is a batch known at run time only."""
+    symbols = () if batch is not None else (Symbol(0, 0),)
+    times = batch.coefficient if batch is not None else 1
+    power = () if batch is not None else (1,)
+
+    def rows(count: int) -> Size:
+        return Size(times * count, power)
+
+    gates, wide = 4 * hidden, Size(4 * hidden)
+    h, h_new, c, c_new, x, weights, g, made = range(8)
+    values = (
+        Value(ValueKind.OLD, 0, rows(hidden)),
+        Value(ValueKind.NEW, 0, rows(hidden)),
+        Value(ValueKind.OLD, 1, rows(hidden)),
+        Value(ValueKind.NEW, 1, rows(hidden)),
+        Value(ValueKind.SCANNED, 2, rows(gates)),
+        Value(ValueKind.PACK, 0, Size(hidden * gates)),
+        Value(ValueKind.TEMPORARY, 0, rows(gates), rows(hidden)),
+        Value(ValueKind.TEMPORARY, 0, rows(hidden), rows(hidden + gates)),
+    )
+
+    def at(value: int, wide: bool, part: int = 0) -> Operand:
+        return operand(value, (0, 0, gates if wide else hidden, 1), part * hidden)
+
+    def dims(count: int) -> tuple[Size, Size, Size, Size]:
+        return (ONE, ONE, rows(1), Size(count))
+
+    return Plan(
+        inputs=(
+            *(Input(InputKind.INITIAL, (rows(1), Size(hidden))) for _ in range(2)),
+            Input(InputKind.SCANNED, (rows(1), wide)),
+            Input(InputKind.CAPTURED, (wide, Size(hidden))),
+        ),
+        outputs=(Output((rows(1), Size(hidden))),),
+        states=(State(Storage.OUTPUT_ROWS), State(Storage.IN_PLACE)),
+        values=values,
+        instructions=(
+            Instruction(
+                Op.GEMM,
+                (ONE, ONE, ONE, ONE),
+                (at(g, True), at(h, False), Operand(weights), at(x, True)),
+                (rows(1), wide, Size(hidden)),
+            ),
+            Instruction(Op.SIGMOID, dims(3 * hidden), (at(g, True), at(g, True))),
+            Instruction(Op.TANH, dims(hidden), (at(g, True, 3), at(g, True, 3))),
+            Instruction(Op.MUL, dims(hidden), (at(made, False), at(g, True), at(g, True, 3))),
+            Instruction(Op.MUL_ADD, dims(hidden), (at(c_new, False), at(g, True, 1), at(c, False), at(made, False))),
+            Instruction(Op.TANH, dims(hidden), (at(made, False), at(c_new, False))),
+            Instruction(Op.MUL, dims(hidden), (at(h_new, False), at(g, True, 2), at(made, False))),
+        ),
+        phases=(Phase(True, 0, 7),),
+        packs=(Pack(3, ZERO, Size(hidden), wide, ONE, Size(hidden)),),
+        symbols=symbols,
+        workspace=rows(2 * hidden + gates),
+    )
