@@ -7,23 +7,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.base.not_applicable import NotApplicable
-from rewrites.graph.values import const_array, static_dims
+from rewrites.graph.dims import is_one_size
+from rewrites.graph.values import const_array, shape_dims
+from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import Op
+from rewrites.native.plan import Symbol
+from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 
-__all__ = ["Body", "Refused", "Step"]
+__all__ = ["Body", "Step"]
 
 _INLINE = 256
 """Elements of a captured constant up to which it is written into the plan."""
-
-
-class Refused(Exception):
-    """Carries a reason out of a translator; it never leaves this package."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code}: {detail}")
-        self.reason = NotApplicable(code, detail)
 
 
 @dataclass(eq=False)
@@ -51,6 +46,7 @@ class Body:
     graph: ir.Graph
     opset: int
     first_captured: int
+    free: FreeSizes
     views: dict[ir.Value, View] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     captured: dict[ir.Value, Buffer] = field(default_factory=dict)
@@ -75,12 +71,34 @@ class Body:
             raise Refused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
         if value.dtype != ir.DataType.FLOAT:
             raise Refused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {_type_name(value)}")
-        shape = static_dims(value)
+        index = self.first_captured + len(self.captured)
+        shape = self.dims(value, index)
         if shape is None:
             raise Refused("NATIVE-SHAPE", f"the shape of '{value.name}', which the body captures, is not known")
-        buffer = Buffer(Home.CAPTURED, math.prod(shape), self.first_captured + len(self.captured))
+        buffer = Buffer(Home.CAPTURED, math.prod(shape), index)
         self.captured[value] = buffer
         return whole(buffer, shape)
+
+    def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
+        """Return the sizes of input ``index`` from axis ``first`` on, those free too; ``inner``: what else knows of them."""
+        if value.shape is None or any(not is_one_size(dim) for dim in value.shape.dims[first:] if inner is None):
+            outer: list[int | str | None] | None = None
+        else:
+            outer = [dim if is_one_size(whole) else None for dim, whole in zip(shape_dims(value.shape), value.shape, strict=True)][
+                first:
+            ]
+        known = None if inner is None or inner.shape is None else [dim if isinstance(dim, int) else None for dim in inner.shape]
+        outer = [None] * len(known) if outer is None and known is not None else outer
+        if outer is None or (known is not None and len(known) != len(outer)):
+            return None
+        found: list[int] = []
+        for axis, dim in enumerate(outer):
+            own = known[axis] if known is not None else None
+            size = dim if own is None else own
+            if size is None:
+                return None
+            found.append(self.free.number(size, Symbol(index, axis + first)) if isinstance(size, str) else size)
+        return tuple(found)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
         """Return a constant of the plan; equal ones are one."""

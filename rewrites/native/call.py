@@ -7,7 +7,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array
-from rewrites.native.body import Body, Refused
+from rewrites.native.body import Body
+from rewrites.native.refused import Refused
 from rewrites.native.views import View
 
 __all__ = ["Call"]

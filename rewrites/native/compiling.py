@@ -7,13 +7,15 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.values import const_array, static_dims
+from rewrites.graph.values import const_array
 from rewrites.loops import ScanView
-from rewrites.native.body import Body, Refused, Step
+from rewrites.native.body import Body, Step
+from rewrites.native.free_sizes import SAMPLES, FreeSizes, joined
 from rewrites.native.fusing import fused
 from rewrites.native.in_parts import computed_in_parts
 from rewrites.native.places import place_results
 from rewrites.native.plan import Input, InputKind, Output, Plan, Size
+from rewrites.native.refused import Refused
 from rewrites.native.schedule import scheduled
 from rewrites.native.translators import translate
 from rewrites.native.views import Buffer, Home, View, whole
@@ -35,17 +37,23 @@ class Compiled:
 def compile_loop(loop: ScanView, ctx: Context) -> Compiled | NotApplicable:
     """Return the plan of a loop, or why there is none."""
     try:
-        return _compiled(loop, ctx)
+        first = _compiled(loop, ctx, free := FreeSizes(SAMPLES[0]))
+        if not free.symbols:
+            return first
+        second = _compiled(loop, ctx, FreeSizes(SAMPLES[1]))
+        return Compiled(joined(first.plan, second.plan, free.symbols), first.captured)
     except Refused as refused:
         return refused.reason
 
 
-def _compiled(loop: ScanView, ctx: Context) -> Compiled:
+def _compiled(loop: ScanView, ctx: Context, free: FreeSizes) -> Compiled:
     axes = [*(scan.axis for scan in loop.scan_inputs), *(output.axis for output in loop.scan_outputs)]
     if loop.batched or any(axes):
         raise Refused("NATIVE-FORM", "the loop is batched or scans along another axis than the first")
-    body = Body(loop.body, ctx.opset, len(loop.states) + len(loop.scan_inputs))
-    inputs = _inputs(loop, body)
+    body = Body(loop.body, ctx.opset, len(loop.states) + len(loop.scan_inputs), free)
+    inputs = [_input(body, state.initial, state.inner, Home.OLD, index) for index, state in enumerate(loop.states)]
+    for index, scan in enumerate(loop.scan_inputs, len(loop.states)):
+        inputs.append(_input(body, scan.outer, scan.inner, Home.SCANNED, index, backwards=scan.reverse))
     _translate(loop.body, body)
     finals = [body.view(state.next) for state in loop.states]
     stacked = [body.view(output.inner) for output in loop.scan_outputs]
@@ -58,31 +66,18 @@ def _compiled(loop: ScanView, ctx: Context) -> Compiled:
     body.steps = make_regular(steps, body)
     places = place_results(body, finals, stacked)
     steps = scheduled(computed_in_parts(body.steps, places), places)
-    inputs += [Input(InputKind.CAPTURED, _sizes(static_dims(value) or ())) for value in body.captured]
+    inputs += [Input(InputKind.CAPTURED, _sizes(body.views[value].shape)) for value in body.captured]
     outputs = [Output(_sizes(view.shape), part.reverse) for view, part in zip(stacked, loop.scan_outputs, strict=True)]
     return Compiled(write(body, steps, places, inputs, outputs), tuple(body.captured))
 
 
-def _inputs(loop: ScanView, body: Body) -> list[Input]:
-    inputs = []
-    for index, state in enumerate(loop.states):
-        shape = static_dims(state.inner) or static_dims(state.initial)
-        inputs.append(_input(body, state.inner, shape, Home.OLD, index, backwards=False))
-    for index, scan in enumerate(loop.scan_inputs, len(loop.states)):
-        outer = None if scan.outer.shape is None else scan.outer.shape.dims[1:]
-        shape = static_dims(scan.inner)
-        if shape is None and outer is not None and all(isinstance(dim, int) for dim in outer):
-            shape = tuple(dim for dim in outer if isinstance(dim, int))
-        inputs.append(_input(body, scan.inner, shape, Home.SCANNED, index, backwards=scan.reverse))
-    return inputs
-
-
-def _input(body: Body, inner: ir.Value, shape: tuple[int, ...] | None, home: Home, index: int, *, backwards: bool) -> Input:
+def _input(body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False) -> Input:
     if inner.dtype != ir.DataType.FLOAT:
         name = inner.dtype.name if inner.dtype is not None else "of a type that is not known"
         raise Refused("NATIVE-TYPE", f"'{inner.name}' is {name}")
+    shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner)
     if shape is None:
-        raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known as numbers")
+        raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
     if 0 in shape:
         raise Refused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
     body.views[inner] = whole(Buffer(home, math.prod(shape), index), shape)
@@ -95,9 +90,12 @@ def _translate(graph: ir.Graph, body: Body) -> None:
         if all(const_array(value) is not None for value in node.outputs):
             continue
         for value, view in zip(node.outputs, translate(node, body), strict=False):
-            known = static_dims(value)
-            if 0 in view.shape or (known is not None and known != view.shape):
-                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(view.shape)}, known is {list(known or ())}")
+            known = list(view.shape) if value.shape is None else value.shape.dims
+            agree = len(known) == len(view.shape) and all(
+                not isinstance(dim, int) or dim == size for dim, size in zip(known, view.shape, strict=True)
+            )
+            if 0 in view.shape or not agree:
+                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(view.shape)}, known is {value.shape}")
             body.views[value] = view
 
 

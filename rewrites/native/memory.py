@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rewrites.native.body import Step
+from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.places import Places
 from rewrites.native.plan import Storage
 from rewrites.native.views import Buffer, Home, View
@@ -14,15 +15,16 @@ _ALIGNED = 16
 
 
 class Workspace:
-    """Places in memory, each a multiple of 16 elements, taken and given back."""
+    """Places in memory, each a multiple of 16 elements (or ``unit`` times that), taken and given back."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: int = 1) -> None:
         self.size = 0
+        self.unit = unit
         self.free: list[tuple[int, int]] = []
 
     def take(self, count: int) -> int:
         """Return the offset of room for ``count`` elements: the smallest that is free and large enough, else new room."""
-        room = _rounded(count)
+        room = self._rounded(count)
         fitting = [(size, offset) for offset, size in self.free if size >= room]
         if not fitting:
             self.size += room
@@ -35,20 +37,23 @@ class Workspace:
 
     def give(self, offset: int, count: int) -> None:
         """Give room back, joined with what is free beside it."""
-        start, end = offset, offset + _rounded(count)
+        start, end = offset, offset + self._rounded(count)
         for other in [one for one in self.free if one[0] + one[1] == start or one[0] == end]:
             self.free.remove(other)
             start, end = min(start, other[0]), max(end, other[0] + other[1])
         self.free.append((start, end - start))
 
+    def _rounded(self, count: int) -> int:
+        return -(-max(count // self.unit, 1) // _ALIGNED) * _ALIGNED * self.unit
 
-def _rounded(count: int) -> int:
-    return -(-max(count, 1) // _ALIGNED) * _ALIGNED
 
-
-def lay_out(steps: Sequence[Step], places: Places, states: Sequence[int]) -> tuple[list[int], dict[Buffer, int], int]:
+def lay_out(
+    steps: Sequence[Step], places: Places, states: Sequence[int], free: FreeSizes
+) -> tuple[list[int], dict[Buffer, int], int]:
     """Return the offset of each state and of each temporary, and the size of the workspace. ``states``: how large each is."""
-    workspace = Workspace()
+    inside = [size for (storage, _), size in zip(places.states, states, strict=True) if storage != Storage.OUTPUT_ROWS]
+    made = {step.target.buffer: step.target.buffer.size for step in steps if step.target.buffer not in places.of}
+    workspace = Workspace(free.unit([*inside, *made.values()]))
     offsets = []
     for (storage, _), size in zip(places.states, states, strict=True):
         rows = 2 * size if storage == Storage.TWO_ROWS else size

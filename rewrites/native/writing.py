@@ -6,11 +6,12 @@ from itertools import product
 
 import numpy as np
 
-from rewrites.native.body import Body, Refused, Step
+from rewrites.native.body import Body, Step
 from rewrites.native.memory import lay_out
 from rewrites.native.operations import Op
 from rewrites.native.places import Places
 from rewrites.native.plan import Input, Instruction, Operand, Output, Pack, Phase, Plan, Size, State, Value, ValueKind
+from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View
 from rewrites.native.walks import PRODUCTS, Walk, walk_of
 
@@ -24,7 +25,7 @@ _FROM_OUTSIDE = {Home.SCANNED: ValueKind.SCANNED, Home.CAPTURED: ValueKind.CAPTU
 def write(body: Body, steps: Sequence[Step], places: Places, inputs: Sequence[Input], outputs: Sequence[Output]) -> Plan:
     """Return the plan; ``inputs``: all of them."""
     sizes = [math.prod(size.coefficient for size in each.dims) for each in inputs[: len(places.states)]]
-    offsets, temporaries, workspace = lay_out(steps, places, sizes)
+    offsets, temporaries, workspace = lay_out(steps, places, sizes, body.free)
     writer = _Writer(places, temporaries)
     for step in steps:
         writer.add(step)

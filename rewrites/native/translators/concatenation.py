@@ -19,6 +19,8 @@ def _concat(call: Call) -> Sequence[View]:
     others = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
     if len(others) > 1 or not 0 <= axis < rank:
         raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
+    if any(call.body.free.has(part.shape[axis]) for part in parts):
+        raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only when the model runs")
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     result = call.body.fresh(shape, truth=parts[0].truth)

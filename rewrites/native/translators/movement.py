@@ -14,13 +14,16 @@ from rewrites.ops.versions import axis_of, dropout_is_identity
 
 __all__ = ["MOVEMENT"]
 
+_CUTTING = frozenset({"Gather", "Slice", "Split", "Squeeze"})
+"""What takes parts of an axis, which must be known."""
 _PIECES = 64
 """Into how many copies a movement along no strides may be cut."""
 
 
 def _moving(call: Call) -> Sequence[View]:
     x = call.view(0)
-    found = movement(call.node, call.opset, x.shape, call.known)
+    cuts = call.node.op_type in _CUTTING
+    found = movement(call.node, call.opset, [_free(call.body, size) if cuts else size for size in x.shape], call.known)
     if found is None:
         raise call.refuse("NATIVE-FORM", "what it moves is known only when the model runs")
     made = _made(call, x, found.make)
@@ -29,8 +32,15 @@ def _moving(call: Call) -> Sequence[View]:
     return [view if isinstance(view, View) else _collected(call, x, view) for view in made]
 
 
+def _free(body: Body, size: int) -> int | str:
+    return "free" if body.free.has(size) else size
+
+
 def _made(call: Call, x: View, make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]) -> list[View | np.ndarray]:
-    made = moved(x, lambda addresses: make([addresses]))
+    try:
+        made = moved(x, lambda addresses: make([addresses]))
+    except ValueError:
+        raise call.refuse("NATIVE-SHAPE", f"it does not fit the shape {list(x.shape)}") from None
     if made is None:
         raise call.refuse("NATIVE-LIMIT", f"it moves {x.count} elements")
     return made

@@ -52,13 +52,19 @@ def plan_of(text: str, opset: int = 18) -> Plan:
 
 
 def same_numbers(
-    text: str | onnx.ModelProto, feeds: Mapping[str, Any] | None = None, *, opset: int = 18, close: float = 2e-5, seed: int = 0
+    text: str | onnx.ModelProto,
+    feeds: Mapping[str, Any] | None = None,
+    *,
+    opset: int = 18,
+    close: float = 2e-5,
+    seed: int = 0,
+    **sizes: int,
 ) -> Plan:
     """The plan of the only loop computes in numpy what onnxruntime computes; returns it."""
     model = read(text, opset) if isinstance(text, str) else text
     loop, outcome = compiled(model)
     assert isinstance(outcome, Compiled), outcome
-    feeds = feeds or random_feeds(model, seed)
+    feeds = feeds or random_feeds(model, seed, **sizes)
     values = [*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs), *outcome.captured]
     results = run_plan(decode(encode(outcome.plan)), [_array(value, feeds) for value in values])
     names = [value.name for value in loop.node.outputs]
@@ -70,12 +76,14 @@ def same_numbers(
     return outcome.plan
 
 
-def random_feeds(model: onnx.ModelProto, seed: int, steps: int = 5) -> dict[str, np.ndarray]:
-    """Normal numbers for each input of the model; sizes that are symbols are `steps`."""
+def random_feeds(model: onnx.ModelProto, seed: int, **sizes: int) -> dict[str, np.ndarray]:
+    """Normal numbers for each input of the model; those of `sizes` by their names, others of unknown size with 5."""
     rng = np.random.default_rng(seed)
     given = {tensor.name for tensor in model.graph.initializer}
     return {
-        info.name: rng.normal(size=[dim.dim_value or steps for dim in info.type.tensor_type.shape.dim]).astype(np.float32)
+        info.name: rng.normal(
+            size=[dim.dim_value or sizes.get(dim.dim_param, 5) for dim in info.type.tensor_type.shape.dim]
+        ).astype(np.float32)
         for info in model.graph.input
         if info.name not in given
     }

@@ -38,10 +38,6 @@ def test_an_operator_that_plans_do_not_have_refuses_the_loop(inside: str, code: 
     ("changed", "code"),
     [
         (
-            {"given": "float[N] s, float[3,2] xs", "inputs": "float[N] h, float[2] x", "outputs": "float[N] h1, float[2] y"},
-            "NATIVE-SHAPE",
-        ),
-        (
             {
                 "given": "double[2] s, double[3,2] xs",
                 "inputs": "double[2] h, double[2] x",

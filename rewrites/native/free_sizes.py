@@ -1,0 +1,88 @@
+"""Sizes known only when the model runs: a body is compiled for two samples of them, and a plan's sizes are what explains both.
+
+    388 where B is 97, 404 where it is 101   ->   4 * B
+    100 where B is 97, 104 where it is 101   ->   no plan
+
+What is decided by such a size would come out differently for other sizes than these; translators refuse that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+
+from rewrites.native.plan import Plan, Size, Symbol
+from rewrites.native.refused import Refused
+
+__all__ = ["SAMPLES", "FreeSizes", "joined"]
+
+SAMPLES = ((97, 103, 109), (101, 107, 113))
+"""Primes that sizes of models are hardly multiples of."""
+_MOST = 4
+
+
+@dataclass
+class FreeSizes:
+    """Names of sizes as they are met; ``sample``: the numbers taken for them. ``symbols``: where each is read in a run."""
+
+    sample: Sequence[int]
+    numbers: dict[str, int] = field(default_factory=dict)
+    symbols: list[Symbol] = field(default_factory=list)
+
+    def number(self, name: str, place: Symbol) -> int:
+        """Return the number for a size by name, met first at ``place``."""
+        if name not in self.numbers:
+            if len(self.numbers) == len(self.sample):
+                raise Refused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only when the model runs")
+            self.numbers[name] = self.sample[len(self.numbers)]
+            self.symbols.append(place)
+        return self.numbers[name]
+
+    def has(self, size: int) -> bool:
+        """Whether a size depends on a free one (or is taken to)."""
+        return any(size % number == 0 for number in self.numbers.values()) and size != 0
+
+    def unit(self, sizes: Sequence[int]) -> int:
+        """Return what all sizes are multiples of by the same powers of the free ones; offsets are counted in it."""
+        units = {self._part(size) for size in sizes}
+        if len(units) > 1:
+            raise Refused("NATIVE-SHAPE", "results in one step depend on free sizes in different ways")
+        return units.pop() if units else 1
+
+    def _part(self, size: int) -> int:
+        part = 1
+        for number in self.numbers.values():
+            while size and size % (part * number) == 0:
+                part *= number
+        return part
+
+
+def joined(one: Plan, other: Plan, symbols: Sequence[Symbol]) -> Plan:
+    """Return the plan for all sizes from those for both samples."""
+    plan = _joined(one, other, [sample[: len(symbols)] for sample in SAMPLES])
+    assert isinstance(plan, Plan)
+    return replace(plan, symbols=tuple(symbols))
+
+
+def _joined(one: object, other: object, samples: Sequence[Sequence[int]]) -> object:
+    if isinstance(one, Size) and isinstance(other, Size):
+        return _size(one.coefficient, other.coefficient, samples)
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return tuple(_joined(left, right, samples) for left, right in zip(one, other, strict=True))
+    if is_dataclass(one) and not isinstance(one, type) and type(one) is type(other):
+        parts = {each.name: _joined(getattr(one, each.name), getattr(other, each.name), samples) for each in fields(one)}
+        return replace(one, **parts)
+    if one != other:
+        raise Refused("NATIVE-SHAPE", "the steps depend on sizes that are known only when the model runs")
+    return one
+
+
+def _size(one: int, other: int, samples: Sequence[Sequence[int]]) -> Size:
+    """Return the size that is ``one`` for the first sample and ``other`` for the second."""
+    exponents = []
+    for first, second in zip(*samples, strict=True):
+        power = 0
+        while one and one % first == 0 and other % second == 0 and power < _MOST:
+            one, other, power = one // first, other // second, power + 1
+        exponents.append(power)
+    if one != other:
+        raise Refused("NATIVE-SHAPE", "an address depends on sizes that are known only when the model runs in no simple way")
+    return Size(one, tuple(exponents) if any(exponents) else ())
