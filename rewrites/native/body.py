@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.dims import is_one_size
-from rewrites.graph.values import const_array, shape_dims
+from rewrites.graph.dims import varies
+from rewrites.graph.values import const_array, static_dims
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import Op
 from rewrites.native.plan import Symbol
@@ -80,24 +80,21 @@ class Body:
         return whole(buffer, shape)
 
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
-        """Return the sizes of input ``index`` from axis ``first`` on, those free too; ``inner``: what else knows of them."""
-        if value.shape is None or any(not is_one_size(dim) for dim in value.shape.dims[first:] if inner is None):
-            outer: list[int | str | None] | None = None
-        else:
-            outer = [dim if is_one_size(whole) else None for dim, whole in zip(shape_dims(value.shape), value.shape, strict=True)][
-                first:
-            ]
-        known = None if inner is None or inner.shape is None else [dim if isinstance(dim, int) else None for dim in inner.shape]
-        outer = [None] * len(known) if outer is None and known is not None else outer
+        """Return the sizes of input ``index``, ``value``, from axis ``first`` on, free ones too; None if no rank is known.
+
+        ``inner``: what stands for it in the body, where a size may be known that is not outside.
+        """
+        outer = None if value.shape is None else list(value.shape.dims[first:])
+        known = None if inner is None or inner.shape is None else list(inner.shape.dims)
         if outer is None or (known is not None and len(known) != len(outer)):
-            return None
+            return static_dims(inner) if inner is not None and outer is None else None
         found: list[int] = []
         for axis, dim in enumerate(outer):
-            own = known[axis] if known is not None else None
-            size = dim if own is None else own
-            if size is None:
-                return None
-            found.append(self.free.number(size, Symbol(index, axis + first)) if isinstance(size, str) else size)
+            size = known[axis] if known is not None and isinstance(known[axis], int) else dim
+            if not isinstance(size, int):
+                name = size.value if size.value is not None and not varies(size) else f"input {index} axis {axis}"
+                size = self.free.number(name, Symbol(index, axis + first))
+            found.append(size)
         return tuple(found)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
