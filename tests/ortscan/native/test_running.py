@@ -121,7 +121,7 @@ def refusal_of(plan: Plan) -> str | None:
 def test_each_instruction_set_of_this_machine_can_be_asked_for_and_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = [lstm(Size(3), 20), recurrence(Storage.TWO_ROWS), *sample_plans()]
     given = [[np.abs(each) + 0.1 for each in inputs_of(plan, 3, symbols=(3,) * len(plan.symbols))] for plan in plans]
-    wanted = [run_native(plan, each) for plan, each in zip(plans, given, strict=True)]
+    wanted = [run_plan(plan, each) for plan, each in zip(plans, given, strict=True)]
     tried = []
     for name in ("x86_64", "x86_64_v3", "x86_64_v4", "generic"):
         monkeypatch.setenv("ORTSCAN_ISA", name)

@@ -1,0 +1,108 @@
+"""What builds the library: alone, in one file, with one function for others to see; and the same sources under sanitizers."""
+
+import ctypes
+import importlib.util
+import os
+import runpy
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ortscan.native import building
+from ortscan.native.building import BuildError, build, compiler, targets
+from rewrites.native import encode
+from tests.support.native_plans import library
+from tests.support.sample_plans import sample_plans
+
+FUZZ = Path(__file__).parents[2] / "native_fuzz" / "fuzz.c"
+SOURCES = Path(building.__file__).parent / "c"
+FLAGS = ["-std=c11", "-O0", "-g", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-DONE_ISA", "-DISA=generic", f"-I{SOURCES}"]
+
+
+def test_it_runs_before_anything_is_installed() -> None:
+    code = f"import runpy, sys; runpy.run_path({building.__file__!r}); print(sorted({{'numpy', 'ortscan', 'rewrites'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert {"BuildError", "build", "compiler"} <= runpy.run_path(building.__file__).keys()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="symbols of an ELF file")
+def test_one_function_is_for_others_to_see() -> None:
+    loaded = ctypes.CDLL(str(library()))
+    assert loaded.RegisterCustomOps
+    for hidden in ("plan_read", "loop_new", "choose_isa", "frame_run", "isa_x86_64"):
+        assert not hasattr(loaded, hidden)
+
+
+def test_a_platform_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="the library cannot be built for amiga, only for linux-x86_64"):
+        build(tmp_path, "amiga")
+    assert list(tmp_path.iterdir()) == []
+    assert {"linux-x86_64", "linux-aarch64", "macos-arm64", "macos-x86_64", "windows-x86_64"} <= set(targets())
+
+
+def test_without_a_compiler_there_is_a_clear_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert compiler() is None
+    with pytest.raises(BuildError, match="there is no compiler: neither the package ziglang nor clang is to be found"):
+        build(tmp_path)
+
+
+def test_a_compiler_that_fails_is_quoted_and_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / library().name).write_text("old")
+    monkeypatch.setattr(building, "compiler", lambda: [sys.executable, "-c", "import sys; sys.exit('no such flag')", "ziglang"])
+    with pytest.raises(BuildError, match="the compiler failed with 1: no such flag"):
+        build(tmp_path)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(library().name, "old")]
+
+
+def sanitized(folder: Path, main: Path) -> Path:
+    """Build the reader and the runner with a main program, with whatever checks the compiler of this machine has."""
+    program = folder / "program"
+    sources = [
+        str(SOURCES / "kernels" / "kernels.c"),
+        *(str(file) for file in SOURCES.glob("*.c") if file.name != "operator.c"),
+        str(main),
+    ]
+    tried = [
+        ["gcc", "-fsanitize=address,undefined"],
+        ["clang", "-fsanitize=address,undefined"],
+        [*(compiler() or []), "-fsanitize=undefined"],
+    ]
+    for command in tried:
+        if shutil.which(command[0]) is None:
+            continue
+        done = subprocess.run(
+            [*command, "-fno-sanitize-recover=undefined", *FLAGS, *sources, "-lm", "-o", str(program)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return program
+    raise AssertionError(done.stderr)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program for the command line of others")
+def test_damaged_plans_stay_within_bounds_under_sanitizers(tmp_path: Path) -> None:
+    plans = [encode(plan) for plan in sample_plans()]
+    (tmp_path / "plans").write_bytes(b"".join(struct.pack("<I", len(plan)) + plan for plan in plans))
+    program = sanitized(tmp_path, FUZZ)
+    environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=256"}
+    done = subprocess.run(
+        [str(program), str(tmp_path / "plans"), "3", "20000"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    whole, damaged = ([int(word) for word in part.split()] for part in done.stdout.removeprefix("whole").split("damaged"))
+    assert whole == [0, 0, len(plans)]
+    assert min(damaged[0], damaged[2]) > 3000
