@@ -15,18 +15,34 @@ __all__ = ["scheduled"]
 def scheduled(steps: Sequence[Step], places: Places) -> list[Step]:
     """Return the steps in order, and settle which states are in place."""
     after = _needs(steps)
+    wanted: dict[int, dict[int, set[int]]] = {}
     for state, buffer in enumerate(places.news):
-        if buffer is None or places.states[state][0] != Storage.IN_PLACE:
-            continue
-        before = _readers_before(steps, state, buffer)
-        trial = None if before is None else [needs | more for needs, more in zip(after, before, strict=True)]
-        if trial is None or _order(trial) is None:
-            places.states[state] = (Storage.TWO_ROWS, 0)
-        else:
-            after = trial
-    order = _order(after)
+        if buffer is not None and places.states[state][0] == Storage.IN_PLACE:
+            before = _readers_before(steps, state, buffer)
+            if before is None:
+                places.states[state] = (Storage.TWO_ROWS, 0)
+            else:
+                wanted[state] = before
+    together = _with(after, *wanted.values())
+    if _order(together) is None:
+        together = after
+        for state, before in wanted.items():
+            trial = _with(together, before)
+            if _order(trial) is None:
+                places.states[state] = (Storage.TWO_ROWS, 0)
+            else:
+                together = trial
+    order = _order(together)
     assert order is not None
     return [steps[index] for index in order]
+
+
+def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int]]:
+    both = list(needs)
+    for each in more:
+        for index, others in each.items():
+            both[index] = both[index] | others
+    return both
 
 
 def _needs(steps: Sequence[Step]) -> list[set[int]]:
@@ -37,15 +53,15 @@ def _needs(steps: Sequence[Step]) -> list[set[int]]:
     return [{writer for source in step.given for writer in writers.get(source.buffer, ())} for step in steps]
 
 
-def _readers_before(steps: Sequence[Step], state: int, buffer: Buffer) -> list[set[int]] | None:
-    """Return what must come before each step for a state to be in place; None where a step reads other elements than it writes."""
+def _readers_before(steps: Sequence[Step], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
+    """Return what must come before each writer of a state in place; None where a step reads other elements than it writes."""
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}
     for index in writing & reading:
         step = steps[index]
         if not is_elementwise(step.op) or not all(_same_place(view, step.target) for view in step.given if _is_old(view, state)):
             return None
-    return [reading - {index} if index in writing else set() for index in range(len(steps))]
+    return {index: reading - {index} for index in writing}
 
 
 def _is_old(view: View, state: int) -> bool:

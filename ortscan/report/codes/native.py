@@ -22,9 +22,10 @@ TABLE = (
     ),
     Code(
         "NATIVE-SHAPE",
-        "A shape in the body is not known as numbers.",
-        "The addresses in a plan are worked out before the model runs. Fix the sizes the loop depends on with --fix-shape; the "
-        "number of steps may stay free.",
+        "A shape in the body is not known well enough.",
+        "The addresses in a plan are worked out before the model runs. The number of steps may be free, and so may sizes of inputs "
+        "such as a batch, by which no axis is cut or joined, and on which all that a step makes depends alike. Fix others with "
+        "--fix-shape.",
     ),
     Code(
         "NATIVE-TYPE",
