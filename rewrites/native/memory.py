@@ -61,7 +61,8 @@ def lay_out(
     last = {view.buffer: index for index, step in enumerate(steps) for view in (step.target, *step.given)}
     found: dict[Buffer, int] = {}
     for index, step in enumerate(steps):
-        ending = {view.buffer for view in step.given if last[view.buffer] == index and view.buffer in found}
+        read = dict.fromkeys(view.buffer for view in step.given)  # in order: plans are the same in every run
+        ending = [buffer for buffer in read if last[buffer] == index and buffer in found]
         target = step.target.buffer
         if target.home == Home.COMPUTED and target not in places.of and target not in found:
             heir = next((buffer for buffer in ending if _takes_over(step, buffer)), None)

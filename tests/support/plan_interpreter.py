@@ -133,6 +133,8 @@ class _Run:
         shapes: list[list[int]] = [dims] * len(instruction.operands)
         if instruction.op in (Op.GEMM, Op.MATMUL):
             shapes = [[*dims[:2], *matrix] for matrix in ([m, n], [m, k], [k, n], [m, n])]
+        if Op.SUM <= instruction.op <= Op.DOT:
+            shapes = [[*dims[:3], 1], *shapes[1:]]
         given = instruction.operands
         arrays = [
             None if operand is None else self.matrix(operand) if self.is_pack(operand) else self.operand(operand, shape)
@@ -220,12 +222,12 @@ def _truth(made: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _softmax(x: Floats) -> Floats:
-    powers = np.exp(x - x.max(-1, keepdims=True))
+    powers = np.exp(x - x.max(-1, keepdims=True, initial=-np.inf))
     return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
 def _log_softmax(x: Floats) -> Floats:
-    below = x - x.max(-1, keepdims=True)
+    below = x - x.max(-1, keepdims=True, initial=-np.inf)
     return np.asarray(below - np.log(np.exp(below).sum(-1, keepdims=True)))
 
 
@@ -270,8 +272,8 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.MUL_ADD_MUL: lambda a, b, c, e: a * b + c * e,
     Op.SUM: lambda x: x.sum(-1),
     Op.MEAN: lambda x: x.mean(-1),
-    Op.REDUCE_MAX: lambda x: x.max(-1),
-    Op.REDUCE_MIN: lambda x: x.min(-1),
+    Op.REDUCE_MAX: lambda x: x.max(-1, initial=-np.inf),
+    Op.REDUCE_MIN: lambda x: x.min(-1, initial=np.inf),
     Op.SUM_OF_SQUARES: lambda x: (x * x).sum(-1),
     Op.DOT: lambda x, y: (x * y).sum(-1),
     Op.SOFTMAX: _softmax,

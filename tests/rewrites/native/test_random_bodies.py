@@ -1,0 +1,27 @@
+"""Plans of random bodies compute what the Scan does, for several sizes of a batch, one and none too."""
+
+import pytest
+
+from rewrites.native.compiling import Compiled
+from tests.rewrites.native.harness import compiled, same_numbers
+from tests.rewrites.native.random_bodies import random_scan
+
+BLOCK = 20
+
+
+@pytest.mark.parametrize("first", range(0, 160, BLOCK))
+def test_plans_of_random_bodies_compute_what_the_scan_does(first: int) -> None:
+    plans = 0
+    for seed in range(first, first + BLOCK):
+        model = random_scan(seed)
+        outcome, again = compiled(model)[1], compiled(model)[1]
+        if not isinstance(outcome, Compiled) or not isinstance(again, Compiled):
+            assert outcome == again
+            continue
+        assert outcome.plan == again.plan
+        plans += 1
+        for size in (3, 1, 2):
+            plan = same_numbers(model, seed=seed, close=1e-4, B=size, T=4)
+            if not plan.symbols:
+                break
+    assert plans > BLOCK // 2
