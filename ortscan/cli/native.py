@@ -4,7 +4,7 @@ import argparse
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import printing
-from rewrites.base.errors import OptionError
+from rewrites.base.errors import OrtscanError
 
 __all__ = ["add", "run"]
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
     path, why = library_path(), why_not()
     if args.library_path and path is None:
-        raise OptionError(f"there is no native loop engine: {why}")
+        raise OrtscanError(f"there is no native loop engine: {why}")
     _show(str(path) if args.library_path else f"native loop engine: {path or f'none, since {why}'}")
     return ExitCode.OK
 

@@ -16,6 +16,7 @@ from ortscan.verification.given.inputs import Given, read_inputs, with_shapes
 from ortscan.verification.given.interface import interface_differences
 from ortscan.verification.judging.verdict import refuse
 from ortscan.verification.loop_by_loop.compare_loops import compare_loops, has_loops_of_its_own, is_large
+from ortscan.verification.oracle.without_plans import without_plans
 from ortscan.verification.result import Verification
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def verify(
     seconds = usual[0] if time_limit is None else min(time_limit, _LONGEST)
     budget = Budget(seconds, usual[1] if memory_limit is None else memory_limit)
     with ExitStack() as stack:
-        old, new = open_source(before, stack), open_source(after, stack)
+        old, new = without_plans(open_source(before, stack), stack), open_source(after, stack)
         check_providers(providers or _CPU)
         names = [spec.name for spec in output_specs(old.proto.graph)]
         specs, sizes = with_shapes(input_specs(old.proto.graph), fixed)

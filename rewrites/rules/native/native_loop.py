@@ -86,6 +86,8 @@ def _function(loop: ScanView, compiled: Compiled, overload: str, ctx: Context) -
         *(part.outer for part in scans),
         *map(inside.__getitem__, compiled.captured),
     ]
+    for parameter in parameters:
+        parameter.type = parameter.shape = None  # the call says them, and onnx_ir does not read those of a function
     graph = ir.Graph(
         parameters, scan.outputs, nodes=[*constants, scan], opset_imports={"": ctx.opset}, name=f"{OPERATOR}_{overload}"
     )
