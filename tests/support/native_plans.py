@@ -2,7 +2,6 @@
 
 import base64
 import functools
-import os
 import shutil
 import tempfile
 import weakref
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
+from ortscan.native import building
 from ortscan.native.building import build
 from rewrites.native import Input, InputKind, Instruction, Op, Operand, Output, Phase, Plan, Size, Value, ValueKind, encode
 
@@ -24,9 +24,11 @@ Array = npt.NDArray[Any]
 
 @functools.cache
 def library() -> Path:
-    """Return the library, built for this process; `ORTSCAN_TEST_LIBRARY` names one that is there."""
-    if "ORTSCAN_TEST_LIBRARY" in os.environ:
-        return Path(os.environ["ORTSCAN_TEST_LIBRARY"])
+    """Return the library beside the sources where it is newer than those, else one built for this process."""
+    sources = Path(building.__file__).parent
+    installed = sources / "libortscan.so"
+    if installed.is_file() and installed.stat().st_mtime > max(file.stat().st_mtime for file in (sources / "c").rglob("*")):
+        return installed
     folder = tempfile.mkdtemp()
     weakref.finalize(library, shutil.rmtree, folder, ignore_errors=True)
     return build(Path(folder))
