@@ -13,6 +13,7 @@ from rewrites.native.body import Body, Step
 from rewrites.native.free_sizes import SAMPLES, FreeSizes, joined
 from rewrites.native.fusing import fused
 from rewrites.native.in_parts import computed_in_parts
+from rewrites.native.limits import check_limits
 from rewrites.native.places import place_results
 from rewrites.native.plan import Input, InputKind, Output, Plan, Size
 from rewrites.native.refused import Refused
@@ -38,6 +39,7 @@ def compile_loop(loop: ScanView, ctx: Context) -> Compiled | NotApplicable:
     """Return the plan of a loop, or why there is none."""
     try:
         first = _compiled(loop, ctx, free := FreeSizes(SAMPLES[0]))
+        check_limits(first.plan)
         if not free.symbols:
             return first
         second = _compiled(loop, ctx, FreeSizes(SAMPLES[1]))
@@ -96,6 +98,8 @@ def _translate(graph: ir.Graph, body: Body) -> None:
             )
             if 0 in view.shape or not agree:
                 raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(view.shape)}, known is {value.shape}")
+            if value.dtype is not None and value.dtype != (ir.DataType.BOOL if view.truth else ir.DataType.FLOAT):
+                raise Refused("NATIVE-TYPE", f"'{value.name}' is {value.dtype.name}")
             body.views[value] = view
 
 

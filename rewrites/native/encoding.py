@@ -24,7 +24,7 @@ from rewrites.native.plan import (
     ValueKind,
 )
 
-__all__ = ["MalformedPlan", "decode", "encode", "from_text", "to_text"]
+__all__ = ["MalformedPlan", "count_sizes", "decode", "encode", "from_text", "to_text"]
 
 _MAGIC = 0x314E4C50
 _OPERANDS = 5
@@ -61,6 +61,11 @@ def encode(plan: Plan) -> bytes:
         *(workspace, 0, 0),
     )
     return struct.pack(f"<{16 + len(tables)}i", *header, *tables)
+
+
+def count_sizes(plan: Plan) -> int:
+    """Return how many sizes there are in a plan."""
+    return int(struct.unpack_from("<i", encode(plan), 12)[0])
 
 
 def to_text(plan: Plan) -> str:

@@ -88,3 +88,18 @@ def test_a_movement_in_no_order_is_few_copies_or_none() -> None:
     assert [each.op.name for each in same_numbers(gathered([3, 0, 2, 2], 5)).instructions] == ["COPY"] * 4 + ["ADD"]
     assert [each.op.name for each in same_numbers(gathered([8, 7, 6, 5, 4, 3, 2, 1, 0], 9)).instructions] == ["COPY", "ADD"]
     assert refusal(gathered([7 * i * i % 101 for i in range(100)], 101)) == "NATIVE-LIMIT"
+
+
+def test_a_plan_that_has_no_room_in_its_format_refuses_the_loop() -> None:
+    huge = {"given": "float[70000,70000] s, float[3,1] xs", "inputs": "float[70000,70000] h, float[1] x"}
+    results = {"outputs": "float[70000,70000] h1, float[1] y", "results": "float[70000,70000] z, float[3,1] ys"}
+    assert refusal(scan("h1 = Tanh (h) y = Exp (x)", **huge, **results)) == "NATIVE-LIMIT"
+    axes = ",".join(["1"] * 17)
+    deep = {"given": f"float[2] s, float[3,{axes}] xs", "inputs": f"float[2] h, float[{axes}] x"}
+    results = {"outputs": f"float[2] h1, float[{axes}] y", "results": f"float[2] z, float[3,{axes}] ys"}
+    assert refusal(scan("h1 = Tanh (h) y = Exp (x)", **deep, **results)) == "NATIVE-LIMIT"
+
+
+def test_a_bool_that_a_reduction_gives_is_none_for_a_plan() -> None:
+    inside = "p = Greater (h, x) q = ReduceMax <keepdims = 1> (p) y = Cast <to = 1> (q) h1 = Add (h, x)"
+    assert refusal(scan(inside, outputs="float[2] h1, float[1] y", results="float[2] z, float[3,1] ys"), 20) == "NATIVE-TYPE"
