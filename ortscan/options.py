@@ -8,9 +8,11 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.base.paths import is_path_like
+from ortscan.targets import Target
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.edits.rule import Rule
+from rewrites.native.names import DOMAIN
 from rewrites.rules.registry import ON_MODELS, RULES
 
 __all__ = [
@@ -31,7 +33,6 @@ __all__ = [
 ]
 
 DEFAULT = "default"
-NATIVE_TARGET = "cpu"
 DEFAULT_MEMORY_BUDGET = 256 << 20
 
 
@@ -86,10 +87,10 @@ def most_steps(max_unroll: Any) -> int | None:
     return int(max_unroll)
 
 
-def wanted(passes: Iterable[str] | None, target: str, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
+def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
     """Return ``passes`` with those that the flags ask for; raises OptionError for plans on a target that does not run them."""
-    if native and target != NATIVE_TARGET:
-        raise OptionError(f"native loops run where the target is {NATIVE_TARGET}, not {target}.")
+    if native and DOMAIN not in target.domains:
+        raise OptionError(f"native loops run where the target is cpu, not {target.name}.")
     plans = {rule.name for rule in RULES if rule.phase == "native"}
     asked = [*(plans if native else ())]
     if passes is None:

@@ -10,6 +10,7 @@ from rewrites.base.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, Unro
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.graph.context import Bidirectional
+from rewrites.native.names import DOMAIN as PLANS
 
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
 
@@ -82,7 +83,7 @@ TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
         Target("onnx", unroll=_KEPT, bidirectional="always"),
-        Target("cpu", _MICROSOFT, native=False, bidirectional="narrow", unroll=_SHORT),
+        Target("cpu", _MICROSOFT | {PLANS}, native=False, bidirectional="narrow", unroll=_SHORT),
         Target("cuda", recurrent=dict.fromkeys(_ALL_RECURRENT, _CUDNN), unroll=_KEPT),
         Target("tensorrt", unroll=_KEPT),
         _without_loops("directml", dict(_ALL_RECURRENT)),

@@ -72,7 +72,7 @@ class Rewriting:
         self.opset, self.debug, chosen = opset, debug, target_named(target)
         check_flags(fast_math=fast_math, custom_ops=custom_ops, native=native, debug=debug)
         unwanted = names_of("skip", skip)
-        rules = rules_for(wanted(passes, chosen.name, custom_ops=custom_ops, native=native), unwanted)
+        rules = rules_for(wanted(passes, chosen, custom_ops=custom_ops, native=native), unwanted)
         self._chosen = Chosen(
             chosen,
             rules,

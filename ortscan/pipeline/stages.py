@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.modelio import restore_interface, retake_interface
-from ortscan.options import NATIVE_TARGET, size_hints
+from ortscan.options import size_hints
 from ortscan.ort.evaluate import evaluate
 from ortscan.ort.kernels import has_kernel
 from ortscan.pipeline.fixed_shapes import FixedShapes
@@ -33,6 +33,7 @@ from rewrites.edits.direction.reversing import may_be_reversed
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes
+from rewrites.native.names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.place import place_python_ops
 
@@ -86,9 +87,7 @@ class Work:
 
 def _inline_functions(work: Work) -> None:
     target = work.chosen.target
-    inlined = inline_what_rules_change(
-        work.model, target.abilities, work.chosen.node_rules, runs_plans=target.name == NATIVE_TARGET
-    )
+    inlined = inline_what_rules_change(work.model, target.abilities, work.chosen.node_rules, runs_plans=DOMAIN in target.domains)
     said = [target_line(work.chosen.target)] if work.chosen.target.name != "cpu" else []
     work.messages += work.start.loaded.tied + work.start.messages + inlined + said
     work.is_touched = bool(work.start.loaded.tied) if work.start.loaded.tied or inlined else None

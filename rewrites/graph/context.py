@@ -49,7 +49,7 @@ class Options:
     custom_ops: bool = False
     native_always: bool = False
     bidirectional: Bidirectional = "always"
-    domains: frozenset[str] = frozenset({"com.microsoft"})
+    domains: frozenset[str] = frozenset({"ai.ortscan", "com.microsoft"})
     target: Abilities = field(default_factory=Abilities)
     unroll: UnrollLimits = field(default_factory=UnrollLimits)
 

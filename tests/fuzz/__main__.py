@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--kind", choices=["optimize", "migrate", "damage"], default="optimize")
+    parser.add_argument("--kind", choices=["optimize", "migrate", "native", "damage"], default="optimize")
     parser.add_argument("--hours", type=float, help="end after so long")
     parser.add_argument("--count", type=int, help="end after so many models (1000 where neither is said)")
     parser.add_argument("--seed", type=int, default=0)

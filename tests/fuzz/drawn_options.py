@@ -9,12 +9,15 @@ from tests.fuzz.world import World
 
 __all__ = ["MIGRATED_TO", "drawn_options"]
 
+_LEAVE_LOOPS = ["loop-fission", "recurrent-cell", "state-fission", "unroll"]
 MIGRATED_TO = (9, 11, 13, 16, 18, 21, 25, 26)
 
 
 def drawn_options(world: World, case: Case, targets: tuple[str, ...] = ()) -> dict[str, Any]:
     if case.kind == "migrate":
         return {"opset": world.choose(MIGRATED_TO)}
+    if case.kind == "native":
+        return {"target": "cpu", "native": True, **({"skip": _LEAVE_LOOPS} if world.chance(0.5) else {})}
     names = targets or (*TARGETS, *["cpu"] * 8, *["onnx"] * 3)
     options: dict[str, Any] = {"target": world.choose(names)}
     if world.chance(0.2):

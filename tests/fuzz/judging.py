@@ -93,7 +93,7 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
         return _as(judgement, "invalid", said)
     announce("result load")
     try:
-        after = session_of(data, case.options.get("custom_ops", False))
+        after = session_of(data, case.options.get("custom_ops", False) or case.kind == "native")
         own = unaliased(result) if case.kind == "migrate" else None  # migrating repairs nothing
         after = after if own is None else session_of(own.SerializeToString())
     except Exception as error:

@@ -25,7 +25,7 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See whether the loop has a plan."""
-    if not isinstance(loop, ScanView):
+    if not isinstance(loop, ScanView) or DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
     compiled = compile_loop(loop, ctx)
     if isinstance(compiled, NotApplicable):
