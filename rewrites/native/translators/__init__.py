@@ -12,6 +12,7 @@ from rewrites.native.call import Call
 from rewrites.native.translators.activations import ACTIVATIONS
 from rewrites.native.translators.arithmetic import ARITHMETIC
 from rewrites.native.translators.concatenation import CONCATENATION
+from rewrites.native.translators.einsum import EINSUM
 from rewrites.native.translators.movement import MOVEMENT
 from rewrites.native.translators.normalization import NORMALIZATION
 from rewrites.native.translators.products import PRODUCTS
@@ -25,6 +26,7 @@ TRANSLATORS: dict[str, Callable[[Call], Sequence[View]]] = {
     **ACTIVATIONS,
     **ARITHMETIC,
     **CONCATENATION,
+    **EINSUM,
     **MOVEMENT,
     **NORMALIZATION,
     **PRODUCTS,

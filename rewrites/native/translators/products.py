@@ -9,10 +9,10 @@ from rewrites.native.call import Call
 from rewrites.native.operations import Op
 from rewrites.native.views import Home, View, broadcast, dense
 
-__all__ = ["PRODUCTS"]
+__all__ = ["PRODUCTS", "product"]
 
 
-def _product(call: Call, a: View, b: View) -> View:
+def product(call: Call, a: View, b: View) -> View:
     """Return the product of [..., M, K] and [..., K, N]."""
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     if b.shape[-2] != inner or a.truth or b.truth:
@@ -44,9 +44,9 @@ def _matmul(call: Call) -> Sequence[View]:
         a = replace(a, shape=(1, *a.shape), strides=(0, *a.strides))
     if one_column:
         b = replace(b, shape=(*b.shape, 1), strides=(*b.strides, 0))
-    product = _product(call, a, b)
-    shape = [*product.shape[:-2], *([] if one_row else [product.shape[-2]]), *([] if one_column else [product.shape[-1]])]
-    return [View(product.buffer, tuple(shape), dense(shape))]
+    made = product(call, a, b)
+    shape = [*made.shape[:-2], *([] if one_row else [made.shape[-2]]), *([] if one_column else [made.shape[-1]])]
+    return [View(made.buffer, tuple(shape), dense(shape))]
 
 
 def _gemm(call: Call) -> Sequence[View]:
@@ -55,7 +55,7 @@ def _gemm(call: Call) -> Sequence[View]:
     if len(a.shape) != 2 or len(b.shape) != 2:
         raise call.refuse("NATIVE-SHAPE", "an operand is no matrix")
     alpha, beta = attributes.get_float("alpha", 1.0), attributes.get_float("beta", 1.0)
-    result = _product(call, a, b)
+    result = product(call, a, b)
     if alpha != 1.0:
         result = body.elementwise(Op.MUL, result, body.number(alpha))
     if call.has(2) and beta != 0.0:

@@ -1,5 +1,6 @@
 """Reductions along axes that are known."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from rewrites.native.call import Call
@@ -38,9 +39,28 @@ def _l2(call: Call) -> Sequence[View]:
     return [call.body.elementwise(Op.SQRT, _reduced(call, call.view(0), Op.SUM_OF_SQUARES))]
 
 
+def _log_sum_exp(call: Call) -> Sequence[View]:
+    """The largest is taken out of the sum, unless it is infinite."""
+    body, x = call.body, call.view(0)
+    largest = _reduced(call, x, Op.REDUCE_MAX)
+    endless = body.elementwise(Op.EQUAL, body.elementwise(Op.ABS, largest), body.number(math.inf), truth=True)
+    shift = body.elementwise(Op.WHERE, endless, body.number(0.0), largest)
+    powers = body.elementwise(Op.EXP, body.elementwise(Op.SUB, x, _kept(call, x, shift)))
+    return [body.elementwise(Op.ADD, body.elementwise(Op.LOG, _reduced(call, powers, Op.SUM)), shift)]
+
+
+def _kept(call: Call, x: View, result: View) -> View:
+    """Return a dense result of a reduction with the reduced axes as axes of size 1."""
+    axes = axes_of(call.node, call.opset, len(x.shape))
+    assert isinstance(axes, tuple)
+    shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    return View(result.buffer, tuple(shape), dense(shape))
+
+
 REDUCTIONS: dict[str, Callable[[Call], Sequence[View]]] = {
     "ReduceL1": _l1,
     "ReduceL2": _l2,
+    "ReduceLogSumExp": _log_sum_exp,
     "ReduceMax": _plain(Op.REDUCE_MAX),
     "ReduceMean": _plain(Op.MEAN),
     "ReduceMin": _plain(Op.REDUCE_MIN),
