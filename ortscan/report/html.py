@@ -18,7 +18,8 @@ h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
 table { border-collapse: collapse } th, td { text-align: left; padding: .2rem .8rem; border-bottom: 1px solid var(--line) }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums } tfoot td { font-weight: bold }
 section { border-left: 4px solid var(--line); padding: .1rem 1rem; margin: 1rem 0 }
-section.removed { border-color: var(--removed) } section.reduced, section.rewritten { border-color: var(--reduced) }
+section.removed, section.planned { border-color: var(--removed) }
+section.reduced, section.rewritten { border-color: var(--reduced) }
 section.kept { border-color: var(--kept) } section h3 { font-size: 1rem; margin: .4rem 0 } section p, ul { margin: .3rem 0 }
 code { font-size: .92em } .long { opacity: .75; margin: .1rem 0 .5rem }
 """

@@ -15,7 +15,7 @@ from rewrites.base.report import Fired, LoopReport, Reason, Report
 
 __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
 
-_STYLES = {"removed": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
+_STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
 _WIDEST_CODE = 24
 

@@ -9,6 +9,7 @@ __all__ = ["headline", "loop_line", "plural", "refused_node", "size"]
 _RECURRENT = ("RNN", "LSTM", "GRU")
 _FATES: dict[Fate, str] = {
     "removed": "no loop left",
+    "planned": "compiled where ortscan's library is registered",
     "reduced": "a smaller loop left",
     "rewritten": "another loop left",
     "kept": "as it was",
@@ -47,7 +48,7 @@ def loop_line(loop: LoopReport) -> str:
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
     nodes = plural(loop.nodes_before, "node")
-    if loop.fate != "removed" and loop.nodes_after != loop.nodes_before:
+    if loop.fate not in ("removed", "planned") and loop.nodes_after != loop.nodes_before:
         nodes += f", now {loop.nodes_after}"
     return f"{loop.kind}, {steps}, {nodes} in its body: {loop.fate} ({_FATES[loop.fate]})"
 

@@ -11,9 +11,11 @@ class Made:
 
     ``native``: its recurrent operator, or empty. ``on_cpu``: whether the target leaves that to onnxruntime's CPU. ``under_if``:
     whether a Scan runs in one branch of an If, for one step or more. ``unrolled``: how many steps were written one after the other.
+    ``planned``: how many instructions the plan of it has, where it became a call of a function that holds it.
     """
 
     native: str = ""
     on_cpu: bool = False
     under_if: bool = False
     unrolled: int = 0
+    planned: int = 0

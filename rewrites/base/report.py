@@ -9,7 +9,7 @@ from rewrites.base.made import Made
 
 __all__ = ["Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
 
-Fate = Literal["removed", "reduced", "rewritten", "kept"]
+Fate = Literal["removed", "planned", "reduced", "rewritten", "kept"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class LoopReport:
     RNN, LSTM or GRU where the target has no such node.
     ``steps``: the trip count as a number or symbol, None where it is not known.
     ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
-    ``fate``: removed (no loop left), reduced (a smaller loop left), rewritten (another loop left, of no fewer nodes), kept
-    (as it was).
+    ``fate``: removed (no loop left), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop left),
+    rewritten (another loop left, of no fewer nodes), kept (as it was).
     ``unrolled_nodes``: how many nodes its steps are, unrolled. ``runs``: where what it has become runs on the target.
     ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
     ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
@@ -136,8 +136,8 @@ class Report:
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:
-        """The loops that are still there."""
-        return [loop for loop in self.loops if loop.fate != "removed"]
+        """The loops that are still there, and have no plan."""
+        return [loop for loop in self.loops if loop.fate not in ("removed", "planned")]
 
     def give_every_loop_a_reason(self) -> None:
         """Say of loops that are left, and that no rule had anything to say of, that it is so."""

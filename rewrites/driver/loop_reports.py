@@ -35,7 +35,8 @@ def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
 def close_reports(ctx: Context, report: Report, loops: Sequence[ir.Node], unrolled: bool) -> None:
     """Say of each loop of ``report`` what is left of it, ``loops`` being all there are."""
     for every in report.loops:
-        every.fate, every.nodes_after = "removed", 0
+        planned = any(fired.made.planned for fired in every.fired)
+        every.fate, every.nodes_after = "planned" if planned else "removed", 0
     for step in all_nodes(ctx.model.graph) if unrolled else ():
         written = unrolled_from(step)
         if written is not None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from rewrites.base.made import Made
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
@@ -35,7 +36,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         _call_instead(loop, compiled, ctx)
         return []
 
-    return Patch(f"wrote a plan of {len(compiled.plan.instructions)} instructions for {DOMAIN}.{OPERATOR}", edit, compiled.notes)
+    count = len(compiled.plan.instructions)
+    made = Made(planned=max(1, count))
+    return Patch(f"wrote a plan of {count} instructions for {DOMAIN}.{OPERATOR}", edit, compiled.notes, made)
 
 
 def _call_instead(loop: ScanView, compiled: Compiled, ctx: Context) -> None:

@@ -58,7 +58,7 @@ def test_a_scan_becomes_a_call_and_its_captured_values_inputs() -> None:
     assert_text_equal(without_plans(after), expected)
     (call,) = calls(after)
     assert len(plan_of(call).inputs) == 3
-    assert [one.fate for one in report.loops] == ["removed"]
+    assert [one.fate for one in report.loops] == ["planned"]
 
 
 def test_directions_stay_in_the_function() -> None:
@@ -96,7 +96,7 @@ def test_a_loop_in_a_body_becomes_a_call_there() -> None:
     text = loop(f"{inner} g1 = Identity (r) y = Exp (r)", inputs="float[2] g", outputs="float[2] g1, float[2] y")
     after, report = apply(text, [native_loop], feeds={name: FEEDS[name] for name in ("s", "xs")})
     assert len(calls(after)) == len(after.functions) == 1
-    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "removed"), (1, "reduced")]
+    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "reduced")]
 
 
 def test_an_output_that_nobody_reads_has_a_name() -> None:
