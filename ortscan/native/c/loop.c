@@ -54,7 +54,7 @@ loop *loop_new(const void *bytes, size_t count, const tensor *constants, int32_t
     refuse(why, "out of memory");
     return 0;
   }
-  atomic_init(&l->spare, 0);
+  for (int i = 0; i < SPARE_FRAMES; i++) atomic_init(l->spare + i, 0);
   if (!(l->set = choose_isa())) refuse(why, "ORTSCAN_ISA names no instruction set of this machine");
   else if ((l->plan = plan_read(bytes, count, why))) {
     l->packs = calloc((size_t)l->plan->n_packs + 1, sizeof *l->packs);
@@ -67,7 +67,7 @@ loop *loop_new(const void *bytes, size_t count, const tensor *constants, int32_t
 
 void loop_free(loop *l) {
   if (!l) return;
-  frame_free(atomic_exchange(&l->spare, 0));
+  for (int i = 0; i < SPARE_FRAMES; i++) frame_free(atomic_exchange(l->spare + i, 0));
   for (int32_t i = 0; l->packs && i < l->plan->n_packs; i++) free(l->packs[i]);
   free(l->packs);
   plan_free(l->plan);
@@ -85,7 +85,8 @@ frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why) {
     refuse(why, "%lld steps are out of range", (long long)*steps);
     return 0;
   }
-  frame *f = atomic_exchange(&l->spare, 0);
+  frame *f = 0;
+  for (int i = 0; i < SPARE_FRAMES && !f; i++) f = atomic_exchange(l->spare + i, 0);
   if (!f) f = frame_new(p, l->set, (const float *const *)l->packs);
   bool good = f ? frame_ready(f, symbols, why) : refuse(why, "out of memory");
   for (int32_t i = 0; i < p->n_inputs && good; i++) {
@@ -98,7 +99,13 @@ frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why) {
   return 0;
 }
 
-void loop_end(loop *l, frame *f) { frame_free(atomic_exchange(&l->spare, f)); }
+void loop_end(loop *l, frame *f) {
+  for (int i = 0; i < SPARE_FRAMES; i++) {
+    frame *none = 0;
+    if (atomic_compare_exchange_strong(l->spare + i, &none, f)) return;
+  }
+  frame_free(f);
+}
 
 size_t dims_of_output(const frame *f, int32_t output, int64_t steps, int64_t *dims) {
   const plan *p = f->plan;

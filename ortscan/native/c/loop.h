@@ -11,11 +11,13 @@ typedef struct {
   int64_t dims[MOST_RANK + 1];
 } tensor;
 
+enum { SPARE_FRAMES = 8 }; // as many runs at once allocate nothing
+
 typedef struct {
   plan *plan;
   const isa *set;
   float **packs; // of constant inputs, else null
-  _Atomic(frame *) spare;
+  _Atomic(frame *) spare[SPARE_FRAMES];
 } loop;
 
 // Return the loop of a plan, or null and why not. A plan without symbols is proven here; `constants` has null data where an input is not.

@@ -89,6 +89,20 @@ def by_onnxruntime(op: Op, sources: list[np.ndarray]) -> np.ndarray:
     return ort_session(model).run(None, dict(zip(names, sources, strict=True)))[0].astype(np.float32)
 
 
+POLYNOMIALS = {Op.EXP, Op.TANH, Op.SIGMOID, Op.ERF}
+
+
+def fused(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether polynomials are computed here as onnxruntime does it: with fused operations, which SSE2 has none of."""
+    with monkeypatch.context() as patch:
+        patch.setenv("ORTSCAN_ISA", "x86_64_v3")
+        try:
+            run_native(all_lengths(Op.EXP, (False,)), [numbers(0)])
+        except Exception as error:
+            return "names no instruction set" not in str(error)
+    return True
+
+
 def assert_same_bits(got: np.ndarray, wanted: np.ndarray, sources: list[np.ndarray]) -> None:
     same = (got.view(np.int32) == wanted.view(np.int32)) | (np.isnan(got) & np.isnan(wanted))
     where = np.argwhere(~same)[:5]
@@ -96,14 +110,19 @@ def assert_same_bits(got: np.ndarray, wanted: np.ndarray, sources: list[np.ndarr
 
 
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
-def test_every_length_and_repeated_source(op: Op) -> None:
+def test_every_length_and_repeated_source(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = op in ONNX and (op not in POLYNOMIALS or fused(monkeypatch))
     sources = [numbers(seed) for seed in range(arity(op))]
     if op == Op.NOT:
         sources = [(source > 0).astype(np.float32) for source in sources]
     for pattern in itertools.product((False, True), repeat=len(sources)):
         (got,) = run_native(all_lengths(op, pattern), sources)
         read = [gathered(source, flag) for source, flag in zip(sources, pattern, strict=True)]
-        if op in ONNX:
+        if op == Op.ERF:  # of NaN onnxruntime makes 1 on some machines
+            assert np.isnan(got[np.isnan(read[0])]).all()
+            sources, read = [np.nan_to_num(sources[0])], [np.nan_to_num(read[0])]
+            (got,) = run_native(all_lengths(op, pattern), sources)
+        if exact:
             assert_same_bits(got, by_onnxruntime(op, read), read)
         else:
             (wanted,) = run_plan(all_lengths(op, pattern), sources)
