@@ -2,10 +2,11 @@
 
 import base64
 import functools
+import hashlib
 import shutil
-import tempfile
-import weakref
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,43 @@ __all__ = ["elementwise", "library", "operand", "plan_session", "row", "run_nati
 Array = npt.NDArray[Any]
 
 
+_NAMES = ("libortscan.so", "libortscan.dylib", "ortscan.dll")
+
+
 @functools.cache
 def library() -> Path:
-    """Return the library beside the sources where it is newer than those, else one built for this process."""
-    sources = Path(building.__file__).parent
-    installed = sources / "libortscan.so"
-    if installed.is_file() and installed.stat().st_mtime > max(file.stat().st_mtime for file in (sources / "c").rglob("*")):
-        return installed
-    folder = tempfile.mkdtemp()
-    weakref.finalize(library, shutil.rmtree, folder, ignore_errors=True)
-    return build(Path(folder))
+    """Return the library beside the sources where it is newer than those, else one that is built once for these sources."""
+    home = Path(building.__file__).parent
+    sources = [home / "building.py", *sorted(file for file in (home / "c").rglob("*") if file.is_file())]
+    newest = max(file.stat().st_mtime for file in sources)
+    known = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:20]
+    folder = Path(__file__).parents[2] / ".pytest_cache" / "native" / known
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def built() -> Path | None:
+        installed = (home / name for name in _NAMES)
+        up_to_date = (file for file in installed if file.is_file() and file.stat().st_mtime > newest)
+        return next(up_to_date, None) or next((folder / name for name in _NAMES if (folder / name).is_file()), None)
+
+    if (there := built()) is not None:
+        return there
+    with _one_at_a_time(folder / "building"):
+        return built() or build(folder)
+
+
+@contextmanager
+def _one_at_a_time(lock: Path) -> Iterator[None]:
+    """Wait while another process builds; not longer than a build takes, for it may have ended without a word."""
+    for _ in range(600):
+        try:
+            lock.mkdir()
+            break
+        except FileExistsError:
+            time.sleep(0.2)
+    try:
+        yield
+    finally:
+        shutil.rmtree(lock, ignore_errors=True)
 
 
 def plan_session(plan: Plan | bytes, inputs: int, outputs: int, constants: dict[int, Array] | None = None) -> ort.InferenceSession:
