@@ -2,6 +2,7 @@
 
     m = a * b; d = m + c           ->  d = a * b + c, which rounds twice like the two
     m = a @ w; d = m + c           ->  d = a @ w + c
+    m = a * b; d = sum of m        ->  d = a . b
 
 The first step's result must be read nowhere else.
 """
@@ -30,10 +31,10 @@ def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
     made = {step.target.buffer: step for step in steps if writers[step.target.buffer] == 1}
     gone: set[int] = set()
     for step in steps:
-        if step.op not in (Op.ADD, Op.SUB):
+        if step.op not in (Op.ADD, Op.SUB, Op.SUM):
             continue
         parts = [_maker(source, step, made, count) for source in step.given]
-        joined = _with_matrix_product(step, parts) or _with_products(step, parts)
+        joined = _as_dot(step, parts[0]) if step.op == Op.SUM else _with_matrix_product(step, parts) or _with_products(step, parts)
         for part in joined:
             gone.add(id(part))
     return [step for step in steps if id(step) not in gone]
@@ -73,6 +74,17 @@ def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
         step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.SUB_MUL, [*factors[1], step.sources[0]]
         return [other]
     return []
+
+
+def _as_dot(step: Step, part: Step | None) -> list[Step]:
+    """Make a sum of products one step where their elements lie side by side, and return the products that are in it now."""
+    if part is None or part.op != Op.MUL:
+        return []
+    factors = [_in_shape(source, step.target.shape) for source in part.given]
+    if any(factor.strides[-1] not in (0, 1) for factor in factors):
+        return []
+    step.op, step.sources = Op.DOT, [*factors]
+    return [part]
 
 
 def _with_matrix_product(step: Step, parts: Sequence[Step | None]) -> list[Step]:

@@ -111,6 +111,21 @@ def test_products_and_sums_are_one_step(sum_of: str, op: str | None) -> None:
         assert [each.op.name for each in same_numbers(text).instructions] == ["MUL", "MUL_SUB"]
 
 
+def test_a_sum_of_products_is_one_step_where_they_lie_side_by_side() -> None:
+    def summed(order: str) -> str:
+        return scan(
+            f"t = Transpose <perm = {order}> (x) p = Mul (h, t) y = ReduceSum <keepdims = 0> (p, k) h1 = Add (h, x)",
+            inputs="float[4,4] h, float[4,4] x",
+            outputs="float[4,4] h1, float[4] y",
+            given="float[4,4] s, float[3,4,4] xs",
+            results="float[4,4] z, float[3,4] ys",
+            weights="int64[1] k = {1}",
+        )
+
+    assert [each.op.name for each in same_numbers(summed("[0, 1]")).instructions] == ["DOT", "ADD"]
+    assert [each.op.name for each in same_numbers(summed("[1, 0]")).instructions] == ["COPY", "MUL", "SUM", "ADD"]
+
+
 def test_a_product_that_is_read_elsewhere_stays() -> None:
     plan = same_numbers(scan("a = Mul (h, x) h1 = Add (a, x) y = Tanh (a)"))
     assert [each.op.name for each in plan.instructions] == ["MUL", "ADD", "TANH"]
