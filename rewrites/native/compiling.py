@@ -104,8 +104,8 @@ def _translate(graph: ir.Graph, body: Body) -> None:
 
 
 def _check_port(value: ir.Value, view: View) -> None:
-    if view.truth:
-        raise Refused("NATIVE-TYPE", f"'{value.name}' is BOOL")
+    if view.truth or value.dtype not in (ir.DataType.FLOAT, None):
+        raise Refused("NATIVE-TYPE", f"'{value.name}' is {'BOOL' if value.dtype is None else value.dtype.name}")
 
 
 def _read(steps: list[Step], results: list[View]) -> list[Step]:
