@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from rewrites.native import Instruction, Op, Operand, Output, Phase, Plan, Size, Value, ValueKind
 from rewrites.native.plan import ONE, Input, InputKind
-from tests.support.native_plans import operand, run_native
+from tests.support.native_plans import elementwise, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
 from tests.support.sample_plans import LACKING, arity
@@ -127,3 +127,9 @@ def test_every_length_and_repeated_source(op: Op, monkeypatch: pytest.MonkeyPatc
         else:
             (wanted,) = run_plan(all_lengths(op, pattern), sources)
             np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=3e-7)
+
+
+def test_softplus_of_what_is_far_below_zero_is_its_exponential() -> None:
+    x = np.array([[-1.0, -16.0, -17.0, -25.0, -80.0, 0.0, 30.0]], np.float32)
+    (got,) = run_native(elementwise(Op.SOFTPLUS, x.size, [False]), [x])
+    np.testing.assert_allclose(got, np.log1p(np.exp(x.astype(np.float64))), rtol=5e-7)
