@@ -71,12 +71,12 @@ def compiler() -> list[str] | None:
 
 def build(folder: Path, target: str | None = None) -> Path:
     """Build the library for this machine, or for the platform named, into a folder, and return its path."""
-    command = compiler()
-    if command is None:
-        raise BuildError("there is no compiler: neither the package ziglang nor clang is to be found")
     wanted = _TARGETS.get(target or _this_machine())
     if wanted is None:
         raise BuildError(f"the library cannot be built for {target or _this_machine()}, only for {', '.join(_TARGETS)}")
+    command = compiler()
+    if command is None:
+        raise BuildError("there is no compiler: neither the package ziglang nor clang is to be found")
     zig = "ziglang" in command
     if not zig and target not in (None, _this_machine()):
         raise BuildError(f"clang builds for this machine only, and zig is needed to build for {target}")
