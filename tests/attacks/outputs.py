@@ -278,6 +278,9 @@ def _(box: Box) -> None:
         assert files(box.work) == before
 
 
+_KEPT = ["m.onnx", "m.onnx.data", "out.onnx"]
+
+
 @attack("Ctrl-C at any moment of the command line", seconds=60)
 def _(box: Box) -> None:
     source, out = put(box.work / "m.onnx", 1, "m.onnx.data"), put(box.work / "out.onnx", 3, "out.onnx.data")
@@ -293,7 +296,8 @@ def _(box: Box) -> None:
         codes.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         assert value_of(source) == 1.0
         assert value_of(out) in (3.0, 1.0)
-        assert files(box.work).keys() == before.keys(), files(box.work).keys()
+        names = sorted(files(box.work))  # the new model stands with data of another name until that gets the usual one
+        assert names in [[*_KEPT, "out.onnx.data"], [*_KEPT, "out.onnx.1.data"]], names
         assert not box.left(), box.left()
         restore(box.work, before)
     assert codes <= {0, 130, -2}, codes
