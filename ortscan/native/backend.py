@@ -4,15 +4,13 @@ Where no compiler is to be had the package is built without the library, which `
 ``ORTSCAN_BUILD_NATIVE=0`` in the environment asks for that. It runs before anything is installed, so it imports nothing of ortscan.
 """
 
-import base64
-import hashlib
 import os
+import platform
 import runpy
 import subprocess
 import sys
 import sysconfig
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,13 @@ __all__ = [
 
 _HERE = Path(__file__).parent
 _ZIG = "ziglang>=0.16"
+_WHOLE = """graft tests
+graft examples
+graft ortscan
+graft rewrites
+global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
+"""
+"""What setuptools is told to pack; a file of that name would stand at the top of the repository for nothing else."""
 
 Settings = dict[str, Any] | None
 
@@ -37,7 +42,8 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
     """Build a wheel for this platform and any Python 3; a pure one where there is no library."""
     built = _build_library()
     name = str(_setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
-    return _for_platform(Path(wheel_directory, name)).name if built else name
+    packing: dict[str, Any] = runpy.run_path(str(_HERE / "packing.py"))
+    return str(packing["packed"](Path(wheel_directory, name), _platform_tag() if built else None).name)
 
 
 def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
@@ -47,8 +53,15 @@ def build_editable(wheel_directory: str, config_settings: Settings = None, metad
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """Pack the sources; the library is built where they are installed."""
-    return str(_setuptools().build_sdist(sdist_directory, config_settings))
+    """Pack the sources, tests and examples with them; the library is built where they are installed."""
+    manifest = Path("MANIFEST.in")
+    if manifest.exists():
+        return str(_setuptools().build_sdist(sdist_directory, config_settings))
+    manifest.write_text(_WHOLE, encoding="utf-8")
+    try:
+        return str(_setuptools().build_sdist(sdist_directory, config_settings))
+    finally:
+        manifest.unlink()
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
@@ -107,26 +120,11 @@ def _build_library() -> bool:
     return True
 
 
-def _for_platform(wheel: Path) -> Path:
-    """Say in a pure wheel, and in its name, which platform it is for."""
-    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    platform = platform.replace("linux_", "manylinux_2_17_", 1) if platform.startswith("linux_") else platform
-    renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl"))
-    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(renamed, "w", zipfile.ZIP_DEFLATED) as new:
-        contents = {info: old.read(info) for info in old.infolist()}
-        (record,) = (info for info in contents if info.filename.endswith(".dist-info/RECORD"))
-        (about,) = (info for info in contents if info.filename.endswith(".dist-info/WHEEL"))
-        text = contents[about].decode().replace("Root-Is-Purelib: true", "Root-Is-Purelib: false")
-        contents[about] = text.replace("Tag: py3-none-any", f"Tag: py3-none-{platform}").encode()
-        lines = contents[record].decode().splitlines()
-        lines = [_record(about.filename, contents[about]) if line.startswith(f"{about.filename},") else line for line in lines]
-        contents[record] = "".join(f"{line}\n" for line in lines).encode()
-        for info, content in contents.items():
-            new.writestr(info, content)
-    wheel.unlink()
-    return renamed
+def _platform_tag() -> str:
+    """Return what pip calls this platform: where zig built for an old glibc, any Linux that has one; else a Linux like this one.
 
-
-def _record(name: str, content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return f"{name},sha256={digest},{len(content)}"
+    Where there is another C library, such as musl, pip takes no wheel for glibc.
+    """
+    tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
+    return tag.replace("linux_", "manylinux_2_17_", 1) if is_for_old_glibc and tag.startswith("linux_") else tag

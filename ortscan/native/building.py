@@ -15,8 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["BuildError", "build", "compiler", "targets"]
+__all__ = ["LIBRARIES", "BuildError", "build", "compiler", "targets"]
 
+LIBRARIES = {"linux": "libortscan.so", "darwin": "libortscan.dylib", "win32": "ortscan.dll"}
+"""The name of the library's file for each ``sys.platform``; where there is another it is that of linux."""
 _SOURCES = Path(__file__).parent / "c"
 _KERNELS = "kernels/kernels.c"
 _FLAGS = [
@@ -41,18 +43,18 @@ class _Target:
     """What zig calls a platform with its oldest C library, the name of the library there, and the instruction sets it is for."""
 
     triple: str
-    library: str
+    library: str = LIBRARIES["linux"]
     processors: tuple[str, ...] = ("x86_64", "x86_64_v3", "x86_64_v4")
 
 
 _TARGETS = {
-    "linux-x86_64": _Target("x86_64-linux-gnu.2.17", "libortscan.so"),
-    "linux-aarch64": _Target("aarch64-linux-gnu.2.17", "libortscan.so", ("generic",)),
-    "musllinux-x86_64": _Target("x86_64-linux-musl", "libortscan.so"),
-    "musllinux-aarch64": _Target("aarch64-linux-musl", "libortscan.so", ("generic",)),
-    "macos-x86_64": _Target("x86_64-macos", "libortscan.dylib"),
-    "macos-arm64": _Target("aarch64-macos", "libortscan.dylib", ("generic",)),
-    "windows-x86_64": _Target("x86_64-windows-gnu", "ortscan.dll"),
+    "linux-x86_64": _Target("x86_64-linux-gnu.2.17"),
+    "linux-aarch64": _Target("aarch64-linux-gnu.2.17", processors=("generic",)),
+    "musllinux-x86_64": _Target("x86_64-linux-musl"),
+    "musllinux-aarch64": _Target("aarch64-linux-musl", processors=("generic",)),
+    "macos-x86_64": _Target("x86_64-macos", LIBRARIES["darwin"]),
+    "macos-arm64": _Target("aarch64-macos", LIBRARIES["darwin"], ("generic",)),
+    "windows-x86_64": _Target("x86_64-windows-gnu", LIBRARIES["win32"]),
 }
 
 
@@ -114,7 +116,8 @@ def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> P
         list(pool.map(_run, jobs))
     library = folder / target.library
     linked = [*command, *(["-target", target.triple] if zig else []), "-shared", "-o", str(library), *(job[-1] for job in jobs)]
-    _run([*linked, *([] if "macos" in target.triple else ["-s"])])
+    elf = ["-Wl,-z,nodelete"] if "linux" in target.triple else []  # sessions call it after they were told to let go of it
+    _run([*linked, *elf, *([] if "macos" in target.triple else ["-s"])])
     return library
 
 

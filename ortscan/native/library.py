@@ -8,21 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortscan.base.fork_safe import ForkSafeLock
-from rewrites.native.names import DOMAIN
+from ortscan.native.building import LIBRARIES
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["calls_native", "library_path", "register_library", "why_not"]
+__all__ = ["library_path", "register_library", "why_not"]
 
 _lock = ForkSafeLock()
 _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
-_NAMES = {"win32": "ortscan.dll", "darwin": "libortscan.dylib"}
-
-
-def calls_native(target: "str | os.PathLike[str] | bytes") -> bool:
-    """Whether the model at a path, or in bytes, may hold loop plans; it is not parsed. Raises OSError."""
-    return DOMAIN.encode() in (target if isinstance(target, bytes) else Path(target).read_bytes())
 
 
 def library_path() -> Path | None:
@@ -51,5 +45,5 @@ def register_library(options: "ort.SessionOptions | None") -> bool:
 
 @functools.cache
 def _built() -> Path | None:
-    path = Path(__file__).with_name(_NAMES.get(sys.platform, "libortscan.so"))
+    path = Path(__file__).with_name(LIBRARIES.get(sys.platform, LIBRARIES["linux"]))
     return path if path.is_file() else None

@@ -9,13 +9,14 @@ import onnx_ir as ir
 
 from rewrites.graph.dims import varies
 from rewrites.graph.values import const_array, static_dims
+from rewrites.native.elements import BOOL, FLOAT, NUMPY, has_kernel
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import Op
 from rewrites.native.plan import Symbol
 from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 
-__all__ = ["Body", "Step"]
+__all__ = ["Body", "Step", "type_name"]
 
 _INLINE = 256
 """Elements of a captured constant up to which it is written into the plan."""
@@ -50,7 +51,8 @@ class Body:
     views: dict[ir.Value, View] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     captured: dict[ir.Value, Buffer] = field(default_factory=dict)
-    constants: dict[bytes, Buffer] = field(default_factory=dict)
+    constants: dict[tuple[int, bytes], Buffer] = field(default_factory=dict)
+    casts: dict[tuple[View, int], View] = field(default_factory=dict)
 
     def view(self, value: ir.Value) -> View:
         """Return the view of a value: translated, constant or captured."""
@@ -63,21 +65,21 @@ class Body:
         array = const_array(value)
         producer = value.producer()
         inside = value.graph is self.graph or (producer is not None and producer.graph is self.graph)
-        if array is not None and (array.size <= _INLINE or inside or array.dtype == np.bool_):
-            if array.dtype not in (np.float32, np.bool_):
+        if array is not None and (array.size <= _INLINE or inside):
+            if array.dtype not in NUMPY.values():
                 raise Refused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")
-            return self.constant(array.astype(np.float32), truth=array.dtype == np.bool_)
+            return self.constant(array)
         if inside:
             raise Refused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
-        if value.dtype != ir.DataType.FLOAT:
-            raise Refused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {_type_name(value)}")
+        if value.dtype is None or value.dtype not in NUMPY:
+            raise Refused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {type_name(value)}")
         index = self.first_captured + len(self.captured)
         shape = self.dims(value, index)
         if shape is None:
             raise Refused("NATIVE-SHAPE", f"the shape of '{value.name}', which the body captures, is not known")
-        buffer = Buffer(Home.CAPTURED, math.prod(shape), index)
+        buffer = Buffer(Home.CAPTURED, math.prod(shape), index, dtype=int(value.dtype))
         self.captured[value] = buffer
-        return whole(buffer, shape)
+        return whole(buffer, shape, truth=buffer.dtype == BOOL)
 
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
         """Return the sizes of input ``index``, ``value``, from axis ``first`` on, free ones too; None if no rank is known.
@@ -98,39 +100,60 @@ class Body:
         return tuple(found)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return a constant of the plan; equal ones are one."""
-        array = np.array(array, np.float32, order="C")
-        made = Buffer(Home.CONSTANT, array.size, array=array.reshape(-1))
-        buffer = self.constants.setdefault(array.tobytes(), made)
+        """Return a constant of the plan; equal ones are one. Bools are floats, unless what they are is said (``truth``)."""
+        if array.dtype == np.bool_ and not truth:
+            array, truth = array.astype(np.float32), True
+        dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
+        array = np.array(array, order="C")
+        made = Buffer(Home.CONSTANT, array.size, array=array.reshape(-1), dtype=dtype)
+        buffer = self.constants.setdefault((dtype, array.tobytes()), made)
         return whole(buffer, array.shape, truth=truth)
 
-    def number(self, number: float) -> View:
+    def number(self, number: float, dtype: int = FLOAT) -> View:
         """Return a scalar constant."""
-        return self.constant(np.array(number, np.float32))
+        return self.constant(np.array(number, NUMPY[dtype]))
 
-    def fresh(self, shape: Sequence[int], *, truth: bool = False) -> View:
-        """Return a place for a result."""
-        return whole(Buffer(Home.COMPUTED, math.prod(shape)), shape, truth=truth)
+    def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
+        """Return a place for a result of the type of another view; ``truth``: whether it is bools, as ``like`` where left out."""
+        return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def emit(self, op: Op, target: View, *sources: View | None, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add a step and return its target."""
+        """Add a step and return its target; refuse what the library has no kernel for."""
+        kinds = {view.buffer.dtype for view in (target, *sources) if view is not None}
+        lacking = {kind for kind in kinds if not has_kernel(op, kind)}
+        if lacking or (len(kinds) > 1 and op != Op.CAST):
+            names = " and ".join(sorted(ir.DataType(kind).name for kind in lacking or kinds))
+            raise Refused("NATIVE-TYPE", f"loop plans have no {op.name} of {names}")
         self.steps.append(Step(op, target, list(sources), immediates))
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step over the sources, broadcast, and return its result."""
+        """Add an elementwise step over the sources, broadcast, and return its result; bools take the type of the others."""
+        kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}
+        kind = kinds.pop() if len(kinds) == 1 and BOOL not in kinds else FLOAT
+        sources = tuple(self.as_type(source, kind) if source.truth else source for source in sources)
         try:
             shape = np.broadcast_shapes(*(source.shape for source in sources))
         except ValueError:
             raise Refused("NATIVE-SHAPE", f"the shapes {[source.shape for source in sources]} cannot be broadcast") from None
         spread = [broadcast(source, shape) for source in sources]
-        return self.emit(op, self.fresh(shape, truth=truth), *spread, immediates=immediates)
+        return self.emit(op, self.fresh(shape, sources[-1], truth=truth), *spread, immediates=immediates)
+
+    def as_type(self, view: View, dtype: int) -> View:
+        """Return the same values as elements of a type; bools stay bools."""
+        if view.buffer.dtype == dtype:
+            return view
+        if view.buffer.array is not None:
+            return self.constant(elements(view).astype(NUMPY[dtype]), truth=view.truth)
+        if (view, dtype) not in self.casts:
+            self.casts[view, dtype] = self.emit(Op.CAST, _fresh(view.shape, dtype, truth=view.truth), view)
+        return self.casts[view, dtype]
 
     def copied(self, view: View) -> View:
         """Return the same elements one after the other in a buffer of their own."""
         if view.buffer.array is not None:
             return self.constant(elements(view), truth=view.truth)
-        return self.emit(Op.COPY, self.fresh(view.shape, truth=view.truth), view)
+        return self.emit(Op.COPY, self.fresh(view.shape, view), view)
 
     def packed(self, view: View) -> View:
         """Return the same elements one after the other, the view itself where they are so."""
@@ -145,9 +168,14 @@ class Body:
 def elements(view: View) -> np.ndarray:
     """Return the elements of a view of a constant."""
     assert view.buffer.array is not None
-    strides = [4 * stride for stride in view.strides]
+    strides = [view.buffer.array.itemsize * stride for stride in view.strides]
     return np.array(np.lib.stride_tricks.as_strided(view.buffer.array[view.offset :], view.shape, strides))
 
 
-def _type_name(value: ir.Value) -> str:
+def _fresh(shape: Sequence[int], dtype: int, *, truth: bool) -> View:
+    return whole(Buffer(Home.COMPUTED, math.prod(shape), dtype=dtype), shape, truth=truth)
+
+
+def type_name(value: ir.Value) -> str:
+    """Return the name of the element type of a value, as a sentence has it."""
     return value.dtype.name if value.dtype is not None else "of a type that is not known"

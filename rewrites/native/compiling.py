@@ -1,21 +1,27 @@
-"""Compiles the body of a Scan in normal form into a loop plan; says why where it cannot."""
+"""Compiles the body of a loop in normal form into a loop plan; says why where it cannot."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.values import const_array
-from rewrites.loops import ScanView
-from rewrites.native.body import Body, Step
-from rewrites.native.free_sizes import SAMPLES, FreeSizes, joined
+from rewrites.graph.dims import differ
+from rewrites.graph.values import const_array, rank_of, static_dims
+from rewrites.loops import Loop, LoopView, ScanView, State
+from rewrites.native.around import Around, nothing_around, unsqueezed
+from rewrites.native.body import Body, Step, type_name
+from rewrites.native.elements import BOOL, INT64, NUMPY
+from rewrites.native.free_sizes import SAMPLES, FreeSizes, SameSizes, joined
 from rewrites.native.fusing import fused
 from rewrites.native.in_parts import computed_in_parts
 from rewrites.native.limits import check_limits
 from rewrites.native.places import place_results
-from rewrites.native.plan import Input, InputKind, Output, Plan, Size
+from rewrites.native.plan import Form, Input, InputKind, Output, Plan, Size
 from rewrites.native.refused import Refused
 from rewrites.native.schedule import scheduled
 from rewrites.native.translators import translate
@@ -35,56 +41,118 @@ class Compiled:
     notes: tuple[str, ...] = ()
 
 
-def compile_loop(loop: ScanView, ctx: Context) -> Compiled | NotApplicable:
-    """Return the plan of a loop, or why there is none."""
-    try:
-        first = _compiled(loop, ctx, free := FreeSizes(SAMPLES[0]))
-        check_limits(first.plan)
-        if not free.symbols:
-            return first
-        second = _compiled(loop, ctx, FreeSizes(SAMPLES[1]))
-        return Compiled(joined(first.plan, second.plan, free.symbols), first.captured)
-    except Refused as refused:
-        return refused.reason
+def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
+    """Return the plan of a loop, with the operators beside it (a Scan) that are to be in it, or why there is none."""
+
+    def compiled(free: FreeSizes) -> Compiled:
+        return _loop(loop, ctx, free) if isinstance(loop, LoopView) else _scan(loop, ctx, free, beside or nothing_around(loop))
+
+    known: dict[str, str | int] = {}
+    while True:
+        try:
+            first = compiled(free := FreeSizes(SAMPLES[0], known))
+            check_limits(first.plan)
+            if not free.symbols:
+                return first
+            second = compiled(FreeSizes(SAMPLES[1], known))
+            return Compiled(joined(first.plan, second.plan, free.symbols), first.captured)
+        except SameSizes as same:  # one name less each time
+            if not loop.always_runs:
+                return NotApplicable("NATIVE-SHAPE", f"it needs {same}, which no step would show where the loop makes none")
+            known[same.name] = same.other
+        except Refused as refused:
+            return refused.reason
 
 
-def _compiled(loop: ScanView, ctx: Context, free: FreeSizes) -> Compiled:
+def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Compiled:
     axes = [*(scan.axis for scan in loop.scan_inputs), *(output.axis for output in loop.scan_outputs)]
     if loop.batched or any(axes):
         raise Refused("NATIVE-FORM", "the loop is batched or scans along another axis than the first")
-    body = Body(loop.body, ctx.opset, len(loop.states) + len(loop.scan_inputs), free)
+    body = Body(loop.body, ctx.opset, len(loop.states) + len(beside.scans), free)
     inputs = [_input(body, state.initial, state.inner, Home.OLD, index) for index, state in enumerate(loop.states)]
-    for index, scan in enumerate(loop.scan_inputs, len(loop.states)):
+    for index, scan in enumerate(beside.scans, len(loop.states)):
         inputs.append(_input(body, scan.outer, scan.inner, Home.SCANNED, index, backwards=scan.reverse))
+    if beside.nodes:
+        body.views |= {scan.outer: body.views[scan.inner] for scan in beside.scans}
+    _translate_beside(beside.before, body)
+    body.views |= {scan.inner: body.views[scan.outer] for scan in loop.scan_inputs if scan not in beside.scans}
     _translate(loop.body, body)
-    finals = [body.view(state.next) for state in loop.states]
-    stacked = [body.view(output.inner) for output in loop.scan_outputs]
-    for value, view in zip(loop.body.outputs, [*finals, *stacked], strict=True):
-        _check_port(value, view)
-    for state, view in zip(loop.states, finals, strict=True):
+    if beside.after:
+        body.views |= {each.outer: body.view(each.inner) for each in loop.scan_outputs if each.outer is not None}
+    _translate_beside(beside.after, body)
+    finals = [_result(body, state.next) for state in loop.states]
+    stacked = [_result(body, output.inner) for output in beside.stacked]
+    _check_states(loop.states, finals, body)
+    return _planned(body, inputs, finals, stacked, [part.reverse for part in beside.stacked], Form.SCAN)
+
+
+def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
+    """The condition is the first state; what the body is given of it is true, for it runs only then."""
+    body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
+    condition, limit = _single(loop.condition), _single(loop.limit)
+    inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
+    for index, state in enumerate(loop.states, 1):  # what a body declares of its states says nothing of their sizes
+        inputs.append(_input(body, state.initial, state.inner, Home.OLD, index, declared=False))
+    inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
+    body.views[loop.iteration] = whole(Buffer(Home.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
+    body.views[loop.condition_in] = body.constant(np.ones((1,) * (rank_of(loop.condition_in) or 0), np.bool_))
+    _translate(loop.body, body)
+    goes_on = _result(body, loop.condition_out)
+    if goes_on.count != 1:
+        raise Refused("NATIVE-SHAPE", f"the condition '{loop.condition_out.name}' has {goes_on.count} elements")
+    finals = [_result(body, state.next) for state in loop.states]
+    stacked = [_result(body, output.inner) for output in loop.scan_outputs]
+    _check_states(loop.states, finals, body)
+    for output, view in zip(loop.scan_outputs, stacked, strict=True):
+        if not loop.always_runs and not known_sizes(output) == static_dims(output.inner) == view.shape:
+            raise Refused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known where the loop makes no step")
+    return _planned(body, inputs, [body.reshaped(goes_on, condition), *finals], stacked, [False] * len(stacked), Form.LOOP)
+
+
+def _single(value: ir.Value | None) -> tuple[int, ...]:
+    """Return the shape of a value of one element; one that is left out is a scalar."""
+    rank = 0 if value is None else rank_of(value)
+    if rank is None or rank > 1:
+        raise Refused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
+    return (1,) * rank
+
+
+def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -> None:
+    for state, view in zip(states, finals, strict=True):
         if view.shape != body.views[state.inner].shape:
             raise Refused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
+
+
+def _planned(
+    body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
+) -> Compiled:
+    """Return the plan that gives these results; ``inputs``: without what is captured."""
     steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
     body.steps = make_regular(steps, body)
     places = place_results(body, finals, stacked)
     steps = scheduled(computed_in_parts(body.steps, places), places)
-    inputs += [Input(InputKind.CAPTURED, _sizes(body.views[value].shape)) for value in body.captured]
-    outputs = [Output(_sizes(view.shape), part.reverse) for view, part in zip(stacked, loop.scan_outputs, strict=True)]
-    return Compiled(write(body, steps, places, inputs, outputs), tuple(body.captured))
+    inputs += [
+        Input(InputKind.CAPTURED, _sizes(body.views[value].shape), dtype=each.dtype) for value, each in body.captured.items()
+    ]
+    outputs = [Output(_sizes(view.shape), reverse, view.dtype) for view, reverse in zip(stacked, backwards, strict=True)]
+    return Compiled(write(body, steps, places, inputs, outputs, form), tuple(body.captured))
 
 
-def _input(body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False) -> Input:
-    if inner.dtype != ir.DataType.FLOAT:
-        name = inner.dtype.name if inner.dtype is not None else "of a type that is not known"
-        raise Refused("NATIVE-TYPE", f"'{inner.name}' is {name}")
-    shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner)
+def _input(
+    body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
+) -> Input:
+    """``declared``: sizes that the body declares count where they are not known outside."""
+    if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
+        raise Refused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
+    shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
     if shape is None:
         raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
     if 0 in shape:
         raise Refused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
-    body.views[inner] = whole(Buffer(home, math.prod(shape), index), shape)
+    dtype = int(inner.dtype)
+    body.views[inner] = whole(Buffer(home, math.prod(shape), index, dtype=dtype), shape, truth=dtype == BOOL)
     kind = InputKind.INITIAL if home == Home.OLD else InputKind.SCANNED
-    return Input(kind, _sizes(shape), backwards)
+    return Input(kind, _sizes(shape), backwards, dtype)
 
 
 def _translate(graph: ir.Graph, body: Body) -> None:
@@ -92,20 +160,32 @@ def _translate(graph: ir.Graph, body: Body) -> None:
         if all(const_array(value) is not None for value in node.outputs):
             continue
         for value, view in zip(node.outputs, translate(node, body), strict=False):
-            known = list(view.shape) if value.shape is None else value.shape.dims
-            agree = len(known) == len(view.shape) and all(
-                not isinstance(dim, int) or dim == size for dim, size in zip(known, view.shape, strict=True)
-            )
-            if 0 in view.shape or not agree:
+            if 0 in view.shape or differ(ir.Shape(view.shape), value.shape):
                 raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(view.shape)}, known is {value.shape}")
-            if value.dtype is not None and value.dtype != (ir.DataType.BOOL if view.truth else ir.DataType.FLOAT):
-                raise Refused("NATIVE-TYPE", f"'{value.name}' is {value.dtype.name}")
+            if value.dtype not in (None, view.dtype):
+                raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
             body.views[value] = view
 
 
-def _check_port(value: ir.Value, view: View) -> None:
-    if view.truth or value.dtype not in (ir.DataType.FLOAT, None):
-        raise Refused("NATIVE-TYPE", f"'{value.name}' is {'BOOL' if value.dtype is None else value.dtype.name}")
+def _result(body: Body, value: ir.Value) -> View:
+    """Return what the body gives, in elements of its own type."""
+    view = body.view(value)
+    if value.dtype not in (None, view.dtype):
+        raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+    return body.as_type(view, view.dtype)
+
+
+def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
+    """Translate operators on whole stacks, whose values have the views of one step."""
+    for node in nodes:
+        if node.op_type == "Unsqueeze" and node.inputs[0] is not None:
+            view = body.view(node.inputs[0])
+            shape = list(view.shape)
+            for axis in unsqueezed(node):
+                shape.insert(axis - 1, 1)
+            body.views[node.outputs[0]] = body.reshaped(view, shape)
+        else:
+            (body.views[node.outputs[0]],) = translate(node, body)
 
 
 def _read(steps: list[Step], results: list[View]) -> list[Step]:

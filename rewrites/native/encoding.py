@@ -8,6 +8,7 @@ from rewrites.base.errors import OrtscanError
 from rewrites.native.operations import Op
 from rewrites.native.plan import (
     ZERO,
+    Form,
     Input,
     InputKind,
     Instruction,
@@ -41,7 +42,8 @@ def encode(plan: Plan) -> bytes:
         *(word for symbol in plan.symbols for word in (symbol.input, symbol.axis)),
         *(word for each in plan.inputs for word in (each.kind, each.dtype, each.backwards, len(each.dims), *sizes.of(each.dims))),
         *(word for each in plan.outputs for word in (each.dtype, each.backwards, len(each.dims), *sizes.of(each.dims))),
-        *(word for each in plan.states for word in (each.storage, *sizes.of([each.offset]), each.output)),
+        *sizes.of(plan.regions),
+        *(word for each in plan.states for word in (each.storage, *sizes.of([each.offset]), each.place)),
         *(
             word
             for each in plan.packs
@@ -52,13 +54,12 @@ def encode(plan: Plan) -> bytes:
         *(word for each in plan.instructions for word in _instruction_words(each, sizes)),
         *(word for each in plan.phases for word in (each.stepwise, each.first, each.count)),
     ]
-    workspace = sizes.of([plan.workspace])[0]
     split = 2 * len(plan.symbols)
     tables[split:split] = sizes.words()
     header = (
         *(_MAGIC, 16 + len(tables), len(plan.symbols), len(sizes.index), len(plan.inputs), len(plan.states), len(plan.outputs)),
         *(len(plan.packs), len(plan.constants) // 4, len(plan.values), len(plan.instructions), len(plan.phases), plan.block),
-        *(workspace, 0, 0),
+        *(len(plan.regions), plan.form, 0),
     )
     return struct.pack(f"<{16 + len(tables)}i", *header, *tables)
 
@@ -149,7 +150,7 @@ class _Reader:
 
     def plan(self) -> Plan:
         magic, words, symbols, sizes, inputs, states, outputs, packs, constants, values, instructions, phases, block = self.take(13)
-        workspace = self.take(3)[0]
+        regions, form, _ = self.take(3)
         if magic != _MAGIC or words != len(self.words):
             raise ValueError("the header is another's")
         symbol_table = tuple(Symbol(self.one(), self.one()) for _ in range(symbols))
@@ -158,6 +159,7 @@ class _Reader:
             symbols=symbol_table,
             inputs=tuple(self._input() for _ in range(inputs)),
             outputs=tuple(self._output() for _ in range(outputs)),
+            regions=tuple(self.size() for _ in range(regions)),
             states=tuple(State(Storage(self.one()), self.size(), self.one()) for _ in range(states)),
             packs=tuple(Pack(self.one(), self.size(), self.size(), self.size(), self.size(), self.size()) for _ in range(packs)),
             constants=struct.pack(f"<{constants}i", *self.take(constants)),
@@ -165,7 +167,7 @@ class _Reader:
             instructions=tuple(self._instruction() for _ in range(instructions)),
             phases=tuple(Phase(self.flag(), self.one(), self.one()) for _ in range(phases)),
             block=block,
-            workspace=self.sizes[workspace],
+            form=Form(form),
         )
         if self.at != len(self.words):
             raise ValueError("it goes on after its end")

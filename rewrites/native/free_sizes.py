@@ -3,32 +3,51 @@
     388 where B is 97, 404 where it is 101   ->   4 * B
     100 where B is 97, 104 where it is 101   ->   no plan
 
-What is decided by such a size would come out differently for other sizes than these; translators refuse that.
+What is decided by such a size would come out differently for other sizes than these; translators refuse that. Two sizes that an
+operator takes to be one are one: the plan says so of its inputs, and a run where they differ fails in it as in the operator.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from rewrites.native.plan import Plan, Size, Symbol
 from rewrites.native.refused import Refused
 
-__all__ = ["SAMPLES", "FreeSizes", "joined"]
+__all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
 
-SAMPLES = ((97, 103, 109), (101, 107, 113))
+SAMPLES = ((97, 103, 109, 127, 137, 149), (101, 107, 113, 131, 139, 151))
 """Primes that sizes of models are hardly multiples of."""
 _MOST = 4
 
 
+class SameSizes(Exception):
+    """Says that the size ``name`` is the same as another, or a number: the body is to be compiled again. It stays here."""
+
+    def __init__(self, name: str, other: str | int) -> None:
+        super().__init__(f"'{name}' is {other}")
+        self.name, self.other = name, other
+
+
 @dataclass
 class FreeSizes:
-    """Names of sizes as they are met; ``sample``: the numbers taken for them. ``symbols``: where each is read in a run."""
+    """Names of sizes as they are met; ``sample``: the numbers taken for them. ``symbols``: where each is read in a run.
+
+    ``known``: what else some names are, other names or numbers.
+    """
 
     sample: Sequence[int]
+    known: Mapping[str, str | int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
 
     def number(self, name: str, place: Symbol) -> int:
         """Return the number for a size by name, met first at ``place``."""
+        found: str | int = name
+        while isinstance(found, str) and found in self.known:
+            found = self.known[found]
+        if isinstance(found, int):
+            return found
+        name = found
         if name not in self.numbers:
             if len(self.numbers) == len(self.sample):
                 raise Refused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only when the model runs")
@@ -36,18 +55,20 @@ class FreeSizes:
             self.symbols.append(place)
         return self.numbers[name]
 
+    def check_same(self, one: Sequence[int], other: Sequence[int]) -> None:
+        """Raise SameSizes where sizes differ that an operator takes to be the same, and one of them is free."""
+        names = {number: name for name, number in self.numbers.items()}
+        for left, right in zip(one, other, strict=False):
+            if left != right and (left in names or right in names):
+                name = names.get(right) or names[left]
+                raise SameSizes(name, names.get(left, left) if right in names else right)
+
     def has(self, size: int) -> bool:
         """Whether a size depends on a free one (or is taken to)."""
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
-    def unit(self, sizes: Sequence[int]) -> int:
-        """Return what all sizes are multiples of by the same powers of the free ones; offsets are counted in it."""
-        units = {self._part(size) for size in sizes}
-        if len(units) > 1:
-            raise Refused("NATIVE-SHAPE", "results in one step depend on free sizes in different ways")
-        return units.pop() if units else 1
-
-    def _part(self, size: int) -> int:
+    def part(self, size: int) -> int:
+        """Return the powers of free sizes that a size is a multiple of."""
         part = 1
         for number in self.numbers.values():
             while size and size % (part * number) == 0:

@@ -3,8 +3,9 @@
     m = a * b; d = m + c           ->  d = a * b + c, which rounds twice like the two
     m = a @ w; d = m + c           ->  d = a @ w + c
     m = a * b; d = sum of m        ->  d = a . b
+    m = max(a, b); p = a - m; q = b - m; e = exp p; f = exp q; s = e + f; l = log s; d = m + l    ->  d = log(e^a + e^b)
 
-The first step's result must be read nowhere else.
+The first steps' results must be read nowhere else.
 """
 
 from collections import Counter
@@ -37,7 +38,32 @@ def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
         joined = _as_dot(step, parts[0]) if step.op == Op.SUM else _with_matrix_product(step, parts) or _with_products(step, parts)
         for part in joined:
             gone.add(id(part))
+    gone |= {id(part) for step in steps if step.op == Op.ADD for part in _as_log_of_powers(step, made, count)}
     return [step for step in steps if id(step) not in gone]
+
+
+def _as_log_of_powers(step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> list[Step]:
+    """Make ``step`` the logarithm of a sum of two powers where it is that by its larger exponent; return what is in it now."""
+
+    def maker(view: View | None, op: Op, times: int = 1) -> Step | None:
+        found = None if view is None or not view.is_whole else made.get(view.buffer)
+        if found is None or found.op != op or view is None or count[view.buffer] != times or not found.target.is_whole:
+            return None
+        return found if found.target.shape == view.shape == step.target.shape else None
+
+    for larger, logarithm in (step.sources, step.sources[::-1]):
+        top, log = maker(larger, Op.MAX, 3), maker(logarithm, Op.LOG)
+        added = None if log is None else maker(log.sources[0], Op.ADD)
+        powers = [] if added is None else [maker(source, Op.EXP) for source in added.sources]
+        below = [None if power is None else maker(power.sources[0], Op.SUB) for power in powers]
+        found = [each for each in (top, log, added, *powers, *below) if each is not None]
+        if top is None or len(found) != 7 or any(each is None or each.sources[1] != larger for each in below):
+            continue
+        exponents = [each.sources[0] for each in below if each is not None]
+        if exponents in (top.sources, top.sources[::-1]):
+            step.op, step.sources = Op.LOG_ADD_EXP, list(top.sources)
+            return found
+    return []
 
 
 def _maker(view: View, step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> Step | None:
@@ -64,8 +90,8 @@ def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
     one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
     shape = step.target.shape
     factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
-    if step.op == Op.ADD and one is not None and other is not None:
-        step.op, step.sources = Op.MUL_ADD_MUL, [*factors[0], *factors[1]]
+    if one is not None and other is not None:
+        step.op, step.sources = Op.MUL_ADD_MUL if step.op == Op.ADD else Op.MUL_SUB_MUL, [*factors[0], *factors[1]]
         return [one, other]
     if one is not None:
         step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.MUL_SUB, [*factors[0], step.sources[1]]

@@ -46,7 +46,7 @@ def _redirected(maker: Step, source: View, place: View) -> bool:
     target = View(place.buffer, shape, tuple(next(strides) if size != 1 else 0 for size in shape), place.offset)
     trial = Step(maker.op, target, maker.sources, maker.immediates)
     inner = walk_of(trial).strides[0]
-    if maker.op != Op.COPY and inner and inner[-1] != 1:
+    if maker.op not in (Op.COPY, Op.CAST) and inner and inner[-1] != 1:
         return False
     maker.target = target
     return True

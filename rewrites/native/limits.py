@@ -25,9 +25,9 @@ def check_limits(plan: Plan) -> None:
         math.prod(size.coefficient for size in each.dims) * math.prod(sorted(size.coefficient for size in each.matrix)[1:])
         for each in plan.instructions
     ]
-    if max([*map(math.prod, shapes), *packed, *walked, plan.workspace.coefficient]) > _MOST_ELEMENTS:
+    if max([*map(math.prod, shapes), *packed, *walked, *(each.coefficient for each in plan.regions)]) > _MOST_ELEMENTS:
         raise Refused("NATIVE-LIMIT", f"a value, or what one operation runs over, has more than {_MOST_ELEMENTS} elements")
-    if max(len(plan.inputs), len(plan.outputs) + len(plan.states), len(plan.packs)) > _MOST_PORTS:
+    if max(len(plan.inputs), len(plan.outputs) + len(plan.states), len(plan.packs), len(plan.regions)) > _MOST_PORTS:
         raise Refused("NATIVE-LIMIT", f"it has more than {_MOST_PORTS} inputs or outputs")
     if max(len(plan.values), len(plan.instructions), count_sizes(plan)) > _MOST_ENTRIES:
         raise Refused("NATIVE-LIMIT", f"it would take more than {_MOST_ENTRIES} instructions, values or sizes")

@@ -19,6 +19,7 @@ class Op(IntEnum):
     GREATER_OR_EQUAL = 8
     LESS_OR_EQUAL = 9
     EQUAL = 10
+    MOD = 11
 
     COPY = 16
     NEG = 17
@@ -44,12 +45,16 @@ class Op(IntEnum):
     HARD_SIGMOID = 37
     SOFTSIGN = 38
     GELU = 39
+    CAST = 40
 
     WHERE = 48
     MUL_ADD = 49
     MUL_SUB = 50
     SUB_MUL = 51
     MUL_ADD_MUL = 52
+    SELECT = 53
+    MUL_SUB_MUL = 54
+    LOG_ADD_EXP = 55
 
     SUM = 64
     MEAN = 65

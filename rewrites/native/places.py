@@ -44,6 +44,6 @@ def place_results(body: Body, finals: Sequence[View], stacked: Sequence[View]) -
 
 def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places) -> Buffer:
     if view.buffer.home != Home.COMPUTED or view.buffer in places.of or not view.is_whole:
-        view = body.emit(Op.COPY, body.fresh(view.shape), view)
+        view = body.emit(Op.COPY, body.fresh(view.shape, view), view)
     places.of[view.buffer] = place
     return view.buffer

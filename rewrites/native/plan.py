@@ -1,14 +1,16 @@
 """The tables of a loop plan; sizes are written where they are used, the encoding gathers them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from rewrites.native.elements import FLOAT
 from rewrites.native.operations import Op
 
 __all__ = [
-    "FLOAT",
     "ONE",
     "ZERO",
+    "Form",
     "Input",
     "InputKind",
     "Instruction",
@@ -24,8 +26,6 @@ __all__ = [
     "Value",
     "ValueKind",
 ]
-
-FLOAT = 1
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,20 @@ class Symbol:
     axis: int
 
 
+class Form(IntEnum):
+    """What says how many steps there are: what is scanned, or a condition and a limit."""
+
+    SCAN = 0
+    LOOP = 1
+
+
 class InputKind(IntEnum):
     """What an input of the operator is to the loop."""
 
     INITIAL = 0
     SCANNED = 1
     CAPTURED = 2
+    LIMIT = 3
 
 
 @dataclass(frozen=True)
@@ -84,11 +92,11 @@ class Storage(IntEnum):
 
 @dataclass(frozen=True)
 class State:
-    """Where a state is kept from step to step: ``offset`` into the workspace, or the rows of ``output``."""
+    """Where a state is kept from step to step: at ``offset`` in region ``place``, or in the rows of output ``place``."""
 
     storage: Storage
     offset: Size = ZERO
-    output: int = 0
+    place: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,7 @@ class ValueKind(IntEnum):
     OLD = 6
     NEW = 7
     PACK = 8
+    STEP_NUMBER = 9
 
 
 @dataclass(frozen=True)
@@ -160,10 +169,14 @@ class Phase:
     first: int
     count: int
 
+    def of(self, instructions: Sequence[Instruction]) -> Sequence[Instruction]:
+        """Return those of a plan's instructions that are in the phase."""
+        return instructions[self.first : self.first + self.count]
+
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole loop; ``constants`` are float32 in little-endian bytes, ``workspace`` counts elements."""
+    """A whole loop; ``constants`` are as they are in memory, ``regions``: the words of 4 bytes of each part of the workspace."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
@@ -174,5 +187,6 @@ class Plan:
     packs: tuple[Pack, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     constants: bytes = b""
-    workspace: Size = ZERO
+    regions: tuple[Size, ...] = ()
     block: int = 1
+    form: Form = Form.SCAN

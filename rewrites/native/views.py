@@ -7,6 +7,8 @@ from enum import Enum, auto
 
 import numpy as np
 
+from rewrites.native.elements import BOOL, FLOAT, words_of
+
 __all__ = ["Buffer", "Home", "View", "broadcast", "dense", "fitted", "moved", "whole"]
 
 _LIMIT = 1 << 24
@@ -21,6 +23,7 @@ class Home(Enum):
     CONSTANT = auto()
     OLD = auto()
     COMPUTED = auto()
+    STEP_NUMBER = auto()
 
 
 @dataclass(eq=False)
@@ -31,17 +34,31 @@ class Buffer:
     size: int
     index: int = 0
     array: np.ndarray | None = None
+    dtype: int = FLOAT
+
+    @property
+    def words(self) -> int:
+        """How many words it takes in the workspace."""
+        return self.size * words_of(self.dtype)
 
 
 @dataclass(frozen=True)
 class View:
-    """Elements of a buffer, at an offset and a stride for each axis; ``truth``: bools, as 0 and 1."""
+    """Elements of a buffer, at an offset and a stride for each axis.
+
+    ``truth``: they are bools, as 0 and 1 of whatever type the buffer has.
+    """
 
     buffer: Buffer
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
     truth: bool = False
+
+    @property
+    def dtype(self) -> int:
+        """The type of the value that it shows."""
+        return BOOL if self.truth else self.buffer.dtype
 
     @property
     def count(self) -> int:
@@ -89,11 +106,7 @@ def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> lis
     """Return what a movement of arrays makes of a view: views, or addresses where no strides lead there; None if too large."""
     if view.count > _LIMIT:
         return None
-    addresses = np.full(view.shape, view.offset, np.int64)
-    for axis, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
-        rest = len(view.shape) - axis - 1
-        addresses += (np.arange(size, dtype=np.int64) * stride).reshape(size, *[1] * rest)
-    return [fitted(view, np.asarray(made)) for made in make(addresses)]
+    return [fitted(view, np.asarray(made)) for made in make(_addresses(view))]
 
 
 def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
@@ -101,13 +114,16 @@ def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
     if addresses.size == 0:
         return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
     first = int(addresses.reshape(-1)[0])
-    strides = []
-    grid = np.full(addresses.shape, first, np.int64)
-    for axis, size in enumerate(addresses.shape):
-        corner = addresses[tuple(1 if other == axis and size > 1 else 0 for other in range(addresses.ndim))]
-        stride = int(corner) - first
-        strides.append(stride)
-        grid += (np.arange(size, dtype=np.int64) * stride).reshape(size, *[1] * (addresses.ndim - axis - 1))
-    if not np.array_equal(grid, addresses):
-        return addresses
-    return View(view.buffer, addresses.shape, tuple(strides), first, view.truth)
+    axes = range(addresses.ndim)
+    seconds = (tuple(min(1, addresses.shape[axis] - 1) if axis == other else 0 for other in axes) for axis in axes)
+    strides = tuple(int(addresses[second]) - first for second in seconds)
+    grid = View(view.buffer, addresses.shape, strides, first, view.truth)
+    return grid if np.array_equal(_addresses(grid), addresses) else addresses
+
+
+def _addresses(view: View) -> np.ndarray:
+    """Return where each element of a view is in its buffer."""
+    addresses = np.full(view.shape, view.offset, np.int64)
+    for axis, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        addresses += (np.arange(size, dtype=np.int64) * stride).reshape(size, *[1] * (len(view.shape) - axis - 1))
+    return addresses

@@ -103,7 +103,7 @@ def make_regular(steps: Sequence[Step], body: Body) -> list[Step]:
 
 
 def _make_regular(step: Step, body: Body) -> None:
-    if step.op == Op.COPY or step.op in PRODUCTS or math.prod(step.target.shape) <= _FEW:
+    if step.op in (Op.COPY, Op.CAST) or step.op in PRODUCTS or math.prod(step.target.shape) <= _FEW:
         return
     walk = walk_of(step)
     inner = [own[-1] if own else 1 for own in walk.strides]

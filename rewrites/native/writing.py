@@ -7,10 +7,25 @@ from itertools import product
 import numpy as np
 
 from rewrites.native.body import Body, Step
-from rewrites.native.memory import lay_out
+from rewrites.native.elements import NUMPY, bytes_of, words_of
+from rewrites.native.memory import Place, lay_out
 from rewrites.native.operations import Op
 from rewrites.native.places import Places
-from rewrites.native.plan import Input, Instruction, Operand, Output, Pack, Phase, Plan, Size, State, Value, ValueKind
+from rewrites.native.plan import (
+    Form,
+    Input,
+    Instruction,
+    Operand,
+    Output,
+    Pack,
+    Phase,
+    Plan,
+    Size,
+    State,
+    Storage,
+    Value,
+    ValueKind,
+)
 from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View
 from rewrites.native.walks import PRODUCTS, Walk, walk_of
@@ -19,37 +34,50 @@ __all__ = ["write"]
 
 _UNROLLED = 256
 """Into how many instructions the outermost axes of one step may be written out."""
-_FROM_OUTSIDE = {Home.SCANNED: ValueKind.SCANNED, Home.CAPTURED: ValueKind.CAPTURED, Home.OLD: ValueKind.OLD}
+_FROM_OUTSIDE = {
+    Home.SCANNED: ValueKind.SCANNED,
+    Home.CAPTURED: ValueKind.CAPTURED,
+    Home.OLD: ValueKind.OLD,
+    Home.STEP_NUMBER: ValueKind.STEP_NUMBER,
+}
 
 
-def write(body: Body, steps: Sequence[Step], places: Places, inputs: Sequence[Input], outputs: Sequence[Output]) -> Plan:
+def write(
+    body: Body, steps: Sequence[Step], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
+) -> Plan:
     """Return the plan; ``inputs``: all of them."""
-    sizes = [math.prod(size.coefficient for size in each.dims) for each in inputs[: len(places.states)]]
-    offsets, temporaries, workspace = lay_out(steps, places, sizes, body.free)
+    states_in = inputs[: len(places.states)]
+    sizes = [math.prod(size.coefficient for size in each.dims) * words_of(each.dtype) for each in states_in]
+    kept, temporaries, regions = lay_out(steps, places, sizes, body.free)
     writer = _Writer(places, temporaries)
     for step in steps:
         writer.add(step)
-    states = [State(storage, Size(offset), output) for (storage, output), offset in zip(places.states, offsets, strict=True)]
+    states = [
+        State(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
+        for (storage, output), (region, offset), each in zip(places.states, kept, states_in, strict=True)
+    ]
     return Plan(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         states=tuple(states),
         packs=tuple(writer.packs),
-        constants=b"".join(writer.constants),
+        constants=b"".join(writer.words),
         values=tuple(writer.values),
         instructions=tuple(writer.instructions),
         phases=(Phase(True, 0, len(writer.instructions)),),
-        workspace=Size(workspace),
+        regions=tuple(map(Size, regions)),
+        form=form,
     )
 
 
 class _Writer:
-    def __init__(self, places: Places, temporaries: dict[Buffer, int]) -> None:
+    def __init__(self, places: Places, temporaries: dict[Buffer, Place]) -> None:
         self.places = places
         self.temporaries = temporaries
         self.values: dict[Value, int] = {}
         self.packs: dict[Pack, int] = {}
         self.constants: dict[bytes, int] = {}
+        self.words: list[bytes] = []
         self.instructions: list[Instruction] = []
         self.filled = 0
 
@@ -92,19 +120,26 @@ class _Writer:
     def value(self, buffer: Buffer) -> int:
         place = self.places.of.get(buffer)
         if place is not None:
-            value = Value(*place, Size(buffer.size))
+            value = Value(*place, Size(buffer.size), dtype=buffer.dtype)
         elif buffer.home == Home.CONSTANT:
             assert buffer.array is not None
-            data = buffer.array.astype("<f4").tobytes()
-            if data not in self.constants:
-                self.constants[data] = self.filled
-                self.filled += buffer.size
-            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), Size(self.constants[data]))
+            offset = self.constant(buffer.array.astype(NUMPY[buffer.dtype]).tobytes(), bytes_of(buffer.dtype))
+            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), _elements(offset, buffer.dtype), buffer.dtype)
         elif buffer.home == Home.COMPUTED:
-            value = Value(ValueKind.TEMPORARY, 0, Size(buffer.size), Size(self.temporaries[buffer]))
+            region, offset = self.temporaries[buffer]
+            value = Value(ValueKind.TEMPORARY, region, Size(buffer.size), _elements(offset, buffer.dtype), buffer.dtype)
         else:
-            value = Value(_FROM_OUTSIDE[buffer.home], buffer.index, Size(buffer.size))
+            value = Value(_FROM_OUTSIDE[buffer.home], buffer.index, Size(buffer.size), dtype=buffer.dtype)
         return self.values.setdefault(value, len(self.values))
+
+    def constant(self, data: bytes, each: int) -> int:
+        """Return the word where a constant is, of elements of ``each`` so many bytes."""
+        if data not in self.constants or (4 * self.constants[data]) % each:
+            gap = -self.filled % max(1, each // 4)
+            self.constants[data] = self.filled + gap
+            self.words.append(bytes(4 * gap) + data + bytes(-len(data) % 4))
+            self.filled += len(self.words[-1]) // 4
+        return self.constants[data]
 
     def pack(self, view: View) -> int:
         rows, columns = view.shape[-2:]
@@ -114,10 +149,20 @@ class _Writer:
         return self.values.setdefault(Value(ValueKind.PACK, index, Size(rows * columns)), len(self.values))
 
 
+def _elements(words: int, dtype: int) -> Size:
+    """Return an offset in words as one in elements."""
+    return Size(4 * words // bytes_of(dtype))
+
+
 def _with_unit_axis(walk: Walk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
     """Return dims and strides, with an innermost axis of size 1 where a kernel could not pass the innermost elements."""
     inner = [own[-1] for own in walk.strides if own]
-    if op == Op.COPY or op in PRODUCTS or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
+    if (
+        op in (Op.COPY, Op.CAST)
+        or op in PRODUCTS
+        or not walk.dims
+        or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner))
+    ):
         return walk.dims, walk.strides
     if op >= Op.SUM:
         return walk.dims, walk.strides

@@ -1,6 +1,8 @@
-// Damages valid plans and runs what is still accepted: fuzz FILE SEED ROUNDS. The file holds plans, each after its number of bytes.
+// Damages valid plans and runs what is still accepted: fuzz FILE SEED ROUNDS, or of recurrent nodes fuzz cells SEED ROUNDS.
+// The file holds plans, each after its number of bytes.
 // Built with sanitizers, which end it where a plan reaches outside anything.
 #include "loop.h"
+#include "until.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +34,15 @@ static void damage(unsigned char *bytes, size_t count) {
 }
 
 // Each tensor in a block of its own size, so that one element too far is seen.
-static float *numbers(int64_t count) {
-  float *x = malloc(sizeof *x * (size_t)count);
-  for (int64_t i = 0; x && i < count; i++) x[i] = (float)any(2000) / 100 - 10;
+static void *numbers(int64_t count, int32_t type) {
+  char *x = malloc((size_t)(count * bytes_of(type)));
+  for (int64_t i = 0; x && i < count; i++) {
+    const float number = (float)any(2000) / 100 - 10;
+    const double wide = number;
+    const int64_t whole = any(2) ? (int64_t)number : (int64_t)((uint64_t)any(UINT32_MAX) << any(33));
+    const void *from = type == FLOAT ? (const void *)&number : type == DOUBLE ? (const void *)&wide : &whole;
+    memcpy(x + i * bytes_of(type), from, (size_t)bytes_of(type));
+  }
   return x;
 }
 
@@ -62,16 +70,23 @@ static bool run(loop *l, tensor *inputs, int64_t steps) {
   const plan *p = l->plan;
   const int32_t n_outputs = p->n_states + p->n_outputs;
   fault why;
-  float **data = calloc((size_t)p->n_inputs + 1, sizeof *data), **outputs = calloc((size_t)n_outputs + 1, sizeof *outputs);
+  void **data = calloc((size_t)p->n_inputs + 1, sizeof *data), **outputs = calloc((size_t)n_outputs + 1, sizeof *outputs);
   frame *f = loop_begin(l, inputs, &steps, &why);
   bool good = f && is_short(f, steps);
   for (int32_t i = 0; i < p->n_inputs; i++) data[i] = inputs[i].data;
-  for (int32_t i = 0; i < n_outputs && good; i++) {
+  const bool is_loop = p->form == LOOP_FORM;
+  for (int32_t i = 0; i < (is_loop ? p->n_states : n_outputs) && good; i++) {
     int64_t dims[MOST_RANK + 1];
     int64_t count = elements(dims, dims_of_output(f, i, steps, dims));
-    good = count <= MOST_DATA && (outputs[i] = numbers(count));
+    good = count <= MOST_DATA && (outputs[i] = numbers(count, i < p->n_states ? p->inputs[i].type : p->outputs[i - p->n_states].type));
   }
-  if (good) frame_run(f, &(run_data){data, outputs, steps});
+  run_data d = {data, outputs, steps};
+  if (good && is_loop) {
+    void **stacked = outputs + p->n_states;
+    frame_run_until(f, &d, stacked, steps, &why);
+    for (int32_t i = 0; i < p->n_outputs; i++) stacked[i] = 0; // the frame's
+  } else if (good)
+    frame_run(f, &d);
   if (f) loop_end(l, f);
   for (int32_t i = 0; i < n_outputs; i++) free(outputs[i]);
   free(outputs);
@@ -84,19 +99,21 @@ static bool make_inputs(const plan *p, tensor *inputs, int64_t steps) {
   fault why;
   int64_t symbols[MOST_SYMBOLS];
   for (int32_t s = 0; s < MOST_SYMBOLS; s++) symbols[s] = any(6);
-  resolved z = {calloc((size_t)p->n_sizes + 1, 8), calloc((size_t)p->n_inputs + 1, 8), calloc((size_t)p->n_outputs + 1, 8)};
+  resolved z = {calloc((size_t)p->n_sizes + 1, 8), calloc((size_t)p->n_inputs + 1, 8), calloc((size_t)p->n_outputs + 1, 8), calloc((size_t)p->n_regions + 1, 8)};
   bool good = resolve(p, symbols, &z, &why);
   for (int32_t i = 0; i < p->n_inputs && good; i++) {
     const port *o = p->inputs + i;
     const size_t lead = o->kind == SCANNED_INPUT;
-    inputs[i] = (tensor){.type = FLOAT, .axes = (size_t)o->rank + lead, .dims = {steps}};
+    inputs[i] = (tensor){.type = o->type, .axes = (size_t)o->rank + lead, .dims = {steps}};
     for (int32_t d = 0; d < o->rank; d++) inputs[i].dims[d + (int32_t)lead] = z.sizes[o->dims[d]];
     const int64_t count = elements(inputs[i].dims, inputs[i].axes);
-    good = count <= MOST_DATA && (inputs[i].data = numbers(count));
+    good = count <= MOST_DATA && (inputs[i].data = numbers(count, o->type));
+    if (good && o->kind == LIMIT_INPUT && o->type == INT64 && count) *(int64_t *)inputs[i].data = any(100); // at times more rows than a stack has at first
   }
   free(z.sizes);
   free(z.input_rows);
   free(z.output_rows);
+  free(z.regions);
   return good;
 }
 
@@ -124,7 +141,10 @@ static int attempt(const void *bytes, size_t count) {
   return result;
 }
 
+int fuzz_cells(const char *seed, const char *rounds);
+
 int main(int argc, char **argv) {
+  if (argc == 4 && !strcmp(argv[1], "cells")) return fuzz_cells(argv[2], argv[3]);
   FILE *file = argc == 4 ? fopen(argv[1], "rb") : 0;
   if (!file) return 2;
   state = strtoull(argv[2], 0, 10);

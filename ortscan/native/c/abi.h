@@ -10,7 +10,7 @@
 #define CALL
 #endif
 
-enum { API_VERSION = 17, STATUS_FAIL = 1, STATUS_INVALID_ARGUMENT = 2, VARIADIC = 2, ELEMENT_UNDEFINED = 0, ELEMENT_FLOAT = 1 };
+enum { API_VERSION = 17, STATUS_FAIL = 1, STATUS_INVALID_ARGUMENT = 2, VARIADIC = 2, ELEMENT_UNDEFINED = 0, ATTRIBUTE_STRING = 5 };
 
 typedef struct OrtStatus OrtStatus;
 typedef struct OrtValue OrtValue;
@@ -20,7 +20,8 @@ typedef struct OrtShape OrtShape;
 typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtDomain OrtDomain;
 typedef struct OrtShapeInferContext OrtShapeInferContext;
-typedef struct { void *slot[276]; } OrtApi;
+typedef struct OrtAttribute OrtAttribute;
+typedef struct { void *slot[400]; } OrtApi;
 typedef struct {
   const OrtApi *(CALL *GetApi)(uint32_t);
   const char *(CALL *GetVersionString)(void);
@@ -62,6 +63,9 @@ struct OrtCustomOp {
 #define CustomOpDomain_Add FROM_TABLE(27, OrtStatus *, OrtDomain *, const OrtCustomOp *)
 #define AddCustomOpDomain FROM_TABLE(28, OrtStatus *, OrtSessionOptions *, OrtDomain *)
 #define GetTensorMutableData FROM_TABLE(51, OrtStatus *, const OrtValue *, void **)
+#define CreateTensorTypeAndShapeInfo FROM_TABLE(57, OrtStatus *, OrtShape **)
+#define SetTensorElementType FROM_TABLE(58, OrtStatus *, OrtShape *, int)
+#define SetDimensions FROM_TABLE(59, OrtStatus *, OrtShape *, const int64_t *, size_t)
 #define GetTensorElementType FROM_TABLE(60, OrtStatus *, const OrtShape *, int *)
 #define GetDimensionsCount FROM_TABLE(61, OrtStatus *, const OrtShape *, size_t *)
 #define GetDimensions FROM_TABLE(62, OrtStatus *, const OrtShape *, int64_t *, size_t)
@@ -76,3 +80,10 @@ struct OrtCustomOp {
 #define KernelInfo_GetInputCount FROM_TABLE(230, OrtStatus *, const OrtKernelInfo *, size_t *)
 #define KernelInfo_GetOutputCount FROM_TABLE(231, OrtStatus *, const OrtKernelInfo *, size_t *)
 #define KernelInfoGetConstantInput_tensor FROM_TABLE(249, OrtStatus *, const OrtKernelInfo *, size_t, int *, const OrtValue **)
+#define ShapeInferContext_GetAttribute FROM_TABLE(269, OrtStatus *, const OrtShapeInferContext *, const char *, const OrtAttribute **)
+#define ShapeInferContext_SetOutputTypeShape FROM_TABLE(270, OrtStatus *, const OrtShapeInferContext *, size_t, const OrtShape *)
+#define SetSymbolicDimensions FROM_TABLE(271, OrtStatus *, OrtShape *, const char **, size_t)
+#define KernelContext_ParallelFor FROM_TABLE(274, OrtStatus *, const OrtKernelContext *, void (*)(void *, size_t), size_t, size_t, void *)
+#define ReadOpAttr FROM_TABLE(272, OrtStatus *, const OrtAttribute *, int, void *, size_t, size_t *)
+
+#define TRY(call) do { OrtStatus *failed = (call); if (failed) return failed; } while (0)

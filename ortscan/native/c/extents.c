@@ -21,24 +21,25 @@ static bool reaches(int64_t offset, const int64_t *dims, const int64_t *strides,
 }
 
 static bool check_values(const plan *p, const resolved *z, fault *why) {
-  int64_t workspace = z->sizes[p->workspace];
   for (int32_t i = 0; i < p->n_values; i++) {
     value_words v = p->values[i];
+    const int64_t bytes = bytes_of(v.type);
     int64_t offset = z->sizes[v.offset], count = z->sizes[v.count], limit = 0, rows = 1;
     switch (v.kind) {
       case SCANNED: case CAPTURED: case OLD: case NEW: limit = z->input_rows[v.index]; break; // the states are the first inputs
-      case CONSTANT: limit = p->n_constants; break;
-      case TEMPORARY: limit = workspace; break;
-      case ROWS: limit = workspace; rows = p->block; break;
+      case CONSTANT: limit = WORD * (int64_t)p->n_constants / bytes; break;
+      case TEMPORARY: limit = WORD * z->sizes[p->regions[v.index]] / bytes; break;
+      case ROWS: limit = WORD * z->sizes[p->regions[v.index]] / bytes; rows = p->block; break;
       case STACKED: limit = z->output_rows[v.index]; break;
       case PACK: limit = MOST_ELEMENTS; break;
+      case STEP_NUMBER: limit = 1; break;
     }
     if (!window(offset, count * rows, limit)) return refuse(why, "value %d reaches outside its storage", (int)i);
   }
   return true;
 }
 
-typedef struct { int64_t from, to; } span;
+typedef struct { int64_t from, to; } span; // bytes of the workspace
 
 static int by_start(const void *a, const void *b) {
   int64_t x = ((const span *)a)->from, y = ((const span *)b)->from;
@@ -60,21 +61,25 @@ static bool check_states(const plan *p, const resolved *z, span *taken, fault *w
   int64_t n = 0;
   for (int32_t i = 0; i < p->n_states; i++) {
     state_words s = p->states[i];
-    int64_t row = z->input_rows[i], size = s.storage == TWO_ROWS ? 2 * row : row, offset = z->sizes[s.offset];
+    const int64_t bytes = bytes_of(p->inputs[i].type), row = bytes * z->input_rows[i];
+    const int64_t size = s.storage == TWO_ROWS ? 2 * row : row, offset = bytes * z->sizes[s.offset];
     if (s.storage == ROWS_OF_AN_OUTPUT) {
-      if (z->output_rows[s.output] != row) return refuse(why, "state %d is not of the size of a row of output %d", (int)i, (int)s.output);
+      if (z->output_rows[s.place] != z->input_rows[i]) return refuse(why, "state %d is not of the size of a row of output %d", (int)i, (int)s.place);
       continue;
     }
-    if (!window(offset, size, z->sizes[p->workspace])) return refuse(why, "state %d reaches outside the workspace", (int)i);
-    if (size) taken[n++] = (span){offset, offset + size};
+    if (!window(offset, size, WORD * z->sizes[p->regions[s.place]])) return refuse(why, "state %d reaches outside the workspace", (int)i);
+    const int64_t from = z->regions[s.place] + offset;
+    if (size) taken[n++] = (span){from, from + size};
   }
   qsort(taken, (size_t)n, sizeof *taken, by_start);
   for (int64_t i = 1; i < n; i++)
     if (taken[i].from < taken[i - 1].to) return refuse(why, "two states overlap in the workspace");
   for (int32_t i = 0; i < p->n_values; i++) {
     value_words v = p->values[i];
-    int64_t from = z->sizes[v.offset], to = from + z->sizes[v.count] * (v.kind == ROWS ? p->block : 1);
-    if ((v.kind == TEMPORARY || v.kind == ROWS) && !apart_from(taken, n, from, to)) return refuse(why, "value %d overlaps a state", (int)i);
+    if (v.kind != TEMPORARY && v.kind != ROWS) continue;
+    const int64_t bytes = bytes_of(v.type), from = z->regions[v.index] + bytes * z->sizes[v.offset];
+    const int64_t to = from + bytes * z->sizes[v.count] * (v.kind == ROWS ? p->block : 1);
+    if (!apart_from(taken, n, from, to)) return refuse(why, "value %d overlaps a state", (int)i);
   }
   return true;
 }
@@ -130,7 +135,7 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
 }
 
 bool within_bounds(const plan *p, const resolved *z, fault *why) {
-  if (z->sizes[p->workspace] < 0) return refuse(why, "the workspace has a negative size");
+  if (p->form == LOOP_FORM && (z->input_rows[0] != 1 || z->input_rows[p->n_states] != 1)) return refuse(why, "the condition or the limit is not one element");
   span *taken = malloc(sizeof *taken * ((size_t)p->n_states + 1));
   bool good = taken ? check_values(p, z, why) && check_states(p, z, taken, why) : refuse(why, "out of memory");
   free(taken);

@@ -1,9 +1,10 @@
 #include "frame.h"
+#include "program.h"
 #include "tasks.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNED = 64 };
+enum { KEPT_BYTES = 1 << 24 };
 
 static void *room(int32_t count, size_t size) { return calloc((size_t)count + 1, size); }
 
@@ -15,9 +16,11 @@ frame *frame_new(const plan *p, const isa *set, const float *const *shared) {
   f->sizes.sizes = room(p->n_sizes, sizeof(int64_t));
   f->sizes.input_rows = room(p->n_inputs, sizeof(int64_t));
   f->sizes.output_rows = room(p->n_outputs, sizeof(int64_t));
+  f->sizes.regions = room(p->n_regions, sizeof(int64_t));
   f->tasks = room(p->n_instructions, sizeof *f->tasks);
   f->packs = room(p->n_packs, sizeof *f->packs);
-  if (f->symbols && f->sizes.sizes && f->sizes.input_rows && f->sizes.output_rows && f->tasks && f->packs) return f;
+  f->stacks = room(p->n_outputs, sizeof *f->stacks);
+  if (f->symbols && f->sizes.sizes && f->sizes.input_rows && f->sizes.output_rows && f->sizes.regions && f->tasks && f->packs && f->stacks) return f;
   frame_free(f);
   return 0;
 }
@@ -28,18 +31,26 @@ void frame_free(frame *f) {
   free(f->sizes.sizes);
   free(f->sizes.input_rows);
   free(f->sizes.output_rows);
+  free(f->sizes.regions);
   free(f->tasks);
+  program_free(&f->program);
   free(f->block);
   free(f->packs);
+  for (int32_t i = 0; f->stacks && i < f->plan->n_outputs; i++) free(f->stacks[i].data);
+  free(f->stacks);
   free(f);
 }
 
-static size_t rounded(size_t elements) { return (elements + PANEL - 1) / PANEL * PANEL; }
+void frame_let_go(frame *f) {
+  for (int32_t i = 0; i < f->plan->n_outputs; i++)
+    if (f->stacks[i].bytes > KEPT_BYTES) free(f->stacks[i].data), f->stacks[i] = (stack){0, 0};
+}
 
 static bool lay_out(frame *f, fault *why) {
   const plan *p = f->plan;
   const int64_t *z = f->sizes.sizes;
-  size_t elements = rounded((size_t)z[p->workspace]);
+  const size_t workspace = (size_t)f->sizes.regions[p->n_regions] / sizeof(float);
+  size_t elements = workspace;
   for (int32_t i = 0; i < p->n_packs; i++)
     if (!f->shared[i]) elements += packed_elements(z[p->packs[i].k], z[p->packs[i].n]);
   if (!f->block || elements > f->elements) {
@@ -48,8 +59,8 @@ static bool lay_out(frame *f, fault *why) {
     f->block = calloc(elements + ALIGNED / sizeof(float), sizeof(float));
     if (!f->block) return refuse(why, "there is no memory for a workspace of %zu elements", elements);
   }
-  f->memory = (float *)(((uintptr_t)f->block + ALIGNED - 1) & ~(uintptr_t)(ALIGNED - 1));
-  float *next = f->memory + rounded((size_t)z[p->workspace]);
+  f->memory = (char *)(((uintptr_t)f->block + ALIGNED - 1) & ~(uintptr_t)(ALIGNED - 1));
+  float *next = (float *)f->memory + workspace;
   for (int32_t i = 0; i < p->n_packs; i++) {
     f->packs[i] = f->shared[i] ? (float *)f->shared[i] : next;
     if (!f->shared[i]) next += packed_elements(z[p->packs[i].k], z[p->packs[i].n]);
@@ -63,7 +74,8 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why) {
   f->ready = false;
   memcpy(f->symbols, symbols, sizeof *symbols * (size_t)p->n_symbols);
   if (!resolve(p, symbols, &f->sizes, why) || !within_bounds(p, &f->sizes, why) || !lay_out(f, why)) return false;
-  for (int32_t i = 0; i < p->n_instructions; i++) make_task(&f->sizes, p->instructions + i, f->set, f->tasks + i);
+  for (int32_t i = 0; i < p->n_instructions; i++) make_task(p, &f->sizes, p->instructions + i, f->set, f->tasks + i);
+  if (!program_make(f, why)) return false;
   f->ready = true;
   return true;
 }

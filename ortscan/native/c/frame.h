@@ -1,13 +1,28 @@
 // What one run works in: a plan's sizes for the run's dims, its tasks, its workspace. Kept for the next run.
 #pragma once
+#include "micro.h"
 #include "resolved.h"
-#include "task.h"
 
 // The data of a run. Outputs: the final states, then what is stacked. None is null.
 typedef struct {
-  float *const *inputs, *const *outputs;
+  void *const *inputs, *const *outputs;
   int64_t steps;
 } run_data;
+
+// What is stacked in a Loop while it is not known how many steps there will be.
+typedef struct {
+  void *data;
+  int64_t bytes;
+} stack;
+
+// Lists of micros, and where in `micros` each begins.
+typedef struct {
+  void *room;
+  micro *micros;
+  float *spread; // what is written 16 times
+  size_t n_micros, *lists;
+  int32_t n_lists;
+} program;
 
 typedef struct {
   const plan *plan;
@@ -16,11 +31,14 @@ typedef struct {
   int64_t *symbols;
   resolved sizes;
   task *tasks;
+  program program;
   void *block;
   size_t elements; // of the block
-  float *memory;   // the workspace
+  char *memory;    // the workspace
   float **packs;
   const float *const *shared; // packs that were made before, else null
+  int64_t step_number;        // of a Loop
+  stack *stacks;
 } frame;
 
 frame *frame_new(const plan *p, const isa *set, const float *const *shared);
@@ -32,5 +50,8 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why);
 // Pack a matrix out of an input.
 void pack_matrix(const float *input, const resolved *z, pack_words k, float *packed);
 
-// Run all steps.
+// Free stacks that are too large to be kept for the next run.
+void frame_let_go(frame *f);
+
+// Run all steps of a Scan.
 void frame_run(frame *f, const run_data *data);

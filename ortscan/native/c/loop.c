@@ -80,7 +80,7 @@ frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why) {
   for (int32_t i = 0; i < p->n_inputs; i++)
     if (!fits(p, 0, i, inputs + i, why)) return 0;
   for (int32_t s = 0; s < p->n_symbols; s++) symbols[s] = inputs[p->symbols[s].input].dims[p->symbols[s].axis];
-  *steps = inputs[p->n_states].dims[0];
+  *steps = p->form == LOOP_FORM ? 0 : inputs[p->n_states].dims[0];
   if (*steps < 0 || *steps > MOST_ELEMENTS) {
     refuse(why, "%lld steps are out of range", (long long)*steps);
     return 0;
@@ -94,12 +94,14 @@ frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why) {
     if (good && p->inputs[i].kind == SCANNED_INPUT && inputs[i].dims[0] != *steps)
       good = refuse(why, "input %d has %lld steps, and input %d has %lld", (int)i, (long long)inputs[i].dims[0], (int)p->n_states, (long long)*steps);
   }
+  if (good && p->form == LOOP_FORM) *steps = *(const int64_t *)inputs[p->n_states].data;
   if (good) return f;
   frame_free(f);
   return 0;
 }
 
 void loop_end(loop *l, frame *f) {
+  frame_let_go(f);
   for (int i = 0; i < SPARE_FRAMES; i++) {
     frame *none = 0;
     if (atomic_compare_exchange_strong(l->spare + i, &none, f)) return;

@@ -5,7 +5,7 @@
 
 // A tensor as it comes in; `axes` counts the axis of steps.
 typedef struct {
-  float *data;
+  void *data;
   int type;
   size_t axes;
   int64_t dims[MOST_RANK + 1];
@@ -24,7 +24,7 @@ typedef struct {
 loop *loop_new(const void *bytes, size_t count, const tensor *constants, int32_t n_constants, fault *why);
 void loop_free(loop *l);
 
-// Return a frame for a run with these inputs, and the number of steps; null and why not where they do not fit.
+// Return a frame for a run with these inputs, and the number of steps (of a Loop the limit, any number); null and why not where they do not fit.
 frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why);
 
 // Give back the frame after the run.

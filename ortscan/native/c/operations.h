@@ -3,10 +3,10 @@
 #include <stdint.h>
 
 enum {
-  ADD = 0, SUB, MUL, DIV, MAX, MIN, GREATER, LESS, GREATER_OR_EQUAL, LESS_OR_EQUAL, EQUAL,
+  ADD = 0, SUB, MUL, DIV, MAX, MIN, GREATER, LESS, GREATER_OR_EQUAL, LESS_OR_EQUAL, EQUAL, MOD,
   COPY = 16, NEG, ABS, SQRT, EXP, TANH, SIGMOID, LOG, RECIPROCAL, NOT, SOFTPLUS, RELU, ERF, FLOOR, CEIL, ROUND, SIGN, SIN, COS, ELU, LEAKY_RELU,
-  HARD_SIGMOID, SOFTSIGN, GELU,
-  WHERE = 48, MUL_ADD, MUL_SUB, SUB_MUL, MUL_MUL_ADD,
+  HARD_SIGMOID, SOFTSIGN, GELU, CAST,
+  WHERE = 48, MUL_ADD, MUL_SUB, SUB_MUL, MUL_MUL_ADD, SELECT, MUL_MUL_SUB, LOG_ADD_EXP,
   SUM = 64, MEAN, REDUCE_MAX, REDUCE_MIN, SUM_OF_SQUARES, DOT,
   LAYER_NORM = 72, SOFTMAX, LOG_SOFTMAX, RMS_NORM,
   GEMM = 80, MATMUL,
@@ -16,8 +16,8 @@ enum {
 // What bounds an operand's elements, and which strides are allowed, is the same in a family.
 typedef enum { UNKNOWN, ELEMENTWISE, COPYING, REDUCTION, NORMALIZATION, PRODUCT } family;
 
-// The operands that must be there (the first ones, the destination included), and how many there can be.
-typedef struct { uint8_t family, least, most; } operation;
+// The operands that must be there (the first ones, the destination included), how many there can be, and a bit for each type of them.
+typedef struct { uint8_t family, least, most, elements; } operation;
 
 // Return what is known of an operation; family UNKNOWN where this library has no kernel for it.
 operation operation_of(int32_t op);

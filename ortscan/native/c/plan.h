@@ -1,21 +1,23 @@
 // A loop plan: tables of 32-bit words, as LOOP_PLANS.md describes them. Immutable once read.
 #pragma once
 #include "fault.h"
+#include "types.h"
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAGIC = 0x314E4C50, HEADER = 16, OPERANDS = 5, AXES = 4, NO_VALUE = -1, FLOAT = 1 };
+enum { MAGIC = 0x314E4C50, HEADER = 16, OPERANDS = 5, AXES = 4, NO_VALUE = -1, WORD = 4, ALIGNED = 64 };
 enum { MOST_RANK = 16, MOST_PORTS = 4096, MOST_SYMBOLS = 64, MOST_EXPONENT = 4, MOST_OF_A_TABLE = 65536, MOST_STEPS_OF_A_BLOCK = 65536 };
 #define MOST_ELEMENTS INT32_MAX
 
-typedef enum { INITIAL_STATE, SCANNED_INPUT, CAPTURED_INPUT } input_kind;
+typedef enum { SCAN_FORM, LOOP_FORM } form;
+typedef enum { INITIAL_STATE, SCANNED_INPUT, CAPTURED_INPUT, LIMIT_INPUT } input_kind;
 typedef enum { IN_PLACE, TWO_ROWS, ROWS_OF_AN_OUTPUT } storage;
-typedef enum { SCANNED, CAPTURED, CONSTANT, TEMPORARY, ROWS, STACKED, OLD, NEW, PACK } value_kind;
+typedef enum { SCANNED, CAPTURED, CONSTANT, TEMPORARY, ROWS, STACKED, OLD, NEW, PACK, STEP_NUMBER } value_kind;
 
 // Sizes, dims, counts, offsets and strides are indices into the table of sizes; `dims` of a port has `rank` of them.
 typedef struct { int32_t kind, type, backwards, rank; const int32_t *dims; } port;
 typedef struct { int32_t input, axis; } symbol_words;
-typedef struct { int32_t storage, offset, output; } state_words;
+typedef struct { int32_t storage, offset, place; } state_words; // place: the output whose rows it is, else its region
 typedef struct { int32_t input, offset, k, n, stride_k, stride_n; } pack_words;
 typedef struct { int32_t kind, index, type, count, offset; } value_words;
 typedef struct { int32_t value, offset, strides[AXES]; } operand_words; // the strides outermost first
@@ -28,13 +30,14 @@ typedef struct { int32_t stepwise, first, count; } phase_words;
 
 typedef struct {
   int32_t *words;
-  int32_t n_symbols, n_sizes, n_inputs, n_states, n_outputs, n_packs, n_constants, n_values, n_instructions, n_phases, block, workspace;
+  int32_t n_symbols, n_sizes, n_inputs, n_states, n_outputs, n_packs, n_constants, n_values, n_instructions, n_phases, block, form, n_regions;
   port *inputs, *outputs;
   const symbol_words *symbols;
   const int32_t *sizes; // for each: coefficient, exponents
+  const int32_t *regions; // of the workspace, sizes in words
   const state_words *states;
   const pack_words *packs;
-  const int32_t *constants; // the bits of floats
+  void *constants; // as they are in memory, at an address for any element
   const value_words *values;
   const instruction_words *instructions;
   const phase_words *phases;
@@ -43,3 +46,7 @@ typedef struct {
 // Return the plan that the bytes are, or null and why not. Every index in it is within its table.
 plan *plan_read(const void *bytes, size_t count, fault *why);
 void plan_free(plan *p);
+
+// The outputs of a node: final states and stacks; in a Loop the first state, its condition, is none.
+static inline int32_t first_output(const plan *p) { return p->form == LOOP_FORM; }
+static inline int32_t outputs_of(const plan *p) { return p->n_states + p->n_outputs - first_output(p); }

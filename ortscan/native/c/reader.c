@@ -31,10 +31,12 @@ static bool counts(plan *p, const int32_t *header, fault *why) {
     if (header[2 + i] < 0 || header[2 + i] > most[i]) return refuse(why, "the plan has %d %s", (int)header[2 + i], names[i]);
   }
   p->block = header[12];
-  p->workspace = header[13];
+  p->n_regions = header[13];
   if (p->block < 1 || p->block > MOST_STEPS_OF_A_BLOCK) return refuse(why, "a block of %d steps is out of range", (int)p->block);
-  if (p->workspace < 0 || p->workspace >= p->n_sizes) return refuse(why, "the workspace's size is not in the table of sizes");
-  if (header[14] || header[15]) return refuse(why, "the last words of the plan's header are not 0");
+  if (p->n_regions < 0 || p->n_regions > MOST_PORTS) return refuse(why, "the plan has %d regions", (int)p->n_regions);
+  p->form = header[14];
+  if (p->form < SCAN_FORM || p->form > LOOP_FORM) return refuse(why, "this library knows no loops of form %d", (int)p->form);
+  if (header[15]) return refuse(why, "the last word of the plan's header is not 0");
   if (p->n_states + p->n_outputs > MOST_PORTS) return refuse(why, "the plan has more than %d outputs", MOST_PORTS);
   return true;
 }
@@ -48,7 +50,7 @@ static bool ports(plan *p, reader *r, port *all, int32_t count, bool inputs) {
     if (!w) return false;
     port *o = all + i;
     *o = inputs ? (port){w[0], w[1], w[2], w[3], 0} : (port){0, w[0], w[1], w[2], 0};
-    if (o->type != FLOAT) return refuse(r->why, "%s %d has element type %d, and this format knows 1 (float) only", name, (int)i, (int)o->type);
+    if (element_of(o->type) == NO_ELEMENT) return refuse(r->why, "%s %d has element type %d, which this format does not have", name, (int)i, (int)o->type);
     if (o->rank < 0 || o->rank > MOST_RANK) return refuse(r->why, "%s %d has rank %d", name, (int)i, (int)o->rank);
     if (o->backwards < 0 || o->backwards > (!inputs || o->kind == SCANNED_INPUT)) return refuse(r->why, "%s %d cannot run backwards", name, (int)i);
     if (!(o->dims = section(r, name, o->rank, 1))) return false;
@@ -58,8 +60,21 @@ static bool ports(plan *p, reader *r, port *all, int32_t count, bool inputs) {
   return true;
 }
 
+// The condition and the other states, then the limit, then what is captured; forwards, step by step.
+static bool is_loop(const plan *p, fault *why) {
+  if (!p->n_states || p->inputs[0].type != BOOL) return refuse(why, "the plan's first state is no condition");
+  if (p->n_inputs <= p->n_states || p->inputs[p->n_states].kind != LIMIT_INPUT || p->inputs[p->n_states].type != INT64)
+    return refuse(why, "the plan has no limit after its states");
+  for (int32_t i = 0; i < p->n_inputs; i++)
+    if (i != p->n_states && p->inputs[i].kind != (i < p->n_states ? INITIAL_STATE : CAPTURED_INPUT)) return refuse(why, "input %d is out of order", (int)i);
+  for (int32_t i = 0; i < p->n_outputs; i++)
+    if (p->outputs[i].backwards) return refuse(why, "output %d cannot run backwards", (int)i);
+  return p->block == 1 || refuse(why, "the steps of a loop with a condition are in blocks");
+}
+
 // States first, then at least one scanned input, then what is captured.
 static bool order_of_inputs(const plan *p, fault *why) {
+  if (p->form == LOOP_FORM) return is_loop(p, why);
   if (p->n_inputs <= p->n_states || p->inputs[p->n_states].kind != SCANNED_INPUT) return refuse(why, "the plan has no scanned input after its states");
   for (int32_t i = 0; i < p->n_inputs; i++) {
     int32_t kind = p->inputs[i].kind;
@@ -85,16 +100,20 @@ static bool symbols_and_sizes(const plan *p, fault *why) {
 }
 
 static bool states_and_packs(const plan *p, fault *why) {
+  for (int32_t i = 0; i < p->n_regions; i++)
+    if (!is_size(p, p->regions[i])) return refuse(why, "the size of region %d is not in the table of sizes", (int)i);
   for (int32_t i = 0; i < p->n_states; i++) {
     state_words s = p->states[i];
     if (s.storage < IN_PLACE || s.storage > ROWS_OF_AN_OUTPUT) return refuse(why, "state %d has storage %d", (int)i, (int)s.storage);
     if (!is_size(p, s.offset)) return refuse(why, "the offset of state %d is not in the table of sizes", (int)i);
-    if (s.output < 0 || (s.storage == ROWS_OF_AN_OUTPUT ? s.output >= p->n_outputs : s.output != 0))
-      return refuse(why, "state %d is in output %d", (int)i, (int)s.output);
+    const bool rows = s.storage == ROWS_OF_AN_OUTPUT;
+    if (s.place < 0 || s.place >= (rows ? p->n_outputs : p->n_regions)) return refuse(why, "state %d is in %s %d", (int)i, rows ? "output" : "region", (int)s.place);
+    if (rows && p->inputs[i].type != p->outputs[s.place].type) return refuse(why, "state %d has another element type than output %d", (int)i, (int)s.place);
   }
   for (int32_t i = 0; i < p->n_packs; i++) {
     pack_words k = p->packs[i];
     if (k.input < 0 || k.input >= p->n_inputs || p->inputs[k.input].kind != CAPTURED_INPUT) return refuse(why, "pack %d is of no captured input", (int)i);
+    if (p->inputs[k.input].type != FLOAT) return refuse(why, "pack %d is of an input with other elements than floats", (int)i);
     if (!is_size(p, k.offset) || !is_size(p, k.k) || !is_size(p, k.n) || !is_size(p, k.stride_k) || !is_size(p, k.stride_n))
       return refuse(why, "a size of pack %d is not in the table of sizes", (int)i);
   }
@@ -104,12 +123,15 @@ static bool states_and_packs(const plan *p, fault *why) {
 static bool values(const plan *p, fault *why) {
   for (int32_t i = 0; i < p->n_values; i++) {
     value_words v = p->values[i];
-    if (v.kind < SCANNED || v.kind > PACK) return refuse(why, "value %d is of kind %d", (int)i, (int)v.kind);
+    if (v.kind < SCANNED || v.kind > (p->form == LOOP_FORM ? STEP_NUMBER : PACK)) return refuse(why, "value %d is of kind %d", (int)i, (int)v.kind);
     bool input = v.kind == SCANNED || v.kind == CAPTURED;
-    const int32_t indices[] = {p->n_inputs, p->n_inputs, 1, 1, 1, p->n_outputs, p->n_states, p->n_states, p->n_packs};
+    const int32_t indices[] = {p->n_inputs, p->n_inputs, 1, p->n_regions, p->n_regions, p->n_outputs, p->n_states, p->n_states, p->n_packs, 1};
     if (v.index < 0 || v.index >= indices[v.kind] || (input && p->inputs[v.index].kind != (v.kind == SCANNED ? SCANNED_INPUT : CAPTURED_INPUT)))
       return refuse(why, "value %d has index %d, which is no such thing", (int)i, (int)v.index);
-    if (v.type != FLOAT) return refuse(why, "value %d has element type %d, and this format knows 1 (float) only", (int)i, (int)v.type);
+    if (element_of(v.type) == NO_ELEMENT) return refuse(why, "value %d has element type %d, which this format does not have", (int)i, (int)v.type);
+    const bool of_input = input || v.kind == OLD || v.kind == NEW; // the states are the first inputs
+    const int32_t kept = of_input ? p->inputs[v.index].type : v.kind == STACKED ? p->outputs[v.index].type : v.kind == PACK ? FLOAT : v.kind == STEP_NUMBER ? INT64 : v.type;
+    if (v.type != kept) return refuse(why, "value %d has element type %d, and it is kept as %d", (int)i, (int)v.type, (int)kept);
     if (!is_size(p, v.count) || !is_size(p, v.offset)) return refuse(why, "a size of value %d is not in the table of sizes", (int)i);
   }
   return true;
@@ -130,6 +152,16 @@ static bool operand(const plan *p, int32_t i, int32_t k, fault *why) {
   return true;
 }
 
+// All operands of an instruction have one type, for which there is a kernel; but a cast has two.
+static bool types(const plan *p, int32_t i, fault *why) {
+  const instruction_words *w = p->instructions + i;
+  const int32_t type = p->values[w->operand[0].value].type;
+  for (int32_t k = 1; k < w->operands; k++)
+    if (w->operand[k].value != NO_VALUE && w->op != CAST && p->values[w->operand[k].value].type != type)
+      return refuse(why, "operand %d of instruction %d has another element type than its result", (int)k, (int)i);
+  return operation_of(w->op).elements >> element_of(type) & 1 || refuse(why, "instruction %d is operation %d, which this library does not have for element type %d", (int)i, (int)w->op, (int)type);
+}
+
 static bool instructions(const plan *p, fault *why) {
   for (int32_t i = 0; i < p->n_instructions; i++) {
     const instruction_words *w = p->instructions + i;
@@ -142,6 +174,7 @@ static bool instructions(const plan *p, fault *why) {
     if (!sizes) return refuse(why, "a size of instruction %d is not in the table of sizes", (int)i);
     for (int32_t k = 0; k < OPERANDS; k++)
       if (!operand(p, i, k, why)) return false;
+    if (!types(p, i, why)) return false;
   }
   // in order and apart: an instruction's addresses move on each time it runs, so it runs in one phase only
   int64_t next = 0;
@@ -166,9 +199,13 @@ static bool read(plan *p, int64_t n, fault *why) {
   p->outputs = calloc((size_t)p->n_outputs + 1, sizeof *p->outputs);
   if (!p->inputs || !p->outputs) return refuse(why, "out of memory");
   if (!ports(p, &r, p->inputs, p->n_inputs, true) || !ports(p, &r, p->outputs, p->n_outputs, false)) return false;
+  if (!(p->regions = section(&r, "regions", p->n_regions, 1))) return false;
   if (!(p->states = (const state_words *)section(&r, "states", p->n_states, 3))) return false;
   if (!(p->packs = (const pack_words *)section(&r, "packs", p->n_packs, 6))) return false;
-  if (!(p->constants = section(&r, "constants", p->n_constants, 1))) return false;
+  const int32_t *constants = section(&r, "constants", p->n_constants, 1);
+  if (!constants) return false;
+  if (!(p->constants = malloc(WORD * ((size_t)p->n_constants + 1)))) return refuse(why, "out of memory");
+  memcpy(p->constants, constants, WORD * (size_t)p->n_constants);
   if (!(p->values = (const value_words *)section(&r, "values", p->n_values, 5))) return false;
   if (!(p->instructions = (const instruction_words *)section(&r, "instructions", p->n_instructions, sizeof(instruction_words) / 4))) return false;
   if (!(p->phases = (const phase_words *)section(&r, "phases", p->n_phases, 3))) return false;
@@ -199,5 +236,6 @@ void plan_free(plan *p) {
   free(p->words);
   free(p->inputs);
   free(p->outputs);
+  free(p->constants);
   free(p);
 }

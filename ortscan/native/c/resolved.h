@@ -4,6 +4,7 @@
 
 typedef struct {
   int64_t *sizes, *input_rows, *output_rows; // elements of one step of each input and stacked output
+  int64_t *regions;                          // the bytes of the workspace before each, and at the end all
 } resolved;
 
 // Compute all sizes, each at most MOST_ELEMENTS either way; `symbols` are dims of inputs.

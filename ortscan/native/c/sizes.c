@@ -27,6 +27,17 @@ static bool row_of(const port *o, const int64_t *sizes, const char *name, int32_
   return true;
 }
 
+// Regions begin where vectors may: their sizes are rounded up.
+static bool regions(const plan *p, resolved *z, fault *why) {
+  z->regions[0] = 0;
+  for (int32_t i = 0; i < p->n_regions; i++) {
+    const int64_t size = z->sizes[p->regions[i]];
+    if (size < 0) return refuse(why, "region %d has a negative size", (int)i);
+    z->regions[i + 1] = z->regions[i] + (WORD * size + ALIGNED - 1) / ALIGNED * ALIGNED;
+  }
+  return true;
+}
+
 bool resolve(const plan *p, const int64_t *symbols, resolved *z, fault *why) {
   for (int32_t s = 0; s < p->n_symbols; s++)
     if (symbols[s] < 0 || symbols[s] > MOST_ELEMENTS) return refuse(why, "symbol %d is out of range", (int)s);
@@ -36,5 +47,5 @@ bool resolve(const plan *p, const int64_t *symbols, resolved *z, fault *why) {
     if (!row_of(p->inputs + i, z->sizes, "input", i, z->input_rows + i, why)) return false;
   for (int32_t i = 0; i < p->n_outputs; i++)
     if (!row_of(p->outputs + i, z->sizes, "output", i, z->output_rows + i, why)) return false;
-  return true;
+  return regions(p, z, why);
 }

@@ -1,6 +1,8 @@
 // What a kernel gets to do: an instruction with sizes and addresses instead of words. Its bounds are proven.
 #pragma once
+#include "cell_step.h"
 #include "operations.h"
+#include "types.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,21 +10,19 @@
 enum { MOST_OPERANDS = 5, PANEL = 16 };
 
 typedef struct task task;
-typedef void kernel(const task *t, float *const *p); // over n1 rows of n0; outer dims and steps are walked by the caller
+typedef struct micro micro;
+typedef void kernel(const task *t, void *const *p); // over n1 rows of n0; outer dims and steps are walked by the caller
 
 struct task {
   kernel *run;
   int n0, n1, n2, n3;
   unsigned repeated; // bit k: operand k is one number for each row (its inner stride is 0)
-  bool outer, turns; // there are outer dims; addresses that go to and fro
-  int moves;         // so many operands, the first ones, may move with each step
-  ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS], s2[MOST_OPERANDS], s3[MOST_OPERANDS];
-  int m, n, k; // products: the strides of the matrices are in down and across, those of their batch in s1 and s2
+  bool outer, idle;  // there are outer dims; there is nothing to do
+  ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS]; // in elements, as kernels count
+  ptrdiff_t s2[MOST_OPERANDS], s3[MOST_OPERANDS]; // in bytes, like all else that moves addresses
+  int m, n, k; // products: the strides of the matrices are in down and across, those of their batch in s1 and (in bytes) s2
   ptrdiff_t down[4], across[4];
   float immediate[2];
-  float *p[MOST_OPERANDS]; // of this step; null where absent
-  ptrdiff_t step[MOST_OPERANDS];
-  int sign[MOST_OPERANDS]; // what the step is multiplied with after it
   int32_t value[MOST_OPERANDS];
   ptrdiff_t offset[MOST_OPERANDS];
 };
@@ -30,7 +30,11 @@ struct task {
 // The kernels for one instruction set.
 typedef struct {
   const char *name;
-  kernel *kernels[OPERATIONS];
+  kernel *kernels[ELEMENTS][OPERATIONS]; // null where an operation is not there for a type
+  kernel *casts[ELEMENTS][ELEMENTS];     // to, from
+  void (*run)(micro *list, int64_t steps); // do what a list says, so many times
+  cell_kernels cells[CELL_STEPS];
+  bool has_fast_cells; // onnxruntime's recurrent nodes are no faster
 } isa;
 
 // Return the best one for this machine, or the one that ORTSCAN_ISA names, or null where there is no such.

@@ -2,8 +2,6 @@
 #include "tasks.h"
 #include <string.h>
 
-static void nothing(const task *t, float *const *p) { (void)t, (void)p; }
-
 // Dims innermost first while they are merged; those of a task are the same.
 typedef struct { int64_t n[AXES], s[AXES][MOST_OPERANDS]; } nest;
 
@@ -75,13 +73,14 @@ static void product(const resolved *z, const instruction_words *w, const nest *x
   if (t->k == 1) t->across[1] = 1;
   bool by_columns = t->across[2] != 1 && t->down[1] == 1, column = t->n == 1 && t->down[1] == 1 && t->across[1] != 1;
   if (w->op == MATMUL && (by_columns || column) && t->m > 1 && t->down[0] == 1) transpose(t);
-  if (t->n1 == 0 || t->n2 == 0 || t->m == 0 || t->n == 0) t->run = nothing;
+  t->idle = !t->n1 || !t->n2 || !t->m || !t->n;
 }
 
-void make_task(const resolved *z, const instruction_words *w, const isa *set, task *t) {
+void make_task(const plan *p, const resolved *z, const instruction_words *w, const isa *set, task *t) {
   family kind = (family)operation_of(w->op).family;
   memset(t, 0, sizeof *t);
-  t->run = set->kernels[w->op];
+  const value_words to = p->values[w->operand[0].value], from = p->values[w->operand[1].value];
+  t->run = w->op == CAST ? set->casts[element_of(to.type)][element_of(from.type)] : set->kernels[element_of(to.type)][w->op];
   memcpy(t->immediate, w->immediate, sizeof t->immediate);
   nest x;
   for (int d = 0; d < AXES; d++) {
@@ -91,7 +90,7 @@ void make_task(const resolved *z, const instruction_words *w, const isa *set, ta
   for (int k = 0; k < MOST_OPERANDS; k++) {
     bool there = k < w->operands && w->operand[k].value != NO_VALUE;
     t->value[k] = there ? w->operand[k].value : NO_VALUE;
-    t->offset[k] = there ? (ptrdiff_t)z->sizes[w->operand[k].offset] : 0;
+    t->offset[k] = there ? (ptrdiff_t)(z->sizes[w->operand[k].offset] * bytes_of(p->values[w->operand[k].value].type)) : 0;
     for (int d = 0; d < AXES && there; d++) // the stride of a dim of 1 is never walked, and may be anything
       if (x.n[d] != 1 || (kind == PRODUCT && d < 2)) x.s[d][k] = z->sizes[w->operand[k].strides[AXES - 1 - d]];
   }
@@ -108,7 +107,11 @@ void make_task(const resolved *z, const instruction_words *w, const isa *set, ta
       t->s0[k] = (ptrdiff_t)x.s[0][k], t->s1[k] = (ptrdiff_t)x.s[1][k], t->s2[k] = (ptrdiff_t)x.s[2][k], t->s3[k] = (ptrdiff_t)x.s[3][k];
       if (k && t->value[k] != NO_VALUE && !t->s0[k] && t->n0 > 1) t->repeated |= 1u << k;
     }
-    if (!t->n1 || !t->n2 || !t->n3 || (!t->n0 && kind != REDUCTION)) t->run = nothing;
+    t->idle = !t->n1 || !t->n2 || !t->n3 || (!t->n0 && kind != REDUCTION);
+  }
+  for (int k = 0; k < MOST_OPERANDS; k++) {
+    const ptrdiff_t bytes = t->value[k] == NO_VALUE ? 0 : (ptrdiff_t)bytes_of(p->values[t->value[k]].type);
+    t->s2[k] *= bytes, t->s3[k] *= bytes;
   }
   t->outer = t->n2 != 1 || t->n3 != 1;
 }

@@ -3,4 +3,4 @@
 #include "task.h"
 
 // Make the task of an instruction, whose bounds are proven; addresses come later.
-void make_task(const resolved *z, const instruction_words *w, const isa *set, task *t);
+void make_task(const plan *p, const resolved *z, const instruction_words *w, const isa *set, task *t);

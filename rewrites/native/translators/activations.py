@@ -43,8 +43,9 @@ def _mish(call: Call) -> Sequence[View]:
 
 def _thresholded(call: Call) -> Sequence[View]:
     x, body = call.view(0), call.body
-    alpha = body.number(call.node.attributes.get_float("alpha", 1.0))
-    return [body.elementwise(Op.WHERE, body.elementwise(Op.GREATER, x, alpha, truth=True), x, body.number(0.0))]
+    alpha = body.number(call.node.attributes.get_float("alpha", 1.0), x.dtype)
+    above = body.elementwise(Op.GREATER, x, alpha, truth=True)
+    return [body.elementwise(Op.SELECT, above, x, body.number(0.0, x.dtype))]
 
 
 ACTIVATIONS: dict[str, _Translator] = {

@@ -50,7 +50,7 @@ def _collected(call: Call, x: View, addresses: np.ndarray) -> View:
     """Copy the elements at ``addresses``, in no regular order, one piece after the other."""
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
-    result = call.body.fresh(addresses.shape, truth=x.truth)
+    result = call.body.fresh(addresses.shape, x)
     if _copy_pieces(call.body, x, addresses, result, _PIECES) > _PIECES:
         raise call.refuse("NATIVE-LIMIT", f"it takes more than {_PIECES} copies")
     return result

@@ -20,7 +20,7 @@ def _softmax(op: Op) -> Callable[[Call], Sequence[View]]:
             raise call.refuse("NATIVE-FORM", "it has no such axis")
         axes = range(spec.axis, rank) if spec.flattens else [spec.axis]
         rows = rows_along(call.body, x, axes)
-        return [turned_back(call.body.emit(op, call.body.fresh(rows.shape), rows), x.shape, axes)]
+        return [turned_back(call.body.emit(op, call.body.fresh(rows.shape, rows), rows), x.shape, axes)]
 
     return translate
 
@@ -39,7 +39,7 @@ def _normalized(op: Op) -> Callable[[Call], Sequence[View]]:
             raise call.refuse("NATIVE-FORM", "its scale has more axes than it normalises")
         parts = [rows_along(call.body, broadcast(view, x.shape), axes) for view in given]
         epsilon = call.node.attributes.get_float("epsilon", 1e-5)
-        target = call.body.fresh(rows.shape)
+        target = call.body.fresh(rows.shape, rows)
         return [turned_back(call.body.emit(op, target, rows, *parts, immediates=(epsilon, 0.0)), x.shape, axes)]
 
     return translate

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from rewrites.native.call import Call
+from rewrites.native.elements import FLOAT
 from rewrites.native.operations import Op
 from rewrites.native.views import Home, View, broadcast, dense
 
@@ -15,6 +16,7 @@ __all__ = ["PRODUCTS", "product"]
 def product(call: Call, a: View, b: View) -> View:
     """Return the product of [..., M, K] and [..., K, N]."""
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    call.body.free.check_same(a.shape[-1:], b.shape[-2:-1])
     if b.shape[-2] != inner or a.truth or b.truth:
         raise call.refuse("NATIVE-SHAPE", f"the shapes {a.shape} and {b.shape} cannot be multiplied")
     try:
@@ -27,11 +29,11 @@ def product(call: Call, a: View, b: View) -> View:
     one = all(size == 1 for size in b.shape[:-2])
     if not (one and b.buffer.home == Home.CAPTURED) and columns > 1 and b.strides[-1] != 1 and b.strides[-2] != 1:
         b = call.body.copied(b)
-    target = call.body.fresh((*batch, rows, columns))
+    target = call.body.fresh((*batch, rows, columns), a)
     left, right = broadcast(a, (*batch, rows, inner)), broadcast(b, (*batch, inner, columns))
     left = replace(left, strides=(*left.strides[:-2], *a.strides[-2:]))
     right = replace(right, strides=(*right.strides[:-2], *b.strides[-2:]))
-    op = Op.GEMM if one and b.buffer.home == Home.CAPTURED else Op.MATMUL
+    op = Op.GEMM if one and b.buffer.home == Home.CAPTURED and b.dtype == FLOAT else Op.MATMUL
     return call.body.emit(op, target, left, right)
 
 
@@ -57,11 +59,11 @@ def _gemm(call: Call) -> Sequence[View]:
     alpha, beta = attributes.get_float("alpha", 1.0), attributes.get_float("beta", 1.0)
     result = product(call, a, b)
     if alpha != 1.0:
-        result = body.elementwise(Op.MUL, result, body.number(alpha))
+        result = body.elementwise(Op.MUL, result, body.number(alpha, result.dtype))
     if call.has(2) and beta != 0.0:
         c = call.view(2)
         shape = result.shape
-        result = body.elementwise(Op.ADD, result, c if beta == 1.0 else body.elementwise(Op.MUL, c, body.number(beta)))
+        result = body.elementwise(Op.ADD, result, c if beta == 1.0 else body.elementwise(Op.MUL, c, body.number(beta, c.dtype)))
         if result.shape != shape:
             raise call.refuse("NATIVE-SHAPE", f"what it adds has the shape {c.shape}")
     return [result]

@@ -1,4 +1,4 @@
-"""Comparisons, logic, choices and casts; inside a plan bools are the floats 0 and 1."""
+"""Comparisons, logic, choices and casts; bools are 0 and 1 of the type that made them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from rewrites.native.call import Call
+from rewrites.native.elements import BOOL, NUMPY
 from rewrites.native.operations import Op
 from rewrites.native.views import View
 
@@ -28,19 +29,29 @@ def _where(call: Call) -> Sequence[View]:
 
 
 def _cast(call: Call) -> Sequence[View]:
-    x, to = call.view(0), call.node.attributes.get_int("to", 0)
-    if to == ir.DataType.FLOAT:
-        return [replace(x, truth=False)]
-    if to != ir.DataType.BOOL:
+    return _as_type(call, call.node.attributes.get_int("to", 0))
+
+
+def _cast_like(call: Call) -> Sequence[View]:
+    return _as_type(call, call.view(1).dtype)
+
+
+def _as_type(call: Call, to: int) -> Sequence[View]:
+    x = call.view(0)
+    if to not in NUMPY:
         raise call.refuse("NATIVE-TYPE", f"it casts to {ir.DataType(to).name}")
+    if to != BOOL:
+        return [replace(call.body.as_type(x, to), truth=False)]
     if x.truth:
         return [x]
-    return [call.body.elementwise(Op.NOT, call.body.elementwise(Op.EQUAL, x, call.body.number(0.0), truth=True), truth=True)]
+    none = call.body.elementwise(Op.EQUAL, x, call.body.number(0, x.dtype), truth=True)
+    return [call.body.elementwise(Op.NOT, none, truth=True)]
 
 
 TRUTH: dict[str, _Translator] = {
     "And": _telling(Op.MIN),
     "Cast": _cast,
+    "CastLike": _cast_like,
     "Equal": _telling(Op.EQUAL),
     "Greater": _telling(Op.GREATER),
     "GreaterOrEqual": _telling(Op.GREATER_OR_EQUAL),

@@ -1,3 +1,3 @@
-"""Rules that hand a loop to the library of loop plans."""
+"""Rules that hand a loop or a recurrent node to ortscan's library."""
 
 __all__: list[str] = []

@@ -4,12 +4,15 @@ import base64
 import hashlib
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.tags import sys_tags
 
 from ortscan.native import backend
+from ortscan.native.packing import moved
 
 
 class _Setuptools:
@@ -26,7 +29,7 @@ class _Setuptools:
 
 
 NAME = "ortscan-0.1.0-py3-none-any.whl"
-ABOUT = "ortscan-0.1.0.dist-info/WHEEL"
+ABOUT, RECORD = "ortscan-0.1.0.dist-info/WHEEL", "ortscan-0.1.0.dist-info/RECORD"
 CONTENTS = {
     "ortscan/__init__.py": "",
     ABOUT: "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -38,13 +41,16 @@ class _Failed(Exception):
     """In the place of BuildError."""
 
 
-def _building(found: bool) -> dict[str, Any]:
+ZIG = ["python", "-m", "ziglang", "cc"]
+
+
+def _building(found: bool, command: Sequence[str] = ("clang",)) -> dict[str, Any]:
     def build(folder: Path) -> Path:
         if not found:
             raise _Failed("there is no compiler")
         return folder / "libortscan.so"
 
-    return {"compiler": lambda: ["clang"] if found else None, "build": build, "BuildError": _Failed}
+    return {"compiler": lambda: [*command] if found else None, "build": build, "BuildError": _Failed}
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +75,8 @@ def test_nothing_is_asked_for_where_a_compiler_is_there_or_none_is_wanted(monkey
 
 
 def test_a_wheel_with_the_library_names_its_platform_and_no_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "_building", lambda: _building(True))
+    monkeypatch.setattr(backend, "_building", lambda: _building(True, ZIG))
+    monkeypatch.setattr(backend.platform, "libc_ver", lambda: ("glibc", "2.36"))
     monkeypatch.setattr(backend.sysconfig, "get_platform", lambda: "linux-x86_64")
     name = backend.build_wheel(str(tmp_path))
     assert name == "ortscan-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
@@ -78,7 +85,60 @@ def test_a_wheel_with_the_library_names_its_platform_and_no_python(tmp_path: Pat
         about, record = wheel.read(ABOUT), wheel.read("ortscan-0.1.0.dist-info/RECORD").decode().splitlines()
     assert about.decode() == "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_17_x86_64\n"
     digest = base64.urlsafe_b64encode(hashlib.sha256(about).digest()).rstrip(b"=").decode()
-    assert record == ["ortscan/__init__.py,sha256=x,0", f"{ABOUT},sha256={digest},{len(about)}", "ortscan-0.1.0.dist-info/RECORD,,"]
+    empty = base64.urlsafe_b64encode(hashlib.sha256(b"").digest()).rstrip(b"=").decode()
+    assert record == [f"ortscan/__init__.py,sha256={empty},0", f"{ABOUT},sha256={digest},{len(about)}", f"{RECORD},,"]
+
+
+def test_the_compiler_is_installed_within_ortscan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_building", lambda: _building(False))
+    monkeypatch.setitem(
+        CONTENTS, "rewrites/base/a.py", "from rewrites.base import b\nimport rewrites.base.c as c\nD = {'x': 'rewrites.d'}\n"
+    )
+    monkeypatch.setitem(CONTENTS, "ortscan-0.1.0.dist-info/top_level.txt", "ortscan\nrewrites\n")
+    with pytest.warns(UserWarning, match="without its native loop engine"):
+        name = backend.build_wheel(str(tmp_path))
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        names = wheel.namelist()
+        source = wheel.read("ortscan/_rewrites/base/a.py").decode()
+        tops, record = wheel.read("ortscan-0.1.0.dist-info/top_level.txt"), wheel.read(RECORD).decode()
+    assert not any(name.startswith("rewrites") for name in names)
+    assert (
+        source == "from ortscan._rewrites.base import b\nimport ortscan._rewrites.base.c as c\nD = {'x': 'ortscan._rewrites.d'}\n"
+    )
+    assert tops == b"ortscan\n"
+    assert "\nrewrites" not in record
+    assert "ortscan/_rewrites/base/a.py,sha256=" in record
+
+
+@pytest.mark.parametrize("line", ["import rewrites.base", "x = f'rewrites.base.{y}'", "from  rewrites.base import b"])
+def test_what_cannot_be_moved_there_ends_the_build(line: str) -> None:
+    with pytest.raises(SyntaxError):
+        moved(f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("libc", "command", "machine", "tag"),
+    [
+        (("glibc", "2.36"), ZIG, "linux-aarch64", "manylinux_2_17_aarch64"),
+        (("glibc", "2.36"), ["clang"], "linux-x86_64", "linux_x86_64"),
+        (("", ""), ZIG, "linux-x86_64", "linux_x86_64"),
+        (("musl", "1.2.5"), ZIG, "linux-aarch64", "linux_aarch64"),
+        (("", ""), ZIG, "macosx-11.0-arm64", "macosx_11_0_arm64"),
+    ],
+)
+def test_only_a_library_for_an_old_glibc_is_for_any_linux_that_has_one(
+    libc: tuple[str, str], command: list[str], machine: str, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "_building", lambda: _building(True, command))
+    monkeypatch.setattr(backend.sysconfig, "get_platform", lambda: machine)
+    monkeypatch.setattr(backend.platform, "libc_ver", lambda: libc)
+    assert backend.build_wheel(str(tmp_path)) == f"ortscan-0.1.0-py3-none-{tag}.whl"
+
+
+@pytest.mark.parametrize("command", [ZIG, ["clang"]])
+def test_pip_takes_the_wheel_where_it_was_built(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_building", lambda: _building(True, command))
+    assert backend._platform_tag() in {tag.platform for tag in sys_tags()}
 
 
 def test_without_a_compiler_the_wheel_is_pure_and_the_build_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

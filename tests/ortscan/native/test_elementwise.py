@@ -1,13 +1,15 @@
 """Elementwise kernels at every length: bits of onnxruntime's where that has the same for all lengths, else close to numpy."""
 
 import itertools
+import platform
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from rewrites.native import Instruction, Op, Operand, Output, Phase, Plan, Size, Value, ValueKind
-from rewrites.native.plan import ONE, Input, InputKind
+from rewrites.native.operations import Op
+from rewrites.native.plan import ONE, Input, InputKind, Instruction, Operand, Output, Phase, Plan, Size, Value, ValueKind
 from tests.support.native_plans import elementwise, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
@@ -17,7 +19,7 @@ LENGTHS = range(1, 131)
 STARTS = [0, *itertools.accumulate(LENGTHS)]
 TOTAL = STARTS[-1]
 ROW = 140
-ELEMENTWISE = [op for op in Op if op < Op.SUM and op not in LACKING]
+ELEMENTWISE = [op for op in Op if op < Op.SUM and op not in {*LACKING, Op.CAST}]
 ONNX = {
     **{
         op: op.name.title()
@@ -127,6 +129,31 @@ def test_every_length_and_repeated_source(op: Op, monkeypatch: pytest.MonkeyPatc
         else:
             (wanted,) = run_plan(all_lengths(op, pattern), sources)
             np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=3e-7)
+
+
+LOGARITHMS = np.concatenate([np.geomspace(1e-44, 3e38, 40000), np.linspace(0.4, 2.5, 40000), np.abs(SPECIAL), -np.abs(SPECIAL)])
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="measured there alone")
+@pytest.mark.parametrize("isa", ["x86_64", ""])
+def test_logarithms_of_whole_vectors_have_the_bits_of_onnxruntime(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTSCAN_ISA", isa)
+    x = np.resize(LOGARITHMS, (1, LOGARITHMS.size // 128 * 128)).astype(np.float32)
+    (got,) = run_native(elementwise(Op.LOG, x.size, [False]), [x])
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Log", ["x"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        ),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=10,
+    )
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # what is cut for threads has ends of its own
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    assert_same_bits(got, session.run(None, {"x": x})[0], [x])
 
 
 def test_softplus_of_what_is_far_below_zero_is_its_exponential() -> None:

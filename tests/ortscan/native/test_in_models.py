@@ -41,7 +41,7 @@ def plans_in(model: onnx.ModelProto) -> int:
 
 
 def answers(model: onnx.ModelProto, options: ort.SessionOptions | None = None) -> list[np.ndarray]:
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(model.SerializeToString(), options)
     return list(session.run(None, FEEDS))
 
 
@@ -57,6 +57,28 @@ def test_a_model_with_plans_gives_the_same_with_the_library_and_without(model: o
     assert ortscan.verify(model, native).ok
 
 
+BESIDE = """g (float[1,N] h, float[T,1,N] xs) => (float[1,N] hT, float[T,1,N] r, float[T,1,1,N] q) <int64[1] axis = {1}, float one = {1}> {
+  a = Mul (xs, one) b = Sub (one, a) c = Max (b, xs)
+  hT, ys, ms = Scan <num_scan_inputs = 2, DIRECTIONS body = b (float[1,N] s, float[1,N] x, float[1,N] x2)
+    => (float[1,N] s1, float[1,N] y, float[1,N] m) { u = Mul (s, x) v = Tanh (u) s1 = Add (v, x2) y = Identity (s1) m = Mul (s, y) }> (h, c, b)
+  d = Div (ys, ms) e = Relu (d) r = Min (e, xs) q = Unsqueeze (ys, axis)
+}"""
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("sizes", [("5", "8"), ("T", "N")])
+@pytest.mark.usefixtures("_with_library")
+def test_what_stands_beside_a_loop_gives_the_same_bits_in_its_plan(reverse: bool, sizes: tuple[str, str]) -> None:
+    directions = "scan_input_directions = [1, 1], scan_output_directions = [1, 1]," if reverse else ""
+    text = BESIDE.replace("DIRECTIONS", directions).replace("T,", f"{sizes[0]},").replace("N]", f"{sizes[1]}]")
+    model = model_from_text(text, 18)
+    native = ortscan.optimize(model, passes=["native-loop"])
+    assert [node.op_type for node in native.graph.node] == ["Scan1"]
+    for got in (answers(native), answers(native, ortscan.register(ort.SessionOptions()))):
+        for one, other in zip(got, answers(model), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_nothing_is_planned_where_nobody_asks(model: onnx.ModelProto) -> None:
     assert plans_in(ortscan.optimize(model)) == plans_in(ortscan.optimize(model, custom_ops=True)) == 0
 
@@ -70,18 +92,46 @@ def test_plans_are_left_alone_where_they_run_and_loops_again_elsewhere(model: on
     assert [node.op_type for node in elsewhere.graph.node if node.op_type in ("Scan", "Scan1")] == ["Scan"]
 
 
-@pytest.mark.usefixtures("_with_library")
-def test_a_session_runs_plans_where_it_is_asked_to(model: onnx.ModelProto, tmp_path: Path) -> None:
-    onnx.save(model, tmp_path / "model.onnx")
-    options = ort.SessionOptions()
-    options.add_session_config_entry("ortscan.native", "1")
-    options.add_session_config_entry("ortscan.cache_dir", str(tmp_path / "cache"))
-    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "profile")
-    for _ in range(2):  # the second is out of the cache
-        session = ortscan.InferenceSession(str(tmp_path / "model.onnx"), options)
+def names_run(model: onnx.ModelProto, folder: Path, **entries: str) -> str:
+    """Run a session of ortscan, twice, the second time from the cache, and return its last profile."""
+    onnx.save(model, folder / "model.onnx")
+    for _ in range(2):
+        options = ort.SessionOptions()
+        options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
+        for name, text in {"cache_dir": str(folder / "cache"), **entries}.items():
+            options.add_session_config_entry(f"ortscan.{name}", text)
+        session = ortscan.InferenceSession(str(folder / "model.onnx"), options)
         for one, other in zip(session.run(None, FEEDS), answers(model), strict=True):
             np.testing.assert_array_equal(one, other)
-        assert '"op_name" : "Scan1"' in Path(session.end_profiling()).read_text()
+        profile = Path(session.end_profiling()).read_text()
+    return profile
+
+
+@pytest.mark.usefixtures("_with_library")
+def test_a_session_runs_plans_unless_it_is_told_not_to(model: onnx.ModelProto, tmp_path: Path) -> None:
+    assert '"op_name" : "Scan1"' in names_run(model, tmp_path)
+    assert '"op_name" : "Scan1"' not in names_run(model, tmp_path, native="0")
+
+
+@pytest.mark.usefixtures("_with_library")
+def test_a_session_for_another_target_runs_no_plans(model: onnx.ModelProto, tmp_path: Path) -> None:
+    assert '"op_name" : "Scan1"' not in names_run(model, tmp_path, target="onnx")
+
+
+def test_a_session_without_the_library_runs_no_plans(
+    model: onnx.ModelProto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTSCAN_NATIVE", "0")
+    assert '"op_name" : "Scan1"' not in names_run(model, tmp_path)
+
+
+@pytest.mark.usefixtures("_with_library")
+def test_a_model_that_a_session_saves_runs_without_the_library(model: onnx.ModelProto, tmp_path: Path) -> None:
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "saved.onnx")
+    options.add_session_config_entry("ortscan.cache", "0")
+    ortscan.InferenceSession(model.SerializeToString(), options)
+    np.testing.assert_array_equal(answers(onnx.load(tmp_path / "saved.onnx"))[1], answers(model)[1])
 
 
 @pytest.mark.usefixtures("_with_library")

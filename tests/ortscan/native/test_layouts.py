@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from rewrites.native import Op, Operand
+from rewrites.native.operations import Op
+from rewrites.native.plan import Operand
 from tests.support.native_plans import operand, run_native, single
 from tests.support.plan_interpreter import run_plan
 

@@ -5,8 +5,21 @@ import itertools
 import numpy as np
 import pytest
 
-from rewrites.native import Input, InputKind, Instruction, Op, Operand, Output, Pack, Phase, Plan, Size, Value, ValueKind
-from rewrites.native.plan import ONE, ZERO
+from rewrites.native.operations import Op
+from rewrites.native.plan import (
+    ONE,
+    Input,
+    InputKind,
+    Instruction,
+    Operand,
+    Output,
+    Pack,
+    Phase,
+    Plan,
+    Size,
+    Value,
+    ValueKind,
+)
 from tests.support.native_plans import operand, run_native, single
 
 ADDENDS = {"none": None, "matrix": (1, 1), "row": (0, 1), "column": (1, 0), "number": (0, 0)}
@@ -101,7 +114,6 @@ def packed(m: int, n: int, k: int, c: list[Operand], counts: list[int], layout: 
         ),
         phases=(Phase(True, 0, 1),),
         packs=(Pack(captured, Size(2), Size(k), Size(n), Size(b[0]), Size(b[1])),),
-        workspace=ZERO,
     )
 
 

@@ -14,10 +14,12 @@ import onnxruntime as ort
 import pytest
 from onnx import helper
 
-from rewrites.native import Op, Phase, Plan, Size, State, Storage, Symbol, Value, ValueKind, encode
-from rewrites.native.plan import ONE, ZERO
-from tests.support.native_plans import elementwise, library, operand, plan_session, row, run_native, single
-from tests.support.sample_plans import lstm, recurrence, sample_plans
+from rewrites.native.elements import INT32, INT64
+from rewrites.native.encoding import encode
+from rewrites.native.operations import Op
+from rewrites.native.plan import ONE, ZERO, Form, Phase, Plan, Size, State, Storage, Symbol, Value, ValueKind
+from tests.support.native_plans import elementwise, library, operand, outputs_of, plan_session, row, run_native, single
+from tests.support.sample_plans import counting, lstm, recurrence, sample_plans
 
 FAILURES = (ort.capi.onnxruntime_pybind11_state.RuntimeException, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
 FAILURES += (ort.capi.onnxruntime_pybind11_state.Fail, ort.capi.onnxruntime_pybind11_state.InvalidGraph)
@@ -26,7 +28,7 @@ FAILURES += (ort.capi.onnxruntime_pybind11_state.Fail, ort.capi.onnxruntime_pybi
 def refused(plan: Plan | bytes, inputs: int = 2, outputs: int = 1) -> str:
     with pytest.raises(FAILURES) as caught:
         plan_session(plan, inputs, outputs)
-    return str(caught.value).partition("ai.ortscan::Scan1: ")[2]
+    return str(caught.value).partition("ai.ortscan: ")[2]
 
 
 def replaced(index: int, **changes: Any) -> Callable[[Plan], Plan]:
@@ -114,9 +116,9 @@ THIRTEEN = Size(13)
         (with_fields(states=(State(Storage.TWO_ROWS, Size(40)),)), "state 0 reaches outside the workspace"),
         (with_fields(states=(State(Storage.IN_PLACE, Size(-1)),)), "state 0 reaches outside the workspace"),
         (with_fields(states=(State(Storage.OUTPUT_ROWS, ZERO, 1),)), "state 0 is in output 1"),
-        (with_fields(states=(State(Storage.IN_PLACE, ZERO, 1),)), "state 0 is in output 1"),
-        (with_fields(workspace=Size(-1)), "the workspace has a negative size"),
-        (with_fields(workspace=Size(64)), "reaches outside its storage"),
+        (with_fields(states=(State(Storage.IN_PLACE, ZERO, 1),)), "state 0 is in region 1"),
+        (with_fields(regions=(Size(-1),)), "region 0 has a negative size"),
+        (with_fields(regions=(Size(64),)), "reaches outside its storage"),
         (with_fields(block=0), "a block of 0 steps is out of range"),
         (with_fields(block=65537), "a block of 65537 steps is out of range"),
         (with_fields(phases=(Phase(True, 0, 5),)), "phase 0 is out of range"),
@@ -133,6 +135,43 @@ def test_a_plan_that_reaches_outside_is_refused(change: Callable[[Plan], Plan], 
         plan_session(plan, 2, 2)  # outer dims without strides only do the same again
     else:
         assert why in refused(plan, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"form": 2}, "this library knows no loops of form 2"),
+        ({"form": Form.SCAN}, "the plan has no scanned input after its states"),
+        ({"states": (), "inputs": counting().inputs[1:]}, "the plan's first state is no condition"),
+        ({"inputs": (counting().inputs[1], *counting().inputs[1:])}, "the plan's first state is no condition"),
+        ({"inputs": counting().inputs[:2]}, "the plan has no limit after its states"),
+        ({"inputs": (*counting().inputs[:2], dataclasses.replace(counting().inputs[2], dtype=INT32))}, "the plan has no limit"),
+        ({"inputs": (*counting().inputs, counting().inputs[2])}, "input 3 is out of order"),
+        ({"inputs": (*counting().inputs[:2], dataclasses.replace(counting().inputs[2], dims=(Size(2),)))}, "is not one element"),
+        ({"outputs": (dataclasses.replace(counting().outputs[0], backwards=True),)}, "output 0 cannot run backwards"),
+        ({"block": 2}, "the steps of a loop with a condition are in blocks"),
+    ],
+)
+def test_a_loop_has_a_condition_a_limit_and_single_steps(changes: dict[str, Any], why: str) -> None:
+    plan = dataclasses.replace(counting(), **changes)
+    assert why in refused(plan, len(plan.inputs), 2)
+
+
+def test_the_number_of_the_step_is_there_in_loops_alone_and_is_one_element() -> None:
+    assert "value 0 is of kind 9" in refused(
+        valued(0, Value(ValueKind.STEP_NUMBER, 0, ONE, dtype=INT64))(recurrence(Storage.IN_PLACE)), 2, 2
+    )
+    number = next(index for index, value in enumerate(counting().values) if value.kind == ValueKind.STEP_NUMBER)
+    assert "reaches outside its storage" in refused(
+        valued(number, Value(ValueKind.STEP_NUMBER, 0, Size(2), dtype=INT64))(counting()), 3, 2
+    )
+    assert "element type 6" in refused(valued(number, Value(ValueKind.STEP_NUMBER, 0, ONE, dtype=INT32))(counting()), 3, 2)
+
+
+def test_each_operator_runs_loops_of_its_own_form() -> None:
+    for plan, name in ((counting(), "Scan1"), (recurrence(Storage.IN_PLACE), "Loop1")):
+        with pytest.raises(FAILURES, match="the plan is of a loop of the other form"):
+            plan_session(plan, len(plan.inputs), 2, operator=name)
 
 
 def test_two_states_may_not_share_storage() -> None:
@@ -191,8 +230,8 @@ def test_a_constant_of_another_shape_is_refused_before_it_is_packed() -> None:
         ({8: 2**31 - 1}, "the plan ends within its constants"),
         ({10: 65536}, "the plan ends within its instructions"),
         ({11: 0}, "the plan goes on after its phases"),
-        ({13: 10**6}, "the workspace's size is not in the table of sizes"),
-        ({14: 1}, "the last words of the plan's header are not 0"),
+        ({13: 10**6}, "the plan has 1000000 regions"),
+        ({15: 1}, "the last word of the plan's header is not 0"),
     ],
 )
 def test_a_header_that_lies_is_refused(words: dict[int, int], why: str) -> None:
@@ -275,7 +314,7 @@ def test_sizes_of_symbols_are_proven_when_they_are_met() -> None:
 
 def test_a_size_that_leaves_the_range_of_numbers_is_refused() -> None:
     plan = lstm(None, 5)
-    plan = dataclasses.replace(plan, workspace=Size(1 << 20, (4,)))
+    plan = dataclasses.replace(plan, regions=(Size(1 << 20, (4,)),))
     session = plan_session(plan, 4, 3)
     given = [np.zeros(shape, np.float32) for shape in ((300, 5), (300, 5), (1, 300, 20), (20, 5))]
     with pytest.raises(FAILURES, match="is out of range for these inputs"):
@@ -293,6 +332,9 @@ def damaged(data: bytes, source: random.Random) -> bytes:
     return bytes(changed)
 
 
+FED = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int32)": "i4", "tensor(int64)": "i8", "tensor(bool)": "?"}
+
+
 def try_damaged(rounds: int) -> None:
     """Make, and where they are accepted run, sessions of damaged plans."""
     source = random.Random(5)
@@ -301,9 +343,11 @@ def try_damaged(rounds: int) -> None:
     for _ in range(rounds):
         plan, data = source.choice(plans)
         try:
-            session = plan_session(damaged(data, source), len(plan.inputs), len(plan.states) + len(plan.outputs))
+            name = "Loop1" if plan.form == Form.LOOP else "Scan1"
+            session = plan_session(damaged(data, source), len(plan.inputs), outputs_of(plan), operator=name)
             shapes = [(3,) * (each.kind == 1) + tuple(size.coefficient for size in each.dims) for each in plan.inputs]
-            session.run(None, {f"i{index}": np.ones(shape, np.float32) for index, shape in enumerate(shapes)})
+            types = [FED[each.type] for each in session.get_inputs()]
+            session.run(None, {f"i{index}": np.ones(shape, types[index]) for index, shape in enumerate(shapes)})
             ran += 1
         except FAILURES:
             pass

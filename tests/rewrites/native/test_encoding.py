@@ -5,11 +5,14 @@ import struct
 import numpy as np
 import pytest
 
-from rewrites.native import (
+from rewrites.native.encoding import MalformedPlan, decode, encode
+from rewrites.native.operations import Op
+from rewrites.native.plan import (
+    ONE,
+    ZERO,
     Input,
     InputKind,
     Instruction,
-    Op,
     Operand,
     Output,
     Pack,
@@ -21,11 +24,7 @@ from rewrites.native import (
     Symbol,
     Value,
     ValueKind,
-    decode,
-    encode,
 )
-from rewrites.native.encoding import MalformedPlan
-from rewrites.native.plan import ONE, ZERO
 from tests.support.plan_interpreter import run_plan
 
 TWO, THREE = Size(2), Size(3)
@@ -52,7 +51,7 @@ def summing(storage: State, *, backwards: bool = False) -> Plan:
         values=(OLD, NEW, X, Y),
         instructions=tuple(instructions),
         phases=(Phase(True, 0, len(instructions)),),
-        workspace=Size(4),
+        regions=(Size(4),),
     )
 
 
@@ -77,7 +76,7 @@ def everything() -> Plan:
             Instruction(Op.GEMM, (ONE, ONE, ONE, ONE), (Operand(0), Operand(0), Operand(1)), (TWO, THREE, batch), flags=1),
         ),
         phases=(Phase(False, 0, 1), Phase(True, 1, 1)),
-        workspace=square,
+        regions=(square,),
         block=16,
     )
 
@@ -91,19 +90,19 @@ def test_a_plan_is_read_as_it_was_written(plan: Plan) -> None:
 
 def test_the_words_are_those_of_the_format() -> None:
     words = np.frombuffer(encode(summing(State(Storage.IN_PLACE))), "<i4").tolist()
-    assert words[:16] == [0x314E4C50, len(words), 0, 4, 2, 1, 1, 0, 0, 4, 2, 1, 1, 3, 0, 0]
-    assert words[16:20] == [0, 2, 1, 4]  # sizes
+    assert words[:16] == [0x314E4C50, len(words), 0, 4, 2, 1, 1, 0, 0, 4, 2, 1, 1, 1, 0, 0]
+    assert words[16:20] == [0, 2, 4, 1]  # sizes
     assert words[20:30] == [0, 1, 0, 1, 1, 1, 1, 0, 1, 1]  # inputs
     assert words[30:34] == [1, 0, 1, 1]  # the output
-    assert words[34:37] == [0, 0, 0]  # the state
-    assert words[37:57] == [6, 0, 1, 1, 0, 7, 0, 1, 1, 0, 0, 1, 1, 1, 0, 5, 0, 1, 1, 0]  # values
-    assert words[57 : 57 + 42] == [
-        *(0, 0, 2, 2, 2, 1, 3),
-        *(1, 0, 0, 0, 0, 2),
-        *(0, 0, 0, 0, 0, 2),
-        *(2, 0, 0, 0, 0, 2),
+    assert words[34:38] == [2, 0, 0, 0]  # the region and the state
+    assert words[38:58] == [6, 0, 1, 1, 0, 7, 0, 1, 1, 0, 0, 1, 1, 1, 0, 5, 0, 1, 1, 0]  # values
+    assert words[58 : 58 + 42] == [
+        *(0, 0, 3, 3, 3, 1, 3),
+        *(1, 0, 0, 0, 0, 3),
+        *(0, 0, 0, 0, 0, 3),
+        *(2, 0, 0, 0, 0, 3),
         *(-1, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0),
-        *(2, 2, 2, 0, 0),
+        *(3, 3, 3, 0, 0),
     ]
     assert words[-3:] == [1, 0, 2]
 
@@ -128,6 +127,6 @@ def test_a_state_is_the_same_wherever_it_is_stored(storage: State, steps: int, b
 def test_what_reaches_outside_its_value_fails() -> None:
     plan = summing(State(Storage.IN_PLACE))
     far = Instruction(Op.COPY, (ONE, ONE, ONE, THREE), (Operand(1, ZERO, ROW), Operand(0, ZERO, ROW)))
-    broken = Plan(plan.inputs, plan.outputs, plan.states, plan.values, (far,), (Phase(True, 0, 1),), workspace=Size(4))
+    broken = Plan(plan.inputs, plan.outputs, plan.states, plan.values, (far,), (Phase(True, 0, 1),), regions=(Size(4),))
     with pytest.raises(AssertionError):
         run_plan(broken, [np.zeros(2, np.float32), np.zeros((1, 2), np.float32)])

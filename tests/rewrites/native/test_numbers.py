@@ -122,6 +122,8 @@ OPERATORS = [
     "a = Pow (x, three)",
     "a = Max (x, h, k)",
     "b = Relu (x) p = Cast <to = 9> (b) a = Cast <to = 1> (p)",
+    "b = Relu (x) p = Cast <to = 9> (b) a = CastLike (p, h)",
+    "p = Greater (x, h) q = CastLike (x, p) n = Cast <to = 7> (x) m = CastLike (x, n) b = Cast <to = 1> (q) c = Cast <to = 1> (m) a = Add (b, c)",
     "a = Softmax <axis = 0> (x)",
     "a = Softmax <axis = 1> (x)",
     "a = LayerNormalization <axis = 1> (x, sc)",

@@ -72,7 +72,7 @@ def test_states_that_change_places_have_two_rows_where_they_must() -> None:
         h'0 = COPY h1 over 2
         """,
     )
-    assert plan.workspace.coefficient == 32
+    assert [size.coefficient for size in plan.regions] == [32]
 
 
 def test_a_state_that_stays_is_not_written() -> None:
@@ -100,15 +100,37 @@ def test_one_result_in_two_places_is_copied_once() -> None:
         ("a = Mul (h, w) h1 = Sub (a, x)", "MUL_SUB h0 w2 x1"),
         ("a = Mul (h, w) h1 = Sub (x, a)", "SUB_MUL h0 w2 x1"),
         ("a = Mul (h, w) b = Mul (x, x) h1 = Add (a, b)", "MUL_ADD_MUL h0 w2 x1 x1"),
-        ("a = Mul (h, w) b = Mul (x, x) h1 = Sub (a, b)", None),
+        ("a = Mul (h, w) b = Mul (x, x) h1 = Sub (a, b)", "MUL_SUB_MUL h0 w2 x1 x1"),
     ],
 )
-def test_products_and_sums_are_one_step(sum_of: str, op: str | None) -> None:
+def test_products_and_sums_are_one_step(sum_of: str, op: str) -> None:
     text = scan(sum_of + " y = Identity (h1)", given="float[2] s, float[3,2] xs, float[2] w")
-    if op is not None:
-        becomes(text, f"h0: rows of y0\ny0 = {op} over 2")
-    else:
-        assert [each.op.name for each in same_numbers(text).instructions] == ["MUL", "MUL_SUB"]
+    becomes(text, f"h0: rows of y0\ny0 = {op} over 2")
+
+
+LOG_OF_POWERS = "m = Max (h, x) p = Sub (h, m) q = Sub (x, m) e = Exp (p) f = Exp (q) t = Add (e, f) l = Log (t) h1 = Add (m, l)"
+
+
+@pytest.mark.parametrize(
+    "body", [LOG_OF_POWERS, LOG_OF_POWERS.replace("(h, x)", "(x, h)").replace("(e, f)", "(f, e)").replace("(m, l)", "(l, m)")]
+)
+def test_the_logarithm_of_two_powers_is_one_step(body: str) -> None:
+    plan = same_numbers(scan(f"{body} y = Identity (h1)"))
+    assert [each.op.name for each in plan.instructions] == ["LOG_ADD_EXP"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("q = Sub (x, m)", "q = Sub (x, h)"), ("(h, m)", "(x, m)"), ("Max", "Min"), ("(m, l)", "(h, l)"), ("(e, f)", "(e, e)")],
+)
+def test_what_is_no_logarithm_of_two_powers_stays(old: str, new: str) -> None:
+    plan = same_numbers(scan(LOG_OF_POWERS.replace(old, new) + " y = Identity (h1)"))
+    assert "LOG_ADD_EXP" not in [each.op.name for each in plan.instructions]
+
+
+def test_a_power_that_is_a_result_too_is_computed_by_itself() -> None:
+    plan = same_numbers(scan(LOG_OF_POWERS + " y = Identity (e)"))
+    assert "LOG_ADD_EXP" not in [each.op.name for each in plan.instructions]
 
 
 def test_a_sum_of_products_is_one_step_where_they_lie_side_by_side() -> None:
@@ -190,7 +212,7 @@ def test_the_parts_of_a_concat_are_computed_in_place() -> None:
 
 def test_memory_is_used_again() -> None:
     plan = same_numbers(scan("a = Exp (x) b = Tanh (a) c = Neg (b) d = Add (c, b) h1 = Mul (d, h) y = Sub (d, c)"))
-    assert plan.workspace.coefficient == 48
+    assert [size.coefficient for size in plan.regions] == [48]
 
 
 def test_equal_constants_are_one_and_small_captured_ones_are_in_the_plan() -> None:

@@ -110,7 +110,7 @@ def test_an_output_that_nobody_reads_has_a_name() -> None:
 def test_what_has_no_plan_stays_and_says_why() -> None:
     text = scan("a = Sin (h) h1 = Add (a, x) y = Exp (h1)")
     stays(native_loop, text, "NATIVE-OPERATOR")
-    stays(native_loop, loop("x = Gather (xs, i) h1 = Add (h, x) y = Exp (h1)"))
+    stays(native_loop, loop("x = Gather (xs, i) h1 = Add (h, x) y = Exp (h1)"), "NATIVE-FORM")
 
 
 @pytest.mark.parametrize("passes", [["native-loop"], ["default", "native-loop"], None])
@@ -146,3 +146,13 @@ def test_it_is_used_only_where_it_is_asked_for() -> None:
     assert isinstance(asked, onnx.ModelProto)
     assert calls(plain) == []
     assert len(calls(asked)) == 1
+
+
+def test_the_report_says_what_the_plan_does_and_what_runs_without_the_library() -> None:
+    model = read(scan("a = Mul (h, w) b = Add (a, x) h1 = Tanh (b) y = Identity (h1)", given=GIVEN))
+    report = ortscan.explain(model, passes=["native-loop"])
+    (planned,) = (entry for entry in report.loops if entry.fate == "planned")
+    assert planned.notes[-2:] == [
+        "the plan does one step after the other: 1 mul add, 1 tanh",
+        "a session without ortscan's library runs the Scan",
+    ]

@@ -1,0 +1,8 @@
+// What others find in the library by its name.
+#pragma once
+
+#if defined(_WIN32)
+#define EXPORTED __declspec(dllexport)
+#else
+#define EXPORTED __attribute__((visibility("default")))
+#endif

@@ -1,0 +1,21 @@
+#include "provider_host.h"
+#include "provider_graph.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+void log_line(const host *h, int level, const char *format, ...) {
+  const OrtApi *api = h->api;
+  char text[512];
+  static const uint16_t nowhere[] = {'o', 'r', 't', 's', 'c', 'a', 'n', 0}; // a path is of these on Windows
+  va_list rest;
+  va_start(rest, format);
+  vsnprintf(text, sizeof text, format, rest);
+  va_end(rest);
+#if defined(_WIN32)
+  const void *file = nowhere;
+#else
+  const void *file = "ortscan";
+  (void)nowhere;
+#endif
+  if (h->logger) went_well(api, Logger_LogMessage(h->logger, level, text, file, 0, "OrtscanExecutionProvider"));
+}

@@ -1,0 +1,47 @@
+// Runs a Loop. What it stacks grows while it runs, for nobody knows how many steps there will be; it is the frame's and stays for the
+// next run, unless it is large.
+#include "until.h"
+#include "run.h"
+#include <stdlib.h>
+
+enum { FIRST_ROWS = 64 };
+
+static int64_t row_bytes(const frame *f, int32_t output) { return f->sizes.output_rows[output] * bytes_of(f->plan->outputs[output].type); }
+
+// Make room for `rows` rows in each stack; return how many there is room for then, or -1.
+static int64_t make_room(frame *f, void **stacked, int64_t rows) {
+  int64_t least = MOST_ELEMENTS;
+  for (int32_t i = 0; i < f->plan->n_outputs; i++) {
+    const int64_t row = row_bytes(f, i);
+    stack *s = f->stacks + i;
+    if (row && rows > PTRDIFF_MAX / 2 / row) return -1;
+    if (!s->data || s->bytes < rows * row) {
+      void *more = realloc(s->data, (size_t)(rows * row) + 1);
+      if (!more) return -1;
+      s->data = more, s->bytes = rows * row;
+    }
+    stacked[i] = s->data;
+    if (row && s->bytes / row < least) least = s->bytes / row;
+  }
+  return least;
+}
+
+bool frame_run_until(frame *f, run_data *d, void **stacked, int64_t limit, fault *why) {
+  const bool first_alone = run_first_alone(f->plan);
+  int64_t t = 0, room = make_room(f, stacked, FIRST_ROWS);
+  bool placed = false;
+  run_begin(f, d);
+  for (; room >= 0 && t < limit && *(const uint8_t *)run_state(f, d, 0, t); t++) {
+    if (t == MOST_ELEMENTS) return refuse(why, "it goes on after %d steps", (int)MOST_ELEMENTS);
+    if (t == room) placed = false, room = make_room(f, stacked, 2 * t);
+    if (room < 0) break;
+    if (!placed || (t == 1 && first_alone)) run_place(f, d, t);
+    placed = true;
+    f->step_number = t;
+    run_steps(f, 1);
+  }
+  if (room < 0) return refuse(why, "there is no memory for the stacks of %lld steps", (long long)t);
+  d->steps = t;
+  run_finish(f, d);
+  return true;
+}

@@ -1,0 +1,47 @@
+"""The types of elements that plans have, by ONNX's numbers, and which operations there are for them."""
+
+import numpy as np
+
+from rewrites.native.operations import Op
+
+__all__ = ["BOOL", "DOUBLE", "FLOAT", "INT32", "INT64", "NUMPY", "bytes_of", "has_kernel", "words_of"]
+
+FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+NUMPY: dict[int, np.dtype] = {
+    FLOAT: np.dtype("<f4"),
+    INT32: np.dtype("<i4"),
+    INT64: np.dtype("<i8"),
+    BOOL: np.dtype("?"),
+    DOUBLE: np.dtype("<f8"),
+}
+_NUMBERS = frozenset(
+    {
+        *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAX, Op.MIN, Op.GREATER, Op.LESS, Op.GREATER_OR_EQUAL, Op.LESS_OR_EQUAL, Op.EQUAL),
+        *(Op.COPY, Op.CAST, Op.NEG, Op.ABS, Op.NOT, Op.RELU, Op.SIGN, Op.WHERE, Op.SELECT),
+        *(Op.MUL_ADD, Op.MUL_SUB, Op.SUB_MUL, Op.MUL_ADD_MUL, Op.MUL_SUB_MUL),
+        *(Op.SUM, Op.REDUCE_MAX, Op.REDUCE_MIN),
+    }
+)
+_WHOLE = _NUMBERS | {Op.MOD}
+_KERNELS = {
+    FLOAT: frozenset(Op) - {Op.MOD, Op.SIN, Op.COS},
+    INT32: _WHOLE,
+    INT64: _WHOLE,
+    DOUBLE: _NUMBERS | {Op.SQRT, Op.RECIPROCAL, Op.FLOOR, Op.CEIL, Op.ROUND, Op.MEAN, Op.MATMUL, Op.SUM_OF_SQUARES, Op.DOT},
+    BOOL: frozenset({Op.COPY, Op.CAST}),
+}
+
+
+def has_kernel(op: Op, dtype: int) -> bool:
+    """Whether there is the operation for elements of a type."""
+    return op in _KERNELS[dtype]
+
+
+def bytes_of(dtype: int) -> int:
+    """Return how many bytes an element has."""
+    return NUMPY[dtype].itemsize
+
+
+def words_of(dtype: int) -> int:
+    """Return how many words an element takes in the workspace; bools have one each, so that all sizes are multiples of words."""
+    return max(1, bytes_of(dtype) // 4)
