@@ -39,7 +39,8 @@ class Constants:
             return None
         compute = _ARITHMETIC.get(node.op_type)
         if compute is not None:
-            return compute(node, given)
+            with np.errstate(all="ignore"):
+                return compute(node, given)
         moved = movement(node, self.opset, given[0].shape, lambda index: arrays[index] if index < len(arrays) else None)
         made = None if moved is None else moved.make(given if node.op_type == "Concat" else given[:1])
         return None if made is None else made[list(node.outputs).index(value)]

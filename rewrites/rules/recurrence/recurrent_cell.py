@@ -18,6 +18,7 @@ from rewrites.analysis.recurrence.cell import source_of
 from rewrites.analysis.recurrence.cost import too_slow, too_slow_with_cells
 from rewrites.analysis.recurrence.fitness import unfit
 from rewrites.analysis.recurrence.found_cells import Found, found_cells
+from rewrites.analysis.recurrence.in_words import cell_in_words
 from rewrites.analysis.recurrence.near_miss import why_no_cell
 from rewrites.analysis.recurrence.on_target import not_there, stays_on_cpu
 from rewrites.analysis.recurrence.probe import probe
@@ -55,9 +56,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     reason: NotApplicable | None = None
     for found in found_cells(loop, ctx.opset):
         answer = _fused(loop, found, ctx)
+        is_a = cell_in_words(found.cell, True in directions, found.mask is not None)
         if isinstance(answer, Patch):
-            return answer
-        reason = answer
+            return replace(answer, made=replace(answer.made, is_a=is_a))
+        reason = replace(answer, is_a=is_a)
     return reason or why_no_cell(loop, ctx.opset)
 
 

@@ -1,0 +1,67 @@
+"""An If that keeps a loop for numbers for which what stands in its place would not do: what is not finite, or too large, or -0."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.branches import write_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.loops import ScanOutput, ScanView
+from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.ops.versions import reshape
+
+__all__ = ["are_plain", "is_kept_loop", "put_under_if"]
+
+_OTHERWISE = "otherwise_the_loop"
+
+
+def is_kept_loop(loop: ScanView) -> bool:
+    """Whether ``loop`` is the one that is kept for such numbers."""
+    graph = loop.node.graph
+    return graph is not None and (graph.name or "").startswith(_OTHERWISE)
+
+
+def are_plain(build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, are_no_minus_zeros: bool) -> ir.Value:
+    """Return whether all numbers in ``values`` are finite, and at most ``largest``; and none of them -0, where asked for."""
+    squares = [build.op("ReduceSumSquare", value, keepdims=0) for value in values]
+    whole = squares[0]
+    for square in squares[1:]:
+        whole = build.op("Add", whole, square)
+    answer = build.op("Less", whole, build.const(np.array(largest * largest, dtype)))
+    for value in values if are_no_minus_zeros else ():
+        one, least = build.const(np.array(1, dtype)), build.const(np.array(-np.finfo(dtype).max, dtype))
+        inverse = build.op("ReduceMin", build.op("Div", one, value), keepdims=0)
+        answer = build.op("And", answer, build.op("Less", least, inverse))
+    return answer
+
+
+def put_under_if(
+    loop: ScanView, ctx: Context, build: Builder, condition: ir.Value, instead: Builder, found: Sequence[ir.Value | None]
+) -> ir.Node:
+    """Put ``loop`` under an If: ``found``, of ``instead``, are its results where ``condition`` holds, None where nobody wants one.
+
+    ``build`` holds what comes before the If. Return the loop as it is kept.
+    """
+    old, kept = loop.node, ctx.builder()
+    del old.attributes["body"]
+    outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
+    scan = make_scan(ctx.names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
+    for mine, theirs in zip(scan.outputs, old.outputs, strict=True):
+        mine.type, mine.shape = theirs.type or mine.type, theirs.shape
+    kept.nodes.append(scan)
+    places = [place for place, value in enumerate(found) if value is not None]
+    made = write_if(
+        build,
+        reshape(build, condition, [1]) if condition.shape is None else condition,
+        (instead, [value for value in found if value is not None]),
+        (kept, [scan.outputs[place] for place in places]),
+        old.name,
+    )
+    assert scan.graph is not None
+    scan.graph.name = ctx.names.fresh(_OTHERWISE)
+    choice = build.nodes.pop()
+    build.insert_before(old)
+    stand_in_for(old, choice, [(old.outputs[place], value) for place, value in zip(places, made, strict=True)], ctx.names)
+    return scan

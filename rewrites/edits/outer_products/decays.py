@@ -1,0 +1,83 @@
+"""Decays as the exponents that LinearAttention takes: what an Exp is made of, or the logarithm of what is never negative.
+
+Of 0 the logarithm is -inf, and that to the power of e is 0 again.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.outer_products.terms import Factor, Product
+from rewrites.edits.fission.stacks import Stacks
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import const_array, through_identity
+
+__all__ = ["exponents", "is_never_negative"]
+
+_MOVES = frozenset({"Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+_NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt"})
+
+
+def is_never_negative(decay: Product, stacks: Stacks) -> bool:
+    """Whether all factors of ``decay`` are surely above 0, or 0 but not -0."""
+    return all(_is_never_negative(_outer(factor.value, stacks)) for factor in decay.factors)
+
+
+def exponents(decay: Product, stacks: Stacks, place: Callable[[Product], ir.Value]) -> ir.Value:
+    """Return the exponents of ``decay``, which is never negative, as ``place`` puts a product."""
+    b = stacks.build
+    if len(decay.factors) == 1:
+        (factor,) = decay.factors
+        source = _outer(factor.value, stacks)
+        constant = const_array(source)
+        exponent = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
+        if exponent is not None:
+            batched = source is not factor.value or stacks.get(factor.value).batched
+            made = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
+            scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
+            ordered = stacks.ordered(exponent, scans[factor.value].reverse) if factor.value in scans else exponent
+            stacks.place(made, ordered, batched)
+            return place(Product(1.0, (Factor(made, factor.labels),)))
+    return b.op("Log", place(decay))
+
+
+def _logarithms(array: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        found = np.asarray(np.log(array.astype(np.float64)), array.dtype)
+    return found
+
+
+def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
+    """Return what stands for ``value`` for all steps: what a scan input is a row of, or what was made of its node."""
+    scans = {scan.inner: scan.outer for scan in stacks.loop.scan_inputs}
+    return scans[value] if value in scans else stacks.get(value).value
+
+
+def _is_never_negative(value: ir.Value | None) -> bool:
+    value = through_identity(value)
+    if value is None:
+        return False
+    array = const_array(value)
+    if array is not None:
+        return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())
+    node = value.producer()
+    if node is None or node.domain != "":
+        return False
+    if node.op_type in _NEVER_NEGATIVE:
+        return True
+    if node.op_type in ("Add", "Mul"):
+        return all(_is_never_negative(operand) for operand in node.inputs)
+    return node.op_type in ("Pow", *_MOVES) and _is_never_negative(node.inputs[0])
+
+
+def _exponent(value: ir.Value | None, b: Builder) -> ir.Value | None:
+    """Return what ``value`` is e to the power of, moved as it is."""
+    value = through_identity(value)
+    node = None if value is None else value.producer()
+    if node is None or node.domain != "":
+        return None
+    if node.op_type == "Exp":
+        return node.inputs[0]
+    source = _exponent(node.inputs[0], b) if node.op_type in _MOVES else None
+    return None if source is None else b.like(node, [source, *node.inputs[1:]])[0]

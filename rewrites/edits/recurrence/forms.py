@@ -1,0 +1,73 @@
+"""What each operator that accumulates becomes for all steps at once, and for which states that is faster than the loop.
+
+Measured on onnxruntime 1.32, one thread: sums and products are 2.5 times faster and more for rows of 1 KiB, whatever is done with
+them; as fast for rows of 4 KiB where the stacks are new, and for rows of 16 KiB where the loop reads and returns them, unless it
+starts from zeros. Max and Min are twice as fast for rows of 1 KiB.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from rewrites.analysis.recurrence.accumulation import Accumulation
+from rewrites.base import since
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.edits.fission.stacks import Stacks
+from rewrites.edits.recurrence.given_states import Wanted
+from rewrites.edits.recurrence.prefix_extremes import place_extremes
+from rewrites.edits.recurrence.prefix_flags import place_flags
+from rewrites.edits.recurrence.prefix_means import place_means
+from rewrites.edits.recurrence.prefix_sums import place_sums, starts_neutral
+
+__all__ = ["FORMS", "Form"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How states of one kind are computed: by ``place``, of ``types``, from opset ``since`` on.
+
+    ``widest_new``, ``widest_returned``: bytes of a step up to which that is no slower, where the stacks are new, and where the loop
+    reads and returns them. ``by_blocks``: the number of steps must be known for more than the last value.
+    """
+
+    name: str
+    place: Callable[[Stacks, Any, Wanted], ir.Value | NotApplicable | None]
+    types: frozenset[ir.DataType]
+    since: int
+    widest_new: int
+    widest_returned: int
+    by_blocks: bool = False
+
+    def widest(self, found: Accumulation, returned: bool) -> int | None:
+        """Return how many bytes a step of the state may have; None for any number."""
+        if returned and self.place is place_sums and starts_neutral(found):
+            return None
+        return self.widest_returned if returned else self.widest_new
+
+
+_KIB = 1 << 10
+_NUMBERS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
+_SUMS = Form("CumSum", place_sums, _NUMBERS, since.CUM_SUM, 2 * _KIB, 4 * _KIB)
+_PRODUCTS = Form(
+    "CumProd",
+    place_sums,
+    _NUMBERS | {ir.DataType.UINT32, ir.DataType.UINT64},
+    since.CUM_PROD,
+    2 * _KIB,
+    4 * _KIB,
+)
+_EXTREMES = Form("blocks of steps", place_extremes, _NUMBERS, since.ALLOWZERO, _KIB, _KIB, by_blocks=True)
+_FLAGS = Form("counting", place_flags, frozenset({ir.DataType.BOOL}), since.CUM_SUM, 256, 256)
+_MEANS = Form("CumSum", place_means, frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE}), since.CUM_SUM, 2 * _KIB, 2 * _KIB)
+FORMS = {
+    "Add": _SUMS,
+    "Sub": _SUMS,
+    "Mul": _PRODUCTS,
+    "Max": _EXTREMES,
+    "Min": _EXTREMES,
+    "And": _FLAGS,
+    "Or": _FLAGS,
+    "Mean": _MEANS,
+}

@@ -1,0 +1,92 @@
+"""The sums and products of a state that accumulates, of all steps at once, by CumSum and CumProd.
+
+onnxruntime's kernels go row after row, as the loop does: with the initial value as the row before the first, each result is the
+loop's to the last bit, through NaN, infinities and overflows. Sums from zeros need no such row: a sum of nothing but -0 is then -0
+where it is 0 in the loop, which adding 0 mends. Nor do products from ones.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.recurrence.accumulation import Accumulation
+from rewrites.edits.fission.stacks import Stacks
+from rewrites.edits.recurrence.given_states import Wanted
+from rewrites.edits.recurrence.rows import Ends, is_filled, rows_of, shaped
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import const_array
+from rewrites.ops.versions import unsqueeze
+
+__all__ = ["place_sums", "starts_neutral"]
+
+_LISTED = 1 << 13
+
+
+def starts_neutral(found: Accumulation) -> bool:
+    """Whether the initial value changes nothing: zeros for a sum, ones for a product."""
+    return is_filled(found.state.initial, 1 if found.op_type == "Mul" else 0)
+
+
+def place_sums(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value | None:
+    """Put the values of the state that are needed of all steps into ``stacks``; return its last value where that is needed."""
+    b, initial, ends = stacks.build, found.state.initial, Ends(stacks.build, stacks.backwards)
+    counted = _counted(stacks, found)
+    if counted is not None:
+        if need.before:
+            stacks.place(found.state.inner, b.const(counted[1:] if stacks.backwards else counted[:-1]))
+        if need.after:
+            stacks.place(need.made[0], b.const(counted[:-1] if stacks.backwards else counted[1:]))
+        return b.op("Identity", b.const(np.asarray(counted[0 if stacks.backwards else -1]))) if need.final else None
+    rows = rows_of(stacks, found)
+    if starts_neutral(found) and not (need.before and (need.after or need.final)):
+        return _from_neutral(stacks, rows, found, need)
+    whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), found)
+    if need.before:
+        stacks.place(found.state.inner, shaped(ends.but_last(whole), rows, initial))
+    if need.after:
+        stacks.place(need.made[0], shaped(ends.but_first(whole), rows, initial))
+    return ends.last(whole) if need.final else None
+
+
+def _counted(stacks: Stacks, found: Accumulation) -> np.ndarray | None:
+    """Return the initial value, and that after each step, where one number counts by another; None elsewhere."""
+    initial, number, steps = const_array(found.state.initial), const_array(found.operand), stacks.loop.steps
+    if (
+        found.mask is not None
+        or initial is None
+        or number is None
+        or initial.size != 1
+        or number.size != 1
+        or not isinstance(steps, int)
+        or steps > _LISTED
+    ):
+        return None
+    rows = np.full((steps + 1, *initial.shape), number.reshape(()), initial.dtype)
+    rows[0] = initial
+    with np.errstate(all="ignore"):
+        numbers = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[found.op_type].accumulate(rows, dtype=initial.dtype)
+    return np.ascontiguousarray(numbers[::-1]) if stacks.backwards else np.asarray(numbers)
+
+
+def _from_neutral(stacks: Stacks, rows: ir.Value, found: Accumulation, need: Wanted) -> ir.Value | None:
+    b, initial, ends = stacks.build, found.state.initial, Ends(stacks.build, stacks.backwards)
+    if need.before:
+        stacks.place(found.state.inner, shaped(_mended(b, _run(stacks, rows, found, exclusive=1), found), rows, initial))
+        return None
+    whole = _run(stacks, rows, found)
+    if need.after:
+        whole = _mended(b, whole, found)
+        stacks.place(need.made[0], shaped(whole, rows, initial))
+        return ends.last(whole) if need.final else None
+    return _mended(b, ends.last(whole), found)
+
+
+def _run(stacks: Stacks, rows: ir.Value, found: Accumulation, exclusive: int | None = None) -> ir.Value:
+    kind, reverse = "CumProd" if found.op_type == "Mul" else "CumSum", 1 if stacks.backwards else None
+    return stacks.build.op(kind, rows, stacks.build.const(np.array(0, np.int64)), exclusive=exclusive, reverse=reverse)
+
+
+def _mended(b: Builder, whole: ir.Value, found: Accumulation) -> ir.Value:
+    """Return sums of which none is -0."""
+    if found.op_type == "Mul" or whole.dtype is None or not whole.dtype.is_floating_point():
+        return whole
+    return b.op("Add", whole, b.const(np.array(0, whole.dtype.numpy())))
