@@ -5,6 +5,7 @@ from collections.abc import Container
 import onnx_ir as ir
 
 from rewrites.base.abilities import UnrollLimits
+from rewrites.base.counted import counted
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, rank_of
@@ -60,5 +61,6 @@ def _no_gain(loop: Loop, known: Container[ir.Value]) -> NotApplicable | None:
     if not rows and results <= 1:
         return None
     return NotApplicable(
-        "COST-UNROLL", f"each step reads {rows} rows and gives {results} results, which costs as much outside a loop"
+        "COST-UNROLL",
+        f"each step reads {counted(rows, 'row')} and gives {counted(results, 'result')}: that costs as much outside a loop",
     )

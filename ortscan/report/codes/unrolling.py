@@ -13,9 +13,10 @@ TABLE = (
     ),
     Code(
         "COST-UNROLL",
-        "Written out, the steps would run no faster.",
-        "onnxruntime's Scan costs about a microsecond a step. Reading rows and stacking results by nodes of their own costs as "
-        "much, so on a CPU only loops that do neither gain. Ask for it with --max-unroll, or name a target that runs no loops.",
+        "Written out, the steps are not sure to run faster.",
+        "onnxruntime's Scan costs about a microsecond a step. Reading rows and stacking results by nodes of their own costs about "
+        "as much, so on a CPU only loops that do neither are sure to gain, and of the others some do. To try it out: optimize with "
+        "--max-unroll N and --bench, which writes nothing where that is slower.",
     ),
     Code(
         "UNROLL-MEMORY",

@@ -18,7 +18,7 @@ from rewrites.graph.values import rank_of
 from rewrites.loops import LoopView, ScanOutput, State, rebuild
 from rewrites.ops.versions import concat, reshape, shape_of, transpose
 
-__all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows"]
+__all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows", "only_returned"]
 
 
 Final = Callable[[Builder, ir.Value], ir.Value]
@@ -38,7 +38,7 @@ class Collected:
 
 
 def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir.Node]:
-    """Rebuild ``loop`` without the states of ``found``; nothing in the body may need them but their own updates."""
+    """Rebuild ``loop`` without the states of ``found``; the body may need them for their updates alone, and these for nothing."""
     gone = {one.state.inner for one in found}
     kept = [state for state in loop.states if state.inner not in gone]
     outputs = list(loop.scan_outputs)
@@ -64,6 +64,16 @@ def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir
     rebuilt = rebuild(loop, ctx.names, states=kept, scan_outputs=outputs)
     remove_nodes(readers)
     return [rebuilt]
+
+
+def only_returned(updated: ir.Value, loop: LoopView) -> bool:
+    """Whether the body of ``loop`` does nothing with ``updated`` but returning it once."""
+    returned = sum(value is updated for value in loop.body.outputs)
+    for user, _ in updated.uses():
+        if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
+            return False
+        returned += 1 if only_returned(user.outputs[0], loop) else 2
+    return returned <= 1
 
 
 def _element_type(state: State) -> ir.TypeProtocol | None:

@@ -14,7 +14,8 @@ from functools import partial
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.steady_shapes import settled_beside
-from rewrites.edits.loop_form.stacks import Collected, Final, collect, front_to
+from rewrites.base.counted import listed
+from rewrites.edits.loop_form.stacks import Collected, Final, collect, front_to, only_returned
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -45,7 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         collected = [_collected(one) for one in found if _can_join(one)] if settled else []
     if not collected:
         return NOTHING_HERE
-    names = ", ".join(f"'{one.state.inner.name}'" for one in collected)
+    names = listed(one.state.inner.name for one in collected)
     return Patch(
         f"made the sequences {names}, which collect a tensor a step, stacked results", lambda: collect(loop, collected, ctx)
     )
@@ -60,6 +61,8 @@ def _collecting(state: State, loop: LoopView) -> _Collecting | None:
     at_place = len(node.inputs) > 2 and node.inputs[2] is not None
     inserted = node.inputs[1]
     if node.inputs[0] is not state.inner or [user for user, _ in state.inner.uses()] != [node] or at_place or inserted is None:
+        return None
+    if not only_returned(node.outputs[0], loop):
         return None
     readers = [] if state.final is None else [user for user, _ in state.final.uses()]
     together = all(user.op_type == "ConcatFromSequence" and user.graph is loop.node.graph for user in readers)

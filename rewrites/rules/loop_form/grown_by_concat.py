@@ -3,8 +3,8 @@
     Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
-Conditions: the state is read by nothing but that Concat, what is added has a known size along its axis, and every other state
-keeps its shape.
+Conditions: the state is read by nothing but that Concat, and what this gives by nothing in the body; what is added has a known size
+along its axis; every other state keeps its shape.
 
 onnxruntime lets a tensor without elements have any sizes beside others in a Concat: the sizes are those of what is added where
 there is a step, and those of ``a0`` where there is none.
@@ -19,7 +19,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.base import since
-from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows
+from rewrites.base.counted import listed
+from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows, only_returned
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -42,7 +43,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find growing tensors."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
-    found = [growing for state in loop.states if (growing := _growing(state)) is not None]
+    found = [growing for state in loop.states if (growing := _growing(state, loop)) is not None]
     found = [growing for growing in found if ctx.opset >= (since.SLICE_INPUTS if growing.in_front else since.WHERE)]
     if not found:
         return NOTHING_HERE
@@ -52,15 +53,17 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         collected = [_collected(growing, _width(growing) or 0) for growing in found] if settled else []
     if not collected:
         return NOTHING_HERE
-    names = ", ".join(f"'{one.state.inner.name}'" for one in collected)
+    names = listed(one.state.inner.name for one in collected)
     return Patch(f"made the growing states {names} stacked results", lambda: collect(loop, collected, ctx))
 
 
-def _growing(state: State) -> _Growing | None:
+def _growing(state: State, loop: LoopView) -> _Growing | None:
     node = _producer(state.next)
     rank = rank_of(state.initial)
     users = [user for user, _ in state.inner.uses()]
     if node is None or node.op_type != "Concat" or node.domain != "" or users != [node] or not rank or len(node.inputs) < 2:
+        return None
+    if not only_returned(node.outputs[0], loop):
         return None
     given = tuple(value for value in node.inputs if value is not None)
     axis = axis_of(node, 0, rank)

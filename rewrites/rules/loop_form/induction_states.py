@@ -14,6 +14,7 @@ from rewrites.analysis.induction.affine_expression import Affine
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import larger
 from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count, within
+from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -57,7 +58,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         inside.nodes = []
         return [rebuild(loop, ctx.names, states=kept)]
 
-    names = ", ".join(f"'{counter.state.inner.name}'" for counter in found)
+    names = listed(counter.state.inner.name for counter in found)
     return Patch(f"made the counting states {names} from the number of the step", edit)
 
 

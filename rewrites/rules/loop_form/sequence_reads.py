@@ -8,6 +8,7 @@ Conditions: the split is into pieces of size 1. Both operators count negative in
 
 import onnx_ir as ir
 
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -39,7 +40,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(node for node, _ in found)
         return [loop.node]
 
-    return Patch(f"read {len(found)} tensors of a sequence from the tensor that was split into it", edit)
+    return Patch(f"read {counted(len(found), 'tensor')} of a sequence from the tensor that was split into it", edit)
 
 
 def _split(node: ir.Node) -> ir.Node | None:

@@ -19,6 +19,7 @@ from rewrites.analysis.induction.induction_variables import integers_of, trip_co
 from rewrites.analysis.induction.integers import Bounds, Integers
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.base import since
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -63,7 +64,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(taken.node for taken in found)
         return [loop.node]
 
-    return Patch(f"read {len(found)} slices, which start elsewhere in each step, by Gather", edit)
+    return Patch(f"read {counted(len(found), 'slice')}, which start elsewhere in each step, by Gather", edit)
 
 
 def _taken(node: ir.Node, loop: LoopView, integers: Integers, steps: Affine) -> _Taken | None:

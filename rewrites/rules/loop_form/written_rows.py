@@ -21,7 +21,8 @@ from rewrites.analysis.induction.ranges import at_least, surely_equal
 from rewrites.analysis.induction.row_writes import RowWrite, row_write
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.base import since
-from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows
+from rewrites.base.counted import listed
+from rewrites.edits.loop_form.stacks import Collected, backwards, collect, joined_rows, only_returned
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -67,7 +68,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
                 node.replace_input_with(0, one.state.initial)
         return collect(loop, [_collected(one, steps) for one in found], ctx)
 
-    names = ", ".join(f"'{one.state.inner.name}'" for one in found)
+    names = listed(one.state.inner.name for one in found)
     return Patch(f"made the states {names}, written row by row, stacked results", edit)
 
 
@@ -90,19 +91,9 @@ def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) ->
         if user.graph is not loop.body or index != 0 or not _reads_initial(user, write, integers):
             return None
         reads.append(user)
-    if not _only_returned(write.node.outputs[0], loop):
+    if not only_returned(write.node.outputs[0], loop):
         return None
     return _Written(state, write, tuple(reads))
-
-
-def _only_returned(written: ir.Value, loop: LoopView) -> bool:
-    """Whether the body does nothing with ``written`` but returning it once."""
-    returned = sum(value is written for value in loop.body.outputs)
-    for user, _ in written.uses():
-        if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
-            return False
-        returned += 1 if _only_returned(user.outputs[0], loop) else 2
-    return returned <= 1
 
 
 def _is_there(write: RowWrite, state: State, integers: Integers, steps: Affine) -> bool:

@@ -21,7 +21,7 @@ from rewrites.edits.rnn.in_float32 import in_float32
 from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, read
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.ops.rnn.taken_as_0 import taken_as_0
 from rewrites.ops.rnn.written_again import write_again
 from rewrites.ops.versions import unsqueeze, where
@@ -33,6 +33,8 @@ _LENGTHS = 4
 
 def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     """Say how to put Scans in the place of the node, or why it stays."""
+    if not is_recurrent(absent.node):
+        return NotApplicable("UNROLL-NODE", f"{absent.why}, whose numbers the equations in floats do not give")
     view = read(absent.node)
     if isinstance(view, NotApplicable):
         return view

@@ -112,6 +112,9 @@ def test_a_tensor_known_to_have_no_elements_keeps_its_other_sizes_without_a_step
 
 STAYING = {
     "read": growing("t1 = Concat <axis = 0> (t, u) y = ReduceSum <keepdims = 0> (t)").replace("t1)", "t1, float y)", 1).replace("ys)", "ys, float[N] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "and its size is asked for": growing("t1 = Concat <axis = 0> (t, u) y = Shape (t1)").replace("t1)", "t1, int64[2] y)", 1).replace("ys)", "ys, int64[3,2] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "and is read when it has grown": growing("t1 = Concat <axis = 0> (t, u) y = ReduceSum <keepdims = 0> (t1)").replace("t1)", "t1, float y)", 1).replace("ys)", "ys, float[N] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "and a branch reads a copy": growing("t2 = Concat <axis = 0> (u, t) t1 = Identity (t2) y = If (c) <then_branch = p () => (float a) { a = ReduceSum <keepdims = 0> (t2) }, else_branch = q () => (float b) { b = ReduceSum <keepdims = 0> (t1) }>").replace("t1)", "t1, float y)", 1).replace("ys)", "ys, float[N] w)", 1).replace("z, ys =", "z, ys, w ="),
     "by itself": growing("t1 = Concat <axis = 0> (t, t)"),
     "by what has any size": growing("w = Compress <axis = 0> (xs, g) g = Cast <to = 9> (x)").replace("w = Compress <axis = 0> (xs, g) g = Cast <to = 9> (x)", "g = Cast <to = 9> (x) w = Compress <axis = 0> (xs, g) t1 = Concat <axis = 0> (t, w)"),
     "in the middle": growing("t1 = Concat <axis = 0> (u, t, u)"),
@@ -167,6 +170,7 @@ OTHERWISE = {
     "and read": collecting("q1 = SequenceInsert (q, h1)", f"{STACKED} l = SequenceLength (qs)", results="float[2] z, float[N,M] ys, int64 l"),
     "joined along no axis": collecting("q1 = SequenceInsert (q, h1)", STACKED.replace("axis = 0", "axis = 3")),
     "not from nothing": collecting("q1 = SequenceInsert (q, h1)", STACKED).replace("SequenceEmpty ()", "SequenceConstruct (s)"),
+    "and asked for its new length in the body": collecting("q1 = SequenceInsert (q, h1) l = SequenceLength (q1) y = Cast <to = 1> (l)", STACKED).replace("q1)", "q1, float y)", 1).replace("ys)", "ys, float[3] w)", 1).replace("z, qs =", "z, qs, w ="),
     "and asked for its length in the body": collecting("q1 = SequenceInsert (q, h2) l = SequenceLength (q) f = Cast <to = 1> (l) h2 = Add (h1, f)", STACKED).replace("q1 = SequenceInsert (q, h2) l = SequenceLength (q) f = Cast <to = 1> (l) h2 = Add (h1, f)", "l = SequenceLength (q) f = Cast <to = 1> (l) h2 = Add (h1, f) q1 = SequenceInsert (q, h2)"),
 }  # fmt: skip
 

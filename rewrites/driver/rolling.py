@@ -1,0 +1,56 @@
+"""Rolls up steps that are written out, before any rule looks at a loop, and tells afterwards of which that was not worth it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rewrites.analysis.written_out.chains import Chain, chains_in
+from rewrites.base.report import LoopReport, Report
+from rewrites.driver.applying import Applying
+from rewrites.driver.asking import ask
+from rewrites.edits.rule import Patch, Rule
+from rewrites.graph.marks import REPORT
+
+__all__ = ["not_worth_rolling", "roll_up_steps"]
+
+
+def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
+    """Make Scans of steps, each with a report of its own, but of those that ``ctx.written_out`` names."""
+    ctx = applying.ctx
+    seen = set(ctx.written_out)
+    for rule in rules:
+        while not applying.is_over and _roll_one(rule, seen, applying):
+            pass
+
+
+def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
+    ctx = applying.ctx
+    for chain in chains_in(ctx.model.graph, ctx.opset):
+        where = chain.where
+        if where in seen:
+            continue
+        seen.add(where)
+        outcome = ask(rule, chain, where, ctx)
+        if isinstance(outcome, Patch):
+            size = len(chain.packs)
+            entry = LoopReport(where, "Scan", chain.steps, size, size)
+            for scan in applying.apply(rule, entry, outcome):
+                REPORT.put(scan, entry)
+            applying.report.loops.append(entry)
+            return True
+    return False
+
+
+def not_worth_rolling(report: Report, rules: Sequence[Rule[Any]]) -> set[str]:
+    """Return which steps are better left written out: of their Scan one is left without a plan, or it was unrolled again.
+
+    Where all in all there are no fewer nodes than before, all are.
+    """
+    rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
+    unrolling = {rule.name for rule in rules if rule.phase == "unroll"}
+    rolled = [entry for entry in report.loops if any(fired.rule in rolling for fired in entry.fired)]
+    in_vain = report.operators_after.total() >= report.operators_before.total()
+    return {
+        entry.where
+        for entry in rolled
+        if in_vain or entry.fate not in ("removed", "planned") or any(fired.rule in unrolling for fired in entry.fired)
+    }

@@ -1,0 +1,131 @@
+"""Recurrences that an exporter wrote out step by step: one native node, or the model exactly as it was."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+
+import ortscan
+from tests.support.corpus import CorpusModel, corpus_models
+from tests.support.text import model_from_text
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+GEMMS = "gx{t} = Gemm <transB = 1> ({x}, W{l}, b{l}) gh{t} = Gemm <transB = 1> ({h}, R{l}, c{l}) "
+CELLS = {
+    "RNN": GEMMS + "g{t} = Add (gx{t}, gh{t}) {y} = {tanh} (g{t})",
+    "GRU": GEMMS + "xr{t}, xz{t}, xn{t} = Split <axis = 1, num_outputs = 3> (gx{t}) hr{t}, hz{t}, hn{t} = Split <axis = 1, num_outputs = 3> (gh{t}) "
+    "ar{t} = Add (xr{t}, hr{t}) r{t} = Sigmoid (ar{t}) az{t} = Add (xz{t}, hz{t}) z{t} = Sigmoid (az{t}) rn{t} = Mul (r{t}, hn{t}) "
+    "an{t} = Add (xn{t}, rn{t}) n{t} = {tanh} (an{t}) d{t} = Sub ({h}, n{t}) zd{t} = Mul (z{t}, d{t}) {y} = Add (n{t}, zd{t})",
+    "LSTM": GEMMS + "g{t} = Add (gx{t}, gh{t}) ai{t}, af{t}, ag{t}, ao{t} = Split <axis = 1, num_outputs = 4> (g{t}) "
+    "i{t} = Sigmoid (ai{t}) f{t} = Sigmoid (af{t}) n{t} = {tanh} (ag{t}) o{t} = Sigmoid (ao{t}) k{t} = Mul (f{t}, {c}) "
+    "m{t} = Mul (i{t}, n{t}) {cy} = Add (k{t}, m{t}) tc{t} = Tanh ({cy}) {y} = Mul (o{t}, tc{t})",
+}  # fmt: skip
+
+
+def layer(kind: str, rows: Sequence[str], number: str, *, back: bool = False, odd: int | None = None) -> tuple[str, list[str]]:
+    """The text of a layer over `rows`, and its results in their order; the step `odd` has another activation."""
+    lines, results, order = [], {}, list(enumerate(rows))
+    h, c = "zero", "zero"
+    for t, x in reversed(order) if back else order:
+        y, cy = f"h{number}_{t}", f"s{number}_{t}"
+        tanh = "Relu" if t == odd else "Tanh"
+        lines.append(CELLS[kind].format(t=f"{number}_{t}", l=number, x=x, h=h, y=y, c=c, cy=cy, tanh=tanh))
+        h, c, results[t] = y, cy, y
+    return " ".join(lines), [results[t] for t in range(len(rows))]
+
+
+def written(
+    kind: str, *, steps: int = 6, layers: int = 1, both: bool = False, odd: int | None = None, last: bool = False
+) -> onnx.ModelProto:
+    """`layers` of cells of width 4 over [steps, 2, 4], forwards or both ways; all results stacked, or the last alone."""
+    rng, rows, lines, weights, width = np.random.default_rng(0), [f"x{t}" for t in range(steps)], [], {"zero": np.zeros((2, 4))}, 4
+    for number in range(layers):
+        results = []
+        for way in ("f", "b") if both else ("f",):
+            text, found = layer(kind, rows, f"{number}{way}", back=way == "b", odd=odd)
+            lines.append(text)
+            results.append(found)
+            for name, shape in (
+                ("W", (4 * GATES[kind], width)),
+                ("R", (4 * GATES[kind], 4)),
+                ("b", (4 * GATES[kind],)),
+                ("c", (4 * GATES[kind],)),
+            ):
+                weights[f"{name}{number}{way}"] = rng.standard_normal(shape) / 2
+        rows, width = results[0], 8 if both else 4
+        if both:
+            rows = [f"j{number}_{t}" for t in range(steps)]
+            lines += [f"{row} = Concat <axis = 1> ({one}, {other})" for row, one, other in zip(rows, *results, strict=True)]
+    reads = " ".join(f"x{t} = Gather (xs, i{t})" for t in range(steps))
+    numbers = ", ".join(["int64[1] k = {0}", *(f"int64 i{t} = {{{t}}}" for t in range(steps))])
+    joined = " ".join(f"u{t} = Unsqueeze ({row}, k)" for t, row in enumerate(rows))
+    end = f"ys = Neg ({rows[-1]})" if last else f"{joined} ys = Concat <axis = 0> ({', '.join(f'u{t}' for t in range(steps))})"
+    size = f"2,{width}" if last else f"{steps},2,{width}"
+    text = f'<ir_version: 10, opset_import: ["": 18]> g (float[{steps},2,4] xs) => (float[{size}] ys) <{numbers}> {{ {reads} {" ".join(lines)} {end} }}'
+    model = model_from_text(text, check=False)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items())
+    onnx.checker.check_model(model)
+    return model
+
+
+def nodes(model: onnx.ModelProto) -> list[str]:
+    return [onnx.printer.to_text(node) for node in model.graph.node]
+
+
+def left(model: onnx.ModelProto, **options: object) -> Counter[str]:
+    found = Counter(node.op_type for node in ortscan.optimize(model, **options).graph.node)
+    assert not found["Scan"]
+    return found
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize(("layers", "both"), [(1, False), (2, False), (1, True), (2, True)])
+def test_cells_written_out_are_native_nodes(kind: str, layers: int, both: bool) -> None:
+    found = left(written(kind, layers=layers, both=both))
+    assert layers <= found[kind] <= layers * (2 if both else 1)
+    assert not found["Sigmoid"] + found["Tanh"] + found["Gemm"]
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_the_last_result_alone_is_enough(kind: str) -> None:
+    assert left(written(kind, last=True))[kind] == 1
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_model_with_one_odd_step_comes_back_as_it_was(kind: str) -> None:
+    model = written(kind, odd=3)
+    assert nodes(ortscan.optimize(model)) == nodes(model)
+
+
+def test_what_no_rule_makes_better_than_a_loop_stays_written_out() -> None:
+    model = written("RNN")
+    for node in model.graph.node:
+        if node.op_type == "Tanh":
+            node.op_type = "Sin"
+    report = ortscan.explain(model)
+    assert not report.changed
+    assert nodes(ortscan.optimize(model)) == nodes(model)
+
+
+UNROLLED = [
+    "loop-to-scan",
+    "scan-axes",
+    "trip-count",
+    "constant-condition",
+    "induction-states",
+    "unroll",
+    "fold-constants",
+    "identities",
+    "dead-code",
+]
+SHIPPED = {"jax2onnx__linen_bidir_lstm": "LSTM", "post__ortext__jax2onnx__scan_lstm": "LSTM"}
+
+
+@pytest.mark.parametrize("model", corpus_models(only=SHIPPED.__contains__))
+def test_a_loop_unrolled_and_rolled_up_again_is_as_good(model: CorpusModel) -> None:
+    unrolled = ortscan.optimize(model.path, passes=UNROLLED, max_unroll=100, verify=False)
+    assert not {"Scan", "Loop"} & {node.op_type for node in unrolled.graph.node}
+    assert left(unrolled)[SHIPPED[model.name]] >= 1
