@@ -1,0 +1,130 @@
+"""A model file with the plans of its loops in its metadata, where the library finds them without Python; else the same file."""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from ortscan.edge.border import one_sentence
+from ortscan.errors import OptionError
+from ortscan.modelio.protos import locations_in
+from ortscan.modelio.reading import PROTOBUF_LIMIT, format_of, read
+from ortscan.modelio.replacing import Replacement
+from ortscan.plugin.callback import Asked, recorded
+from ortscan.plugin.registration import put_on
+from rewrites.base.errors import ModelFileError
+from rewrites.base.plain_text import one_line
+from rewrites.base.raised_by import is_raised_by
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["KEY", "store_plans"]
+
+KEY = "ortscan.loop."
+_METADATA = 14
+"""The field of a model with its metadata."""
+_VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
+"""How a field of a protocol buffer is written."""
+
+
+@one_sentence
+def store_plans(model: Path, output: Path) -> list[Asked]:
+    """Write the model file to ``output`` with what stands for its loops, and return what was looked at; plans it had are replaced.
+
+    All else of the file stays as it is, byte by byte.
+
+    Raises OptionError: there is no library, or no onnxruntime that is new enough. Raises ModelFileError: the file is no model that
+    onnxruntime loads, or refers to data that would not be beside ``output``.
+    """
+    proto = read(model)
+    if format_of(model) != "protobuf" or format_of(output) != "protobuf":
+        raise OptionError("plans are stored in models of the format protobuf, whose names end in .onnx or .pb, say.")
+    if any(locations_in(proto)) and model.parent.resolve() != output.parent.resolve():
+        raise ModelFileError(f"{model} keeps data in other files, so its copy with plans has to be in the same folder.")
+    with recorded() as asked:
+        for options in _all_options():
+            _load(model, options)
+    bare = b"".join(_without_plans(memoryview(model.read_bytes())))
+    answers = {_key(each.model): each.answer for each in asked if each.answer is not None}
+    content = bare + b"".join(_entry(key, answer) for key, answer in sorted(answers.items()))
+    if len(content) > PROTOBUF_LIMIT:
+        raise ModelFileError(f"{model} would be larger with its plans than a model may be.")
+    try:
+        with Replacement() as files:
+            files.open(output).write(content)
+            files.commit()
+    except OSError as error:
+        raise ModelFileError(f"{output} cannot be written: {error.strerror or error}.") from error
+    return list({each.title: each for each in asked}.values())
+
+
+def _all_options() -> Iterator["ort.SessionOptions"]:
+    """Yield options of sessions that optimise a model before a provider is asked, and of those that do not."""
+    import onnxruntime as ort
+
+    for level in (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL):
+        options = ort.SessionOptions()
+        options.graph_optimization_level = level
+        options.log_severity_level = 4
+        yield put_on(options, {"ask": "1"})
+
+
+def _load(model: Path, options: "ort.SessionOptions") -> None:
+    import onnxruntime as ort
+
+    try:
+        ort.InferenceSession(str(model), options)
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        raise ModelFileError(f"onnxruntime does not load {model}: {one_line(error)}") from error
+
+
+def _key(model: bytes) -> str:
+    return KEY + hashlib.sha256(model).hexdigest()
+
+
+def _entry(key: str, answer: bytes) -> bytes:
+    """Return the entry of the metadata, as it stands in a model."""
+    entry = onnx.StringStringEntryProto(key=key, value=base64.b64encode(answer).decode()).SerializeToString()
+    return b"".join([_varint(_METADATA << 3 | _LENGTH), _varint(len(entry)), entry])
+
+
+def _without_plans(data: memoryview) -> Iterator[Any]:
+    """Yield the fields of a model but for plans."""
+    at = 0
+    while at < len(data):
+        start = at
+        tag, at = _read_varint(data, at)
+        kind = tag & 7
+        if kind == _VARINT:
+            _, at = _read_varint(data, at)
+        elif kind in (_EIGHT, _FOUR):
+            at += 8 if kind == _EIGHT else 4
+        elif kind == _LENGTH:
+            count, begin = _read_varint(data, at)
+            at = begin + count
+            if tag >> 3 == _METADATA and onnx.StringStringEntryProto.FromString(bytes(data[begin:at])).key.startswith(KEY):
+                continue
+        yield data[start:at]
+
+
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number > 127:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        number |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return number, at
