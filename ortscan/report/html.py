@@ -1,90 +1,133 @@
-"""A Report as one HTML page that needs nothing else: no script, no font, no network."""
+"""A Report as sections of an HTML page: every loop with its drawings, and the operators."""
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 
+from ortscan.base.markup import name, safe
+from ortscan.drawing.picture import Drawings, Picture
+from ortscan.drawing.svg import svg_of
+from ortscan.page.elements import Bar, bars, section, table
 from ortscan.report.codes import lookup
 from ortscan.report.counts import operator_changes, totals
-from ortscan.report.words import headline, loop_line
-from rewrites.base.plain_text import plain
+from ortscan.report.words import loop_line
+from rewrites.base.plain_text import cut
 from rewrites.base.report import LoopReport, NodeReport, Reason, Report
 
-__all__ = ["page"]
+__all__ = ["cards_of", "drawing", "report_sections"]
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --removed: #2a8a43; --reduced: #b07a00; --kept: #c33; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-table { border-collapse: collapse } th, td { text-align: left; padding: .2rem .8rem; border-bottom: 1px solid var(--line) }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums } tfoot td { font-weight: bold }
-section { border-left: 4px solid var(--line); padding: .1rem 1rem; margin: 1rem 0 }
-section.removed, section.planned { border-color: var(--removed) }
-section.reduced, section.rewritten { border-color: var(--reduced) }
-section.kept { border-color: var(--kept) } section h3 { font-size: 1rem; margin: .4rem 0 } section p, ul { margin: .3rem 0 }
-code { font-size: .92em } .long { opacity: .75; margin: .1rem 0 .5rem }
-"""
+_MOST_OPEN, _SEARCHED_FROM = 8, 4
+_LONGEST_TEXT = 2000
+_WIDEST = 1000
+"""A wider drawing starts in its own size: made to fit, one could not read it."""
+_LOOKS = {"removed": "good", "planned": "good", "reduced": "some", "rewritten": "some", "kept": "bad"}
+_KEYS = (
+    ("state", "state: from step to step"),
+    ("step", "slice of a step"),
+    ("heavy", "products"),
+    ("native", "recurrent or compiled"),
+    ("plain", "arithmetic"),
+    ("move", "shapes and moves"),
+)
 
 
-def page(report: Report, title: str, facts: Sequence[str] = ()) -> str:
-    """Return the page; ``facts`` are sentences beside the report, such as on verification and on what was written."""
-    paragraphs = "".join(f"<p>{_safe(line)}</p>\n" for line in (headline(report), *report.messages, *facts))
+def cards_of(report: Report) -> list[tuple[str, str, str]]:
+    """Return how many loops are gone, and nodes there are."""
+    before, after = totals(report)
+    gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
+    look = "good" if gone == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
+    loops = [(f"{gone} of {len(report.loops)}", "loops gone", look)] if report.loops else []
+    return [*loops, (f"{before} → {after}" if before != after else str(before), "nodes", "")]
+
+
+def report_sections(report: Report, drawings: Mapping[str, Drawings]) -> str:
+    """Return the sections."""
+    ordered = sorted(report.loops, key=lambda loop: _LOOKS[loop.fate] == "good")
+    search = '<input type="search" placeholder="Search the loops" aria-label="Search the loops">\n'
+    loops = "".join(_loop(loop, drawings.get(loop.where), place < _MOST_OPEN) for place, loop in enumerate(ordered))
+    head = search if len(ordered) >= _SEARCHED_FROM else ""
+    keys = "".join(f'<span><i class="{kind}"></i>{safe(what)}</span>' for kind, what in _KEYS)
+    legend = f'<p class="keys">{keys}</p>' if any(drawn.before for drawn in drawings.values()) else ""
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>ortscan: {_safe(title)}</title><style>{_STYLE}</style></head><body>\n"
-        f"<h1>{_safe(title)}</h1>\n{paragraphs}"
-        f"<h2>Operators</h2>\n{_operators(report)}\n"
-        f"<h2>Loops</h2>\n{''.join(_loop(loop) for loop in report.loops) or '<p>None.</p>'}\n"
-        f"{_nodes(report)}</body></html>\n"
+        section("Operators that run", _runs(ordered, drawings))
+        + section("Loops", head + loops + legend if ordered else "<p>None.</p>")
+        + _nodes("Recurrent nodes that onnxruntime does not run", report.nodes)
+        + _nodes("Recurrent nodes of both directions on one sequence", report.pairs)
+        + _nodes("Recurrent nodes that ortscan's library may run", report.cells)
+        + section("Operators", _operators(report))
     )
 
 
-def _operators(report: Report) -> str:
-    rows = "".join(_row(*change) for change in operator_changes(report))
+def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
+    """Return bars of how many operators run for a loop in one run of the model; there are none of unknown trip counts."""
+    shown = []
+    for loop in loops:
+        drawn = drawings.get(loop.where)
+        if drawn is None or drawn.runs_before is None or drawn.runs_after is None or drawn.runs_before == drawn.runs_after:
+            continue
+        look = "good" if drawn.runs_after < drawn.runs_before else "some"
+        shown.append(Bar("before", drawn.runs_before, f"{drawn.runs_before:,}", loop.where))
+        shown.append(Bar("after", drawn.runs_after, f"{drawn.runs_after:,}", loop.where, look))
+    said = '<p class="soft">In one run of the model, those of a body once a step: a count, not a time.</p>'
+    return said + bars(shown[:24]) if shown else ""
+
+
+def _loop(loop: LoopReport, drawn: Drawings | None, is_open: bool) -> str:
+    lines = _history(loop) + [f"<li>Note: {safe(note)}</li>" for note in loop.notes]
+    lines += [f"<li>Try: {safe(advice.text)}</li>" for advice in loop.advice]
+    told = {"Is": loop.is_a, "From": loop.scope, "Cost": loop.cost, "Runs": loop.runs}
+    facts = "".join(f"<p>{label}: {safe(fact)}</p>" for label, fact in told.items() if fact)
+    listed = f'<ul class="did">{"".join(lines)}</ul>' if lines else ""
+    codes = " ".join(reason.code for reason in loop.reasons)
+    rules = " ".join(fired.rule for fired in loop.fired)
+    text = _searched(f"{loop.where} {loop.kind} {loop.fate} {codes} {rules}")
+    steps = "" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
+    reason = f"<code>{safe(loop.reasons[0].code)}</code>" if loop.reasons else ""
     return (
-        '<table><thead><tr><th>operator</th><th class="n">before</th><th class="n">after</th></tr></thead>'
-        f"<tbody>{rows}</tbody><tfoot>{_row('all nodes', *totals(report))}</tfoot></table>"
+        f'<details class="loop {loop.fate}" data-text="{text}"{" open" if is_open else ""}><summary><b>{name(loop.where)}</b>'
+        f'<span class="badge {_LOOKS[loop.fate]}">{loop.fate}</span>{reason}<span class="soft">{safe(steps)}</span></summary>\n'
+        f"<div><p>{safe(loop_line(loop))}</p>{facts}{listed}{drawing(drawn, loop.where)}</div></details>\n"
     )
 
 
-def _row(name: str, before: int, after: int) -> str:
-    return f'<tr><td>{_safe(name)}</td><td class="n">{before}</td><td class="n">{after}</td></tr>\n'
+def _searched(text: str) -> str:
+    return safe(cut(text.lower(), _LONGEST_TEXT))
 
 
-def _nodes(report: Report) -> str:
-    return _some_nodes("Recurrent nodes that onnxruntime does not run", report.nodes) + _some_nodes(
-        "Recurrent nodes of both directions on one sequence", report.pairs
-    )
+def drawing(drawn: Drawings | None, where: str) -> str:
+    """Return the drawings of the loop at ``where``, side by side."""
+    if drawn is None:
+        return ""
+    parts = [("Before", drawn.before), ("After", drawn.after)]
+    sheets = "".join(_sheet(label, picture, where) for label, picture in parts if picture is not None)
+    why = f'<div class="soft">{safe(drawn.why)}</div>' if drawn.why else ""
+    return f'<div class="drawn">{sheets}{why}</div>'
 
 
-def _some_nodes(title: str, nodes: Sequence[NodeReport]) -> str:
-    sections = "".join(
-        f'<section class="{"kept" if node.reasons else "removed"}"><h3>{_safe(node.where)}</h3>'
-        f"<ul>{''.join(_history(node))}</ul></section>\n"
-        for node in nodes
-    )
-    return f"<h2>{title}</h2>\n{sections}" if sections else ""
+def _sheet(label: str, picture: Picture, where: str) -> str:
+    svg, width = svg_of(picture, f"{label}: {where}")
+    look = "sheet whole" if width > _WIDEST else "sheet"
+    return f'<div style="flex-grow:{max(200, min(_WIDEST, width)):.0f}"><h4>{label}</h4><div class="{look}">{svg}</div></div>'
 
 
 def _history(entry: LoopReport | NodeReport) -> list[str]:
-    lines = [f"<li>#{fired.number} <b>{_safe(fired.rule)}</b>: {_safe(fired.what)}</li>" for fired in entry.fired]
+    lines = [f"<li>#{fired.number} <b>{safe(fired.rule)}</b>: {safe(fired.what)}</li>" for fired in entry.fired]
     return lines + [_reason(reason) for reason in entry.reasons]
-
-
-def _loop(loop: LoopReport) -> str:
-    lines = _history(loop)
-    lines += [f"<li>Note: {_safe(note)}</li>" for note in loop.notes]
-    runs = f"<br>runs: {_safe(loop.runs)}" if loop.runs else ""
-    listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
-    return f'<section class="{loop.fate}"><h3>{_safe(loop.where)}</h3><p>{_safe(loop_line(loop))}{runs}</p>{listed}</section>\n'
 
 
 def _reason(reason: Reason) -> str:
     known = lookup(reason.code)
-    said = ": ".join(filter(None, [known.meaning if known else "", reason.detail]))
-    long = f'<p class="long">{_safe(known.text)}</p>' if known else ""
-    return f"<li><code>{_safe(reason.code)}</code> ({_safe(reason.rule)}) {_safe(said)}{long}</li>"
+    said = ": ".join(filter(None, [known.meaning.rstrip(".") if known else "", reason.detail]))
+    long = f'<p class="soft">{safe(known.text)}</p>' if known else ""
+    return f"<li><code>{safe(reason.code)}</code> ({safe(reason.rule)}) {safe(said)}{long}</li>"
 
 
-def _safe(text: object) -> str:
-    return escape(plain(text))
+def _nodes(title: str, nodes: Sequence[NodeReport]) -> str:
+    made = "".join(
+        f'<details class="loop {"kept" if node.reasons else "removed"}" data-text="{_searched(node.where)}" open>'
+        f'<summary><b>{name(node.where)}</b></summary><div><ul class="did">{"".join(_history(node))}</ul></div></details>\n'
+        for node in nodes
+    )
+    return section(title, made)
+
+
+def _operators(report: Report) -> str:
+    return table(("operator", "before", "after"), operator_changes(report), ("before", "after"), ("all nodes", *totals(report)))

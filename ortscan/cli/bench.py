@@ -1,0 +1,69 @@
+"""``ortscan bench A [B ...]``: what do models cost on onnxruntime, side by side?"""
+
+import argparse
+
+from ortscan.base.option_values import seconds, shapes_by_name, sizes, steps
+from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.files import check_npz, check_readable, check_report
+from ortscan.cli.limits import add_limits
+from ortscan.cli.options import add_display, add_report, add_shape
+from ortscan.cli.progress import working
+
+__all__ = ["add", "run"]
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "bench",
+        help="measure models side by side: time, loading, memory, loops",
+        description="Measure what models cost on onnxruntime's CPU, side by side; of one model, beside what optimize makes of it. "
+        "Each round has new sessions of all models, which run in turns; what the rounds do not agree on is no difference.",
+    )
+    parser.add_argument("models", metavar="A", nargs="+", help="a model; others are compared with the first")
+    add_report(parser)
+    group = parser.add_argument_group("inputs")
+    add_shape(group)
+    group.add_argument(
+        "--size",
+        type=sizes,
+        action="append",
+        metavar="T=16,64",
+        help="sizes to time of a free dimension or trip count T; may be repeated: every choice out of them",
+    )
+    group.add_argument("--inputs", metavar="DATA", help="time on these inputs, arrays by input name, instead of random ones")
+    group = parser.add_argument_group("effort")
+    group.add_argument(
+        "--threads", type=steps, default=1, metavar="N", help="threads within an operator; 0: onnxruntime's choice (default 1)"
+    )
+    group.add_argument("--rounds", type=steps, default=9, metavar="N", help="how many rounds, 6 at least to tell noise (default 9)")
+    group.add_argument("--seconds", type=seconds, default=10.0, metavar="X", help="how long in all, about (default 10)")
+    add_display(parser)
+    add_limits(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    for model in args.models:
+        check_readable(model)
+    if args.inputs is not None:
+        check_npz(args.inputs)
+    check_report(args.report, *args.models, args.inputs)
+
+    from ortscan.benching import bench
+    from ortscan.cli.show_bench import show_bench
+
+    with working(f"timing {', '.join(args.models)}") as step:
+        outcome = bench(
+            *args.models,
+            shapes=shapes_by_name(args.shape),
+            sizes={**{name: [size] for name, size in args.dim or ()}, **dict(args.size or ())},
+            inputs=args.inputs,
+            threads=args.threads,
+            rounds=args.rounds,
+            seconds=args.seconds,
+            progress=step,
+        )
+    show_bench(args, outcome)
+    return ExitCode.OK

@@ -1,0 +1,108 @@
+"""The HTML page that ``--report`` writes: what a verb found, and how it was made."""
+
+import argparse
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ortscan.base.release import __version__
+from ortscan.benchmark.as_html import bench_card, bench_html
+from ortscan.cli.written import Sizes
+from ortscan.modelio.destination import destination
+from ortscan.modelio.replacing import Replacement
+from ortscan.page.document import document, header
+from ortscan.page.elements import listed, section
+from ortscan.report.words import size
+from ortscan.verification.as_html import verification_html
+from rewrites.base.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from ortscan.benchmark.result import Bench
+    from ortscan.verification.result import Verification
+
+__all__ = ["Page"]
+
+_SILENT = (
+    "run",
+    "argv",
+    "given",
+    "spent",
+    "subject",
+    "model",
+    "models",
+    "before",
+    "after",
+    "json",
+    "verbose",
+    "no_color",
+    "quiet",
+    "report",
+)
+
+
+class Page:
+    """A page in the making. ``said``: sentences for its head."""
+
+    def __init__(self, verb: str, title: str, said: Sequence[str], cards: Sequence[tuple[str, str, str]] = ()) -> None:
+        self._verb, self._title, self._said, self._cards = verb, title, list(said), list(cards)
+        self._sections: list[str] = []
+
+    def add(self, html: str) -> None:
+        """Add a section."""
+        self._sections.append(html)
+
+    def add_sizes(self, sizes: Sizes | None) -> None:
+        """Add a card on the file that was written."""
+        if sizes is not None:
+            self._cards.append((f"{size(sizes.before)} → {size(sizes.after)}", "file", ""))
+
+    def add_verification(self, verification: "Verification | None") -> None:
+        """Add what was compared."""
+        if verification is None:
+            self._cards.append(("not verified", "--no-verify", "some"))
+            return
+        look = {"equal": "good", "different": "bad", "inconclusive": "some"}[verification.outcome]
+        self._cards.append((verification.outcome, "verified on onnxruntime", look))
+        self.add(section("Verification", verification_html(verification.to_dict())))
+
+    def add_bench(self, bench: "Bench | None") -> None:
+        """Add what was measured."""
+        if bench is not None:
+            facts = bench.to_dict()
+            self._cards.insert(0, bench_card(facts))
+            self.add(section("Measured", bench_html(facts)))
+
+    def write(self, args: argparse.Namespace) -> None:
+        """Write the page to ``args.report``; raises ModelFileError where that cannot be."""
+        head = header(f"ortscan {self._verb}", self._title, self._said, self._cards)
+        html = document(self._title, head + "".join(self._sections) + section("How this was made", listed(_facts(args))))
+        try:
+            with Replacement() as files:
+                files.open(destination(args.report)).write(html.encode(errors="backslashreplace"))
+                files.commit()
+        except OSError as error:
+            raise ModelFileError(f"{args.report} cannot be written: {error.strerror}.") from None
+
+
+def _facts(args: argparse.Namespace) -> list[tuple[str, object]]:
+    import onnx
+    import onnx_ir
+    import onnxruntime
+
+    modules = ", ".join(f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir, onnxruntime))
+    versions = f"ortscan {__version__}, {modules}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return [
+        ("command line", shlex.join(["ortscan", *args.argv])),
+        ("options", ", ".join(f"{name} = {value}" for name, value in _options(vars(args)).items())),
+        ("versions", versions),
+        ("date", datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")),
+    ]
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are set to something."""
+    return {
+        name: value for name, value in given.items() if name not in _SILENT and value not in (None, [], {}) and value is not False
+    }

@@ -1,0 +1,152 @@
+"""Lays out a directed graph in layers: by the longest path, ordered by barycenters, each layer near its neighbours."""
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+__all__ = ["Laid", "lay_out"]
+
+_GAP, _SWEEPS, _ROUNDS = 16.0, 8, 10
+_MOST_DUMMIES = 6000
+
+
+@dataclass(frozen=True)
+class Laid:
+    """``layer``, ``centre``: of each node. ``ways``: of each edge, the layers and places it goes through between its ends."""
+
+    layer: Sequence[int]
+    centre: Sequence[float]
+    ways: Sequence[Sequence[tuple[int, float]]]
+
+
+def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Laid:
+    """Lay out nodes of these ``widths``; ``first`` and ``last``: held in the first and the last layer. There is no circle."""
+    count = len(widths)
+    layer = _layers(count, edges, first, last)
+    sizes, chains = list(widths), list[list[int]]()
+    levels, links = list(layer), list[tuple[int, int]]()
+    for source, target in edges:
+        between = range(layer[source] + 1, layer[target])
+        if len(sizes) - count + len(between) > _MOST_DUMMIES:
+            between = range(0)
+        chain = list(range(len(sizes), len(sizes) + len(between)))
+        sizes += [4.0] * len(between)
+        levels += list(between)
+        chains.append(chain)
+        links += list(zip([source, *chain], [*chain, target], strict=True))
+    above: list[list[int]] = [[] for _ in sizes]
+    below: list[list[int]] = [[] for _ in sizes]
+    for source, target in links:
+        above[target].append(source)
+        below[source].append(target)
+    rows = _ordered(levels, above, below)
+    centre = _centres(rows, sizes, above, below, count)
+    ways = [[(levels[place], centre[place]) for place in chain] for chain in chains]
+    return Laid(layer, centre[:count], ways)
+
+
+def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
+    """Return the layer of each node: below all it comes from; what comes from nothing is just above what it goes to."""
+    coming: list[list[int]] = [[] for _ in range(count)]
+    going: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        coming[target].append(source)
+        going[source].append(target)
+    missing = [len(sources) for sources in coming]
+    ready = [node for node in range(count) if not missing[node]]
+    start, layer = 1 if first else 0, [0] * count
+    for node in ready:
+        layer[node] = 0 if node in first else max([start, *(layer[source] + 1 for source in coming[node])])
+        for target in going[node]:
+            missing[target] -= 1
+            if not missing[target]:
+                ready.append(target)
+    for node in reversed(ready):
+        if not coming[node] and node not in first and going[node]:
+            layer[node] = max(start, min(layer[target] for target in going[node]) - 1)
+    if last:
+        bottom = max([0, *(layer[node] + 1 for node in range(count) if node not in last)])
+        for node in last:
+            layer[node] = bottom
+    return layer
+
+
+def _ordered(levels: Sequence[int], above: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> list[list[int]]:
+    rows: list[list[int]] = [[] for _ in range(max(levels, default=-1) + 1)]
+    for place, level in enumerate(levels):
+        rows[level].append(place)
+    best, fewest = [list(row) for row in rows], _crossings(rows, below)
+    for sweep in range(_SWEEPS):
+        neighbours, order = (above, rows[1:]) if sweep % 2 == 0 else (below, rows[-2::-1])
+        position = {place: number for row in rows for number, place in enumerate(row)}
+        for row in order:
+            weight = {
+                place: sum(position[other] for other in neighbours[place]) / len(neighbours[place])
+                if neighbours[place]
+                else float(position[place])
+                for place in row
+            }
+            row.sort(key=weight.__getitem__)
+            position.update((place, number) for number, place in enumerate(row))
+        crossings = _crossings(rows, below)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in rows], crossings
+    return best
+
+
+def _crossings(rows: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> int:
+    """Count the pairs of links between two layers that cross, by insertion into a sorted list."""
+    total = 0
+    for row, under in pairwise(rows):
+        position = {place: number for number, place in enumerate(under)}
+        seen: list[int] = []
+        for place in row:
+            ends = sorted(position[other] for other in below[place])
+            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
+            for end in ends:
+                bisect.insort(seen, end)
+    return total
+
+
+def _centres(
+    rows: Sequence[Sequence[int]],
+    sizes: Sequence[float],
+    above: Sequence[Sequence[int]],
+    below: Sequence[Sequence[int]],
+    count: int,
+) -> list[float]:
+    """Place each row as near as it fits to the mean of its neighbours, down and up in turns; bends of long edges pull most."""
+    centre = [0.0] * len(sizes)
+    for row in rows:
+        _place(row, [0.0] * len(row), sizes, centre)
+    for turn in range(_ROUNDS):
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            wanted = []
+            for place in row:
+                near = above[place] if turn % 2 == 0 else below[place]
+                near = near if turn < _ROUNDS - 2 and near else [*above[place], *below[place]]
+                pull = [4.0 if place >= count and other >= count else 1.0 for other in near]
+                total = sum(pull)
+                wanted.append(sum(w * centre[o] for w, o in zip(pull, near, strict=True)) / total if total else centre[place])
+            _place(row, wanted, sizes, centre)
+    left = min((centre[place] - sizes[place] / 2 for place in range(len(sizes))), default=0.0)
+    return [each - left for each in centre]
+
+
+def _place(row: Sequence[int], wanted: Sequence[float], sizes: Sequence[float], centre: list[float]) -> None:
+    """Set the centres of ``row``, in its order and apart, with the least sum of squares to ``wanted``: by pooling violators."""
+    offsets, at = [], 0.0
+    for number, place in enumerate(row):
+        if number:
+            at += (sizes[row[number - 1]] + sizes[place]) / 2 + _GAP
+        offsets.append(at)
+    blocks: list[tuple[float, int]] = []
+    for want, offset in zip(wanted, offsets, strict=True):
+        blocks.append((want - offset, 1))
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            (one, few), (other, many) = blocks[-2:]
+            blocks[-2:] = [((one * few + other * many) / (few + many), few + many)]
+    shifts = [mean for mean, number in blocks for _ in range(number)]
+    for place, shift, offset in zip(row, shifts, offsets, strict=True):
+        centre[place] = shift + offset

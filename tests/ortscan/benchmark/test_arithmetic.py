@@ -1,0 +1,146 @@
+"""What is made of seconds, on clocks and records that are made up: nothing here takes a time of its own."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ortscan.benchmark.ratio import ratio_of
+from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
+from ortscan.benchmark.rounds import timed_in_rounds
+from ortscan.benchmark.turns import Clock, clock_for, time_in_turns
+from ortscan.benchmark.words import duration, gain, noise
+
+
+class Machine:
+    """A clock that models move on; ``speed`` is what a second of work takes here."""
+
+    def __init__(self):
+        self.seconds, self.speed, self.ran = 0.0, 1.0, []
+
+    def clock(self):
+        return Clock(lambda: self.seconds, lambda: self.seconds)
+
+    def model(self, name, takes, loads=0.0):
+        def run(feed=None):
+            self.ran.append(name)
+            self.seconds += takes * self.speed
+
+        def load():
+            self.seconds += loads
+            return SimpleNamespace(run=run, load_seconds=loads)
+
+        return load
+
+
+@pytest.mark.parametrize(
+    ("rounds", "low", "high"),
+    [([2.0] * 9, 2, 2), ([1, 2, 3, 4, 5, 6, 7, 8, 900], 2, 8), ([1, 2, 3, 4, 5, 600], 1, 600), ([3], 3, 3)],
+)
+def test_the_interval_leaves_out_as_many_rounds_at_each_end_as_it_can(rounds, low, high):
+    ratio = ratio_of(rounds)
+    assert (ratio.low, ratio.high, ratio.rounds) == (low, high, len(rounds))
+
+
+def test_the_interval_is_as_sure_as_coins_say():
+    assert ratio_of([1.0] * 6).confidence == pytest.approx(1 - 2 / 2**6)
+    assert ratio_of([1.0] * 9).confidence == pytest.approx(1 - 2 * (1 + 9) / 2**9)
+    assert ratio_of([1.0] * 5).confidence < 0.95
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ([3.0, 3.1, 3.2] * 3, "3.1 x faster"),
+        ([0.5, 0.52, 0.48] * 3, "2.0 x slower"),
+        ([0.9, 1.0, 1.2] * 3, "no measurable difference"),
+        ([1.01] * 9, "no measurable difference"),
+        ([3.0] * 5, "no measurable difference"),
+        ([1.1, 1.1, 1.11] * 3, "1.10 x faster"),
+    ],
+)
+def test_a_difference_is_told_only_where_the_rounds_agree_on_one(rounds, said):
+    assert gain(ratio_of(rounds)) == said
+
+
+def test_noise_of_what_is_slower_is_told_as_slower():
+    assert noise(ratio_of([0.5, 0.5, 0.4] * 3)) == "2.00 to 2.50"
+    assert noise(ratio_of([3.0] * 5)).endswith("in 5 rounds, too few to tell")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(2.5e-7, "250 ns"), (1.5e-6, "1.50 µs"), (0.0123, "12.3 ms"), (0.5, "500 ms"), (123.0, "123 s")]
+)
+def test_durations_are_for_people(seconds, said):
+    assert duration(seconds) == said
+
+
+def test_turns_alternate_and_all_have_as_many():
+    machine = Machine()
+    loads = [machine.model("a", 0.004), machine.model("b", 0.003)]
+    taken = time_in_turns([load().run for load in loads], 0.02, machine.clock())
+    assert [len(turns) for turns in taken] == [3, 3]
+    assert "".join(machine.ran) == "abbaab"
+    assert taken[0] == [[pytest.approx(0.004)]] * 3
+
+
+def test_a_short_model_runs_several_times_a_turn_the_first_of_which_does_not_count():
+    machine = Machine()
+    ((turn,),) = time_in_turns([machine.model("a", 0.0005)().run], 0.001, machine.clock())
+    assert len(machine.ran) == 4
+    assert turn == [pytest.approx(0.0005)] * 3
+
+
+def test_a_round_has_sessions_of_its_own_and_another_model_first():
+    machine = Machine()
+    made = []
+    loads = [lambda name=name: made.append(name) or machine.model(name, 0.01)() for name in "ab"]
+    timed_in_rounds(loads, [{}], 3, 0.1, machine.clock())
+    assert made == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_a_machine_that_slows_down_changes_no_ratio():
+    machine = Machine()
+    loads = [machine.model("a", 0.03), machine.model("b", 0.01)]
+
+    def slower(done, rounds):
+        machine.speed *= 2
+
+    first, second = timed_in_rounds(loads, [{}, {}], 6, 100.0, machine.clock(), slower)
+    assert first.gains == [[1.0] * 6] * 2
+    assert second.gains == [[pytest.approx(3.0)] * 6] * 2
+    assert second.medians[0][5] == pytest.approx(32 * second.medians[0][0])
+
+
+@pytest.mark.parametrize(("loads", "rounds"), [(50.0, 2), (0.6, 6), (0.0, 9)])
+def test_rounds_end_when_their_time_is_over_but_six_are_run_where_that_is_not_much_longer(loads, rounds):
+    machine = Machine()
+    records = timed_in_rounds([machine.model("a", 0.1, loads)], [{}], 9, 2.5, machine.clock())
+    assert records[0].loads == [loads] * rounds
+
+
+def test_more_threads_are_timed_by_the_clock_on_the_wall():
+    assert clock_for(2).own is clock_for(2).now
+
+
+def bench_of(*gains):
+    results = [SizeResult({"T": size}, [Timing(1, 1, [1] * 9, [1.0] * 9), Timing(1, 1, [1] * 9, [g] * 9)]) for size, g in gains]
+    return Bench([BenchedModel("a", 1, 1, [1]), BenchedModel("b", 1, 1, [1])], results, 1, 9, "1")
+
+
+def test_slower_is_what_is_so_at_a_size_and_faster_at_none():
+    assert bench_of((16, 0.5), (64, 1.0)).is_slower
+    assert not bench_of((16, 0.5), (64, 2.0)).is_slower
+    assert not bench_of((16, 1.0)).is_slower
+
+
+def test_the_summary_has_a_line_a_size():
+    assert bench_of((16, 2.0), (64, 1.0)).summary().splitlines() == [
+        "b is 2.0 x faster than a (T=16: 2.00 to 2.00)",
+        "b is not measurably faster or slower than a (T=64: 1.00 to 1.00 times as fast)",
+    ]
+
+
+def test_the_dict_has_the_ratios():
+    plain = bench_of((16, 2.0)).to_dict()
+    assert plain["results"][0]["ratios"][0]["value"] == 2.0
+    assert plain["summary"].startswith("b is 2.0 x faster")

@@ -1,0 +1,139 @@
+"""Benchmarks of small models, from end to end: what is in them, never how fast anything is."""
+
+import json
+import sys
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import ortscan
+from ortscan.__main__ import main
+from ortscan.benchmark.measure import names_for
+from ortscan.benchmark.steps import dims_of_steps
+from ortscan.running.specs import input_specs
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, parsed
+
+LITTLE = {"rounds": 2, "seconds": 0.02}
+LOOP = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[B, T, 4] x) => (float[B, 4] y) <int64 one = {1}, float[1] zero = {0}> {
+  shape = Shape (x)
+  count = Gather (shape, one)
+  first = Shape <start = 0, end = 1> (x)
+  four = Shape <start = 2, end = 3> (x)
+  size = Concat <axis = 0> (first, four)
+  start = Expand (zero, size)
+  y = Loop (count, , start) <body = b (int64 i, bool c, float[B, 4] s) => (bool d, float[B, 4] n) {
+    xi = Gather <axis = 1> (x, i) t = Add (s, xi) n = Sin (t) d = Identity (c) }>
+}
+"""
+THREE = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x) => (float[T, 4] y) <float[3, 1] k = {1, 2, 3}> { y = Mul (x, k) }
+"""
+
+
+def test_one_model_is_compared_with_its_result():
+    bench = ortscan.bench(parsed(RECURRENCE), sizes={"T": [3, 5]}, **LITTLE)
+    assert [model.name for model in bench.models] == ["model 1", "optimized"]
+    assert [result.label for result in bench.results] == ["T=3", "T=5"]
+    assert [len(timing.rounds) for result in bench.results for timing in result.timings] == [2] * 4
+    assert all(0 < timing.best <= timing.median for result in bench.results for timing in result.timings)
+    assert bench.models[0].file_bytes == parsed(RECURRENCE).ByteSize()
+    assert [loop.op_type for loop in bench.models[0].loops] == ["Scan"]
+    assert all((model.peak_bytes is not None) == (sys.platform in ("linux", "darwin")) for model in bench.models)
+    assert len(bench.summary().splitlines()) == 2
+    assert not any(result.ratio().is_measurable for result in bench.results), "two rounds are too few"
+
+
+def test_without_sizes_usual_ones_are_timed_the_steps_being_long():
+    bench = ortscan.bench(parsed(LOOP), parsed(LOOP), **LITTLE)
+    assert [dict(result.sizes) for result in bench.results] == [{"B": 1, "T": 64}, {"B": 1, "T": 256}, {"B": 8, "T": 64}]
+
+
+@pytest.mark.parametrize(("text", "steps"), [(MAP, {"T"}), (LOOP, {"T"}), (PLAIN, set())])
+def test_the_dimensions_of_steps_are_found(text, steps):
+    model = parsed(text)
+    assert dims_of_steps(model, input_specs(model.graph)) == steps
+
+
+def test_sizes_that_the_model_refuses_are_told_and_not_timed():
+    bench = ortscan.bench(parsed(THREE), parsed(THREE), sizes={"T": [3, 5]}, **LITTLE)
+    assert [result.label for result in bench.results] == ["T=3"]
+    assert bench.notes[0].startswith("not timed at T=5: model 1 does not run: ")
+
+
+def test_a_model_that_refuses_all_usual_sizes_is_timed_at_one_it_takes():
+    bench = ortscan.bench(parsed(THREE), parsed(THREE), **LITTLE)
+    assert bench.results[0].label == "T=3"
+
+
+def test_given_inputs_are_what_is_timed():
+    bench = ortscan.bench(parsed(MAP), parsed(MAP), inputs={"x": np.ones((7, 4), np.float32)}, **LITTLE)
+    assert [result.label for result in bench.results] == ["T=7"]
+
+
+OTHER_INPUT = PLAIN.replace("x)", "z)")
+UNKNOWN_OPERATOR = PLAIN.replace("Relu", "NoSuchOperator")
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "said"),
+    [
+        ([], {}, "bench takes one model or more"),
+        ([PLAIN, OTHER_INPUT], {}, "model 1 and model 2 cannot be run on the same inputs"),
+        ([PLAIN, UNKNOWN_OPERATOR], {}, "model 2 does not load on onnxruntime"),
+        ([PLAIN, PLAIN], {"sizes": {"Q": 3}}, "sizes has 'Q', but what is free to choose is 'T'"),
+        ([PLAIN, PLAIN], {"sizes": {"T": 3}, "shapes": {"x": [2, 4]}}, "sizes gives 'T' a size, and so do shapes"),
+        ([PLAIN, PLAIN], {"sizes": {"T": "3"}}, "sizes: that of 'T' must be a number"),
+        ([PLAIN, PLAIN], {"sizes": {"T": list(range(99))}}, "more than 64 choices"),
+        ([PLAIN, PLAIN], {"sizes": [3]}, "sizes must be a dict"),
+        ([PLAIN, PLAIN], {"rounds": 0}, "rounds must be"),
+        ([PLAIN, PLAIN], {"seconds": float("nan")}, "seconds must be"),
+        ([PLAIN, PLAIN], {"threads": -1}, "threads must be"),
+        ([PLAIN, PLAIN], {"inputs": [{}, {}]}, "inputs"),
+        ([THREE, THREE], {"sizes": {"T": 5}}, "There is nothing to time: not timed at T=5"),
+    ],
+)
+def test_what_cannot_be_timed_is_told_in_a_sentence(models, options, said):
+    with pytest.raises(ortscan.OrtscanError, match=said.replace("(", r"\(")):
+        ortscan.bench(*map(parsed, models), **options)
+
+
+def test_models_are_called_by_as_much_of_their_paths_as_tells_them_apart():
+    assert names_for(["a/m.onnx", "b/m.onnx", "b/n.onnx", b""]) == ["a/m.onnx", "b/m.onnx", "n.onnx", "model 4"]
+    assert names_for(["a/m.onnx", "a/m.onnx"]) == ["m.onnx (1)", "m.onnx (2)"]
+
+
+@pytest.fixture
+def paths(tmp_path):
+    for name, text in (("a.onnx", RECURRENCE), ("b.onnx", RECURRENCE)):
+        onnx.save(parsed(text), tmp_path / name)
+    return [str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]
+
+
+def test_the_command_line_shows_models_times_and_loops_in_80_columns(paths, capsys):
+    assert main(["bench", *paths, "--size", "T=4,6", "--rounds", "2", "--seconds", "0.02"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert all(line.isprintable() and len(line) <= 80 for line in printed.out.splitlines())
+    for said in ("1 thread, 2 rounds", "peak memory", "T=4", "T=6", "no measurable difference", "Scan"):
+        assert said in " ".join(printed.out.split())
+
+
+def test_the_command_line_gives_json(paths, capsys):
+    assert main(["bench", *paths, "--shape", "x:4,4", "--rounds", "2", "--seconds", "0.02", "--json"]) == 0
+    bench = json.loads(capsys.readouterr().out)["bench"]
+    assert [model["name"] for model in bench["models"]] == ["a.onnx", "b.onnx"]
+    assert bench["results"][0]["sizes"] == {"T": 4}
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["--size", "T"], 2), (["--size", "T=x"], 2), (["--size", "Q=3"], 2), (["--rounds", "0"], 2), (["no.onnx"], 1)],
+)
+def test_wrong_words_are_one_line(paths, capsys, words, code):
+    assert main(["bench", *paths, *words]) == code
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,74 @@
+"""``optimize --bench``: what is said, and what is not written; timings are made up."""
+
+import json
+
+import onnx
+import pytest
+
+from ortscan.__main__ import main
+from ortscan.benchmark import measure
+from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
+from tests.support.small_models import MAP, PLAIN, parsed
+
+
+def bench_of(gain):
+    timings = [Timing(1, 1, [1] * 9, [each] * 9) for each in (1.0, gain)]
+    models = [BenchedModel(name, 1, 1.0, [1.0]) for name in ("the original", "the result")]
+    return Bench(models, [SizeResult({"T": 64}, timings)], 1, 9, "1")
+
+
+@pytest.fixture
+def source(tmp_path):
+    onnx.save(parsed(MAP), tmp_path / "in.onnx")
+    return str(tmp_path / "in.onnx")
+
+
+@pytest.fixture
+def gaining(monkeypatch):
+    """Let a result without a Scan gain so much."""
+
+    def set_gain(gain):
+        def made_up(models, **options):
+            model = models["the result"].model
+            return bench_of(1.0 if any(node.op_type == "Scan" for node in model.graph) else gain)
+
+        monkeypatch.setattr(measure, "measure", made_up)
+
+    return set_gain
+
+
+def test_the_last_line_says_what_was_gained(source, tmp_path, gaining, capsys):
+    gaining(3.1)
+    assert main(["optimize", source, str(tmp_path / "out.onnx"), "--bench"]) == 0
+    assert "1 of 1 loop gone · 3.1 x faster (T=64) · verified" in capsys.readouterr().out
+    assert (tmp_path / "out.onnx").exists()
+
+
+def test_what_is_slower_is_not_written_and_the_patch_is_named(source, tmp_path, gaining, capsys):
+    gaining(0.5)
+    assert main(["optimize", source, str(tmp_path / "out.onnx"), "--bench"]) == 5
+    assert not (tmp_path / "out.onnx").exists()
+    printed = capsys.readouterr()
+    assert "2.0 x slower (T=64)" in printed.out
+    assert "nothing written" in printed.out
+    (line,) = printed.err.splitlines()
+    assert "so nothing was written; patch " in line
+    assert "makes it so (" in line
+
+
+def test_what_is_slower_is_written_by_force(source, tmp_path, gaining):
+    gaining(0.5)
+    assert main(["optimize", source, str(tmp_path / "out.onnx"), "--bench", "--force", "-q"]) == 0
+    assert (tmp_path / "out.onnx").exists()
+
+
+def test_what_did_not_change_is_not_timed(tmp_path, capsys):
+    onnx.save(parsed(PLAIN), tmp_path / "in.onnx")
+    assert main(["optimize", str(tmp_path / "in.onnx"), "--dry-run", "--bench", "--json"]) == 0
+    assert "bench" not in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("words", [["--force"], ["--bench", "--target", "tensorrt"]])
+def test_options_that_make_no_sense_are_refused(source, words, capsys):
+    assert main(["optimize", source, "--dry-run", *words]) == 2
+    assert capsys.readouterr().err.startswith("ortscan: error: --")
