@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from ortscan.base.quiet import quietly
 from ortscan.cli.options import checking, rewriting
 from ortscan.cli.progress import working
+from ortscan.cli.writing import original
 
 if TYPE_CHECKING:
     from ortscan.modelio import LoadedModel
@@ -22,7 +23,7 @@ def culprit(args: argparse.Namespace) -> str:
     from ortscan.pipeline.rewriting import Rewriting
 
     with working("looking for the change that makes the difference", args.quiet):
-        return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result))
+        return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}")
 
 
 @quietly
@@ -39,4 +40,4 @@ def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]
 def _compared(args: argparse.Namespace, result: "LoadedModel") -> "Verification":
     from ortscan import api
 
-    return api.verify(args.given, result, **checking(args))
+    return api.verify(original(args), result, **checking(args))

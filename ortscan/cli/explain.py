@@ -10,6 +10,7 @@ from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_readable, check_report
 from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
+from ortscan.cli.passes import ListCodes
 from ortscan.cli.progress import working
 from ortscan.cli.streams import printing
 from rewrites.base.errors import OptionError
@@ -30,8 +31,12 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Say what would become of each loop of a model and why the rest of it stays; or what a reason code means.",
     )
     parser.add_argument("subject", metavar="IN|CODE", help="a model, or a reason code such as RECURRENCE")
+    parser.add_argument("--list-codes", action=ListCodes, help="list the reason codes, a line each, and stop")
     add_report(parser)
     add_rewriting(parser)
+    parser.add_argument(
+        "--no-advice", action="store_true", help="do not try out and time, for some seconds, what would make the model faster"
+    )
     add_display(parser)
     add_limits(parser)
     parser.set_defaults(run=run)
@@ -69,10 +74,10 @@ def _explain_model(args: argparse.Namespace) -> int:
     check_readable(args.subject)
     check_report(args.report, args.subject)
 
-    from ortscan import api
     from ortscan.cli.show import show_explanation
+    from ortscan.explaining import explain
 
     with working(f"trying the rewrites on {args.subject}") as step:
-        report = api.explain(args.subject, **rewriting(args), progress=step)
+        report = explain(args.subject, **rewriting(args), advice=not args.no_advice, progress=step)
     show_explanation(args, report)
     return ExitCode.OK

@@ -5,7 +5,7 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from zipfile import BadZipFile
@@ -19,7 +19,7 @@ from ortscan.running.specs import Spec
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import shown
 
-__all__ = ["Given", "ranked", "read_inputs", "with_arrays", "with_shapes"]
+__all__ = ["Given", "ranked", "read_archive", "read_inputs", "with_arrays", "with_shapes"]
 
 _MOST_SETS = 100_000
 
@@ -112,14 +112,26 @@ def with_arrays(specs: Sequence[Spec], values: Mapping[str, Any]) -> tuple[list[
 
 
 def _read_npz(path: str | os.PathLike[str], names: set[str]) -> dict[str, Any]:
+    def choose(files: Sequence[str]) -> dict[str, str]:
+        keys = {key.removeprefix("in:"): key for key in files if key.startswith("in:") and key not in names}
+        return keys or {key: key for key in files if key in names or not key.startswith("out:")}
+
+    return read_archive(path, choose)
+
+
+def read_archive(path: str | os.PathLike[str], choose: Callable[[Sequence[str]], Mapping[str, str]]) -> dict[str, Any]:
+    """Return arrays of an .npz by the names that ``choose`` gives to keys.
+
+    Raises:
+        ModelFileError: it cannot be read.
+    """
     if not is_path(path):
         raise ModelFileError(f"{shown(path)} is not a path")
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ModelFileError(f"{os.fspath(path)} is not an .npz file")
-            keys = {key.removeprefix("in:"): key for key in archive.files if key.startswith("in:") and key not in names}
-            return {name: _member(archive, key) for name, key in (keys or {key: key for key in archive.files}).items()}
+            return {name: _member(archive, key) for name, key in choose(archive.files).items()}
     except (OSError, ValueError, EOFError, BadZipFile, NotImplementedError, struct.error, zlib.error) as error:
         raise ModelFileError(f"{os.fspath(path)} cannot be read as .npz: {error}") from error
 

@@ -1,0 +1,91 @@
+"""What may help with the loops that are left: options that were not given, and sizes that are not known."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ortscan.native.library import library_path
+from ortscan.options import DEFAULT_MEMORY_BUDGET
+from ortscan.running.specs import Spec
+from ortscan.targets import TARGETS
+from rewrites.base.report import LoopReport, Report
+from rewrites.native.names import DOMAIN
+
+__all__ = ["Candidate", "candidates"]
+
+_FEW_ROWS = (2, 1)
+"""Sizes of a batch for which recurrent nodes are often the faster form."""
+_MOST_DIMS = 4
+_LONGEST_UNROLLED = 64
+_SOME_STEPS = 16
+_SOME_VALUE = 8
+_LARGER_BUDGETS = (1 << 30, 4 << 30)
+_INTEGERS = (5, 7)
+"""int32 and int64, of the element types."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Options to try beside those that were given.
+
+    ``flags``: the same on the command line. ``when``: what has to hold for them to be of use. ``at``: sizes to time at.
+    ``is_portable``: whether any session of onnxruntime has the gain.
+    """
+
+    flags: str
+    options: Mapping[str, Any]
+    when: str = ""
+    at: Mapping[str, int] = field(default_factory=dict)
+    is_portable: bool = True
+
+
+def candidates(report: Report, options: Mapping[str, Any], inputs: Sequence[Spec], defaults: Sequence[str]) -> Iterator[Candidate]:
+    """Yield what to try for the loops that ``report`` leaves; ``defaults``: initializers that are listed as inputs."""
+    left, target = report.loops_left, TARGETS[report.target]
+    codes = {reason.code for loop in left for reason in loop.reasons}
+    yield from _of_flags(left, codes, options, target.loops)
+    if defaults and options.get("freeze", False) is False:
+        yield Candidate("--freeze all", {"freeze": True}, "no run gives these inputs other values than their defaults")
+    free = [dim for spec in inputs for dim in spec.dims or () if isinstance(dim, str)]
+    free = [dim for dim in dict.fromkeys(free) if dim not in (options.get("dims") or {})]
+    if any(code.startswith("COST-") for code in codes):
+        for dim in free[:_MOST_DIMS]:
+            for size in _FEW_ROWS:
+                given, mostly = {**(options.get("dims") or {}), dim: size}, f"{size} or less" if size > 1 else "1"
+                yield Candidate(
+                    f"--dim {shlex.quote(f'{dim}={size}')}",
+                    {"dims": given},
+                    f"{dim} is mostly {mostly}",
+                    {dim: size},
+                )
+    if not target.loops or codes & {"UNROLL-UNKNOWN", "LINEAR-STEPS", "CUMULATIVE-STEPS"}:
+        for dim in free[:_MOST_DIMS]:
+            given = {**(options.get("fix_dims") or {}), dim: _SOME_STEPS}
+            flags = f"--fix-dim {shlex.quote(f'{dim}={_SOME_STEPS}')}"
+            yield Candidate(flags, {"fix_dims": given}, f"{dim} is always {_SOME_STEPS}, or another number", {dim: _SOME_STEPS})
+    for spec in inputs if any(not isinstance(loop.steps, int) for loop in left) else ():
+        if spec.kind == "tensor" and spec.dims in ((), (1,)) and spec.elem_type in _INTEGERS:
+            value = _SOME_VALUE if spec.dims == () else [_SOME_VALUE]
+            given = {**(options.get("fix_inputs") or {}), spec.name: value}
+            flags = f"--fix-input {shlex.quote(f'{spec.name}={value}')}"
+            yield Candidate(flags, {"fix_inputs": given}, f"{spec.name} is always {value}, or another number")
+    if DOMAIN in target.domains and not options.get("native") and library_path() is not None:
+        yield Candidate("--native", {"native": True}, "ortscan's library is registered where it runs", is_portable=False)
+
+
+def _of_flags(left: Sequence[LoopReport], codes: set[str], options: Mapping[str, Any], runs_loops: bool) -> Iterator[Candidate]:
+    steps = {loop.steps for loop in left if isinstance(loop.steps, int) and loop.steps <= _LONGEST_UNROLLED}
+    if steps and (options.get("max_unroll") or 0) < max(steps) and runs_loops:
+        yield Candidate(f"--max-unroll {max(steps)}", {"max_unroll": max(steps)})
+    if not options.get("fast_math"):
+        yield Candidate("--fast-math", {"fast_math": True}, "results may round differently, and infinite inputs may give NaN")
+    if "MEMORY-BUDGET" in codes:
+        for size in _LARGER_BUDGETS:
+            if size > options.get("memory_budget", DEFAULT_MEMORY_BUDGET):
+                flags = f"--memory-budget {size >> 30}G"
+                yield Candidate(flags, {"memory_budget": size}, f"{size >> 30} GiB of memory can be had")
+    if options.get("opset", "auto") != "auto":
+        yield Candidate("--opset auto", {"opset": "auto"}, "the result may be in a newer opset")
+    if options.get("passes") is not None or options.get("skip"):
+        yield Candidate("no --passes and no --skip", {"passes": None, "skip": ()})

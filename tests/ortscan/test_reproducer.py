@@ -1,0 +1,93 @@
+"""Where a result differs, optimize names the change on the command line, and writes a folder that shows it."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import ortscan
+from ortscan.__main__ import main
+from rewrites.rules.fission import loop_fission
+from tests.support.spoilt_rules import put_after, spoil
+
+MAP = """<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x) => (float[T, 4] y) {
+  y = Scan <num_scan_inputs = 1, body = b (float[4] xi) => (float[4] yi) { s = Tanh (xi) yi = Mul (s, xi) }> (x)
+}"""
+
+
+@pytest.fixture
+def spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(model: ir.Model) -> None:
+        put_after(model, "y", ("Neg",))
+
+    spoil(monkeypatch, loop_fission, defect)
+
+
+@pytest.fixture
+def source(tmp_path: Any) -> str:
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(MAP), path)
+    return str(path)
+
+
+@pytest.mark.usefixtures("spoilt")
+def test_the_change_is_named_with_the_option_that_does_without_it(source: str, tmp_path: Any, capsys: Any) -> None:
+    folder = tmp_path / "shown"
+    words = ["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick", "-q"]
+    assert main([*words, "--reproducer", str(folder)]) == 3
+    said = capsys.readouterr().err
+    assert "change 1, loop-fission on main/Scan producing 'y', is the first that differs (" in said
+    assert "; to do without it: --skip loop-fission; " in said
+    assert f"{folder} shows it" in said
+    assert not (tmp_path / "o.onnx").exists()
+    assert main([*words, "--skip", "loop-fission"]) == 0
+    found = ortscan.verify(str(folder / "original.onnx"), str(folder / "result.onnx"), inputs=folder / "inputs.npz")
+    assert found.outcome == "different"
+    text = (folder / "README.txt").read_text()
+    assert "to see it: ortscan verify original.onnx result.onnx --inputs inputs.npz" in text
+    assert "made by: ortscan optimize" in text
+
+
+def test_a_folder_that_holds_something_is_not_written_to(source: str, tmp_path: Any, capsys: Any) -> None:
+    assert main(["optimize", source, str(tmp_path / "o.onnx"), "--reproducer", str(tmp_path)]) == 2
+    assert "is there already; name a new folder" in capsys.readouterr().err
+    assert main(["optimize", source, str(tmp_path / "o.onnx"), "--reproducer", str(tmp_path / "a" / "b")]) == 1
+    assert not (tmp_path / "o.onnx").exists()
+
+
+def test_where_nothing_differs_nothing_is_written(source: str, tmp_path: Any) -> None:
+    words = ["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick", "-q"]
+    assert main([*words, "--reproducer", str(tmp_path / "shown")]) == 0
+    assert not (tmp_path / "shown").exists()
+
+
+@pytest.mark.usefixtures("spoilt")
+def test_recorded_inputs_are_never_blamed_for_a_result_that_is_wrong(source: str, tmp_path: Any, capsys: Any) -> None:
+    x = np.full((3, 4), 0.5, np.float32)
+    np.savez(tmp_path / "d.npz", x=x, **{"out:y": np.tanh(x) * x})
+    assert main(["optimize", source, str(tmp_path / "o.onnx"), "--inputs", str(tmp_path / "d.npz"), "-q"]) == 3
+    said = capsys.readouterr().err
+    assert "is the first that differs" in said
+    assert "give inputs" not in said
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (3.14, "1 of 1 loop gone · about 3.1 x faster in the runs compared (--bench measures it) · verified"),
+        (0.5, "1 of 1 loop gone · about 2.0 x slower in the runs compared (--bench measures it) · verified"),
+        (1.1, ""),
+        (None, ""),
+    ],
+)
+def test_the_last_line_says_the_gain_where_the_comparison_shows_it(
+    factor: float | None, said: str, source: str, tmp_path: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ortscan.verification.judging.verdict._times_as_fast", lambda judged: factor)
+    assert main(["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert said in printed
+    assert (" in the runs compared" in printed) == bool(said)
