@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio import LoadedModel, ModelLike, load, to_proto, unsettle
+from ortscan.modelio import AnyModel, LoadedModel, load, to_proto, unsettle
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
 from ortscan.modelio.source import Source
@@ -25,7 +25,9 @@ from ortscan.running.known_sizes import known_sizes
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
+from ortscan.soundness.output_ranks import declared_otherwise
 from ortscan.soundness.shape_agreement import disagreement
+from rewrites.analysis.shapes.captured_constants import given_to, show_captured_constants
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 from rewrites.analysis.shapes.own_names import give_own_names
 from rewrites.base.errors import InvariantBroken, UnsupportedModel
@@ -51,7 +53,7 @@ _MOST_AT_ONCE = 100_000
 class Original:
     """What a result is held against; it is read when first needed."""
 
-    def __init__(self, model: ModelLike) -> None:
+    def __init__(self, model: AnyModel) -> None:
         self._model = model
 
     @lazy
@@ -64,7 +66,7 @@ class Original:
         """The model without its large weights."""
         if isinstance(self._model, onnx.ModelProto):
             return without_weights(self._model)
-        if isinstance(self._model, ir.Model):
+        if isinstance(self._model, ir.Model | LoadedModel):
             return _slim(self.loaded)
         if isinstance(self._model, bytes | bytearray | memoryview):
             return without_weights(parse(bytes(self._model), "the given bytes"))
@@ -72,14 +74,28 @@ class Original:
 
     def has(self, find: "_Question") -> bool:
         """Whether the original has a fault of this kind itself."""
-        return find(self.loaded, self.proto) is not None
+        return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
+
+    def declared_otherwise(self, result: onnx.ModelProto) -> str | None:
+        """What the original declares of an output that is not so, where onnx has nothing else against ``result``."""
+        return declared_otherwise(self._model, result)
+
+    @lazy
+    def fault_shown(self) -> str | None:
+        """What onnx finds where it sees all constants, as it may in the result, which may have them elsewhere."""
+        shown = onnx.ModelProto()
+        shown.CopyFrom(self.proto)
+        show_captured_constants(shown.graph, given_to(shown))
+        return _inference_fault(self.loaded, shown)
 
 
 _Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
 
 
-def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
+def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     """Return what is wrong with ``after`` and was not with ``before``, in one line, or None.
+
+    It is a DeclaredOtherwise where that is how the model declares an output.
 
     Raises UnsupportedModel where ``before`` was no model for either onnx or onnxruntime, and ``after`` is none.
     """
@@ -95,12 +111,13 @@ def new_fault(before: ModelLike | Original, after: LoadedModel) -> str | None:
         else:
             fault = None if _deadly_node in shared else _loading_says(after, result)
         if fault is not None and not original.has(find):
-            return fault
+            declared = original.declared_otherwise(result) if find is _inference_fault else None
+            return fault if declared is None else declared
         shared += [find] if fault is not None else []
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
         for find in (_checker_says, _inference_fault):
             if find in shared:
-                raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto)}")
+                raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto) or original.fault_shown}")
     return disagreement(original.proto, result)
 
 

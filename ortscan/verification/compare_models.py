@@ -6,9 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx
 
 from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.ort.element_types import rounding
 from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.own_process import OwnProcessRunner
@@ -21,8 +23,10 @@ from ortscan.verification.closeness.precision import coarsest_floats
 from ortscan.verification.closeness.recurrent_outputs import recurrent_outputs, swallowing_outputs
 from ortscan.verification.closeness.rounding_noise import with_rounding_noise
 from ortscan.verification.given.interface import interface_differences, quoted
+from ortscan.verification.judging.first_inside import first_inside
 from ortscan.verification.judging.guards import Guards
 from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.judging.recorded_outputs import Records, compare_with_records
 from ortscan.verification.judging.series import run_series, untried_integers, untried_named, untried_sizes
 from ortscan.verification.judging.verdict import conclude, refuse
 from ortscan.verification.oracle.reference import reference_oracle
@@ -30,6 +34,7 @@ from ortscan.verification.oracle.runnable import runnable_oracle
 from ortscan.verification.oracle.sound import sound_oracle, unsound_loops
 from ortscan.verification.oracle.told_sizes import with_told_sizes
 from ortscan.verification.result import Verification
+from ortscan.verification.sizes.shared_names import shared_names, told_apart
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -42,6 +47,8 @@ _SMALL_BYTES = 1 << 20
 """Weights of models whose runs are too short for more threads to make them shorter."""
 _SHORTEST_START = 1.0
 """Seconds that making a session may take, whatever the budget."""
+_LARGEST_INSIDE = 256 << 20
+"""Bytes of weights, of models whose inner values are compared where outputs differ."""
 _CPU = ("CPUExecutionProvider",)
 
 
@@ -74,8 +81,12 @@ def compare_models(
     settings: Settings,
     budget: Budget,
     stack: ExitStack,
+    recorded: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
-    """Run both on ``sets`` of given inputs and made-up values for the rest, with the free dimensions in ``sizes`` fixed."""
+    """Run both on ``sets`` of given inputs and made-up values for the rest, with the free dimensions in ``sizes`` fixed.
+
+    ``recorded``: what each of the sets is known to give, by the names of outputs.
+    """
     names = [spec.name for spec in output_specs(old.proto.graph)]
     notes = []
     if unsound_loops(old.proto):
@@ -86,7 +97,11 @@ def compare_models(
     notes += changes
     guards = [Guards(source, stack) for source in (old, new)]
     watched = [each.watched for each in guards]
-    plans = [prepare((old.proto, new.proto), watched, specs, sizes, given, settings.seed, settings.level, budget) for given in sets]
+
+    def prepared(specs: Sequence[Spec], given: Mapping[str, Any]) -> Prepared:
+        return prepare((old.proto, new.proto), watched, specs, sizes, given, settings.seed, settings.level, budget)
+
+    plans = [prepared(specs, given) for given in sets]
     too_large = list(dict.fromkeys(reason for plan in plans for reason in plan.too_large))
     if too_large:
         return refuse(names, too_large, notes, inconclusive=True)
@@ -140,9 +155,28 @@ def compare_models(
         draws=any(_is_random(node) for node, _ in all_nodes(old.proto)),
     )
     not_tried = [what for plan in plans for what in plan.not_tried]
-    judged = _run(judge, plans, notes, not_tried)
+    judged = _run(judge, plans, lambda plan, specs: prepared(specs, plan.inputs.given), notes, not_tried)
     notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
-    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)))
+    records = compare_with_records(oracle, runner, sets, recorded, judge.tolerances) if any(recorded) else Records()
+    inside = "" if perilous or budget.is_spent() else _inside(old, new, judged, settings, coarsest, stack)
+    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, inside)
+
+
+def _inside(
+    old: Source,
+    new: Source,
+    judged: Sequence[Judged],
+    settings: Settings,
+    coarsest: Mapping[str, "np.dtype[Any] | None"],
+    stack: ExitStack,
+) -> str:
+    """Say which value inside both is the first to differ in the first case that does."""
+    witness = next((one.witness for one in judged if one.witness is not None), None)
+    if witness is None or weight(old.proto) > _LARGEST_INSIDE:
+        return ""
+    kinds = [kind for kind in coarsest.values() if kind is not None]
+    usual = Tolerances(settings.rtol, settings.atol, max(kinds, key=rounding, default=None))
+    return first_inside(old, new, witness[0], lambda one, names: Runner(one, names, _CPU, settings.configure), usual, stack)
 
 
 def _noisy(old: Source, runs: Callable[[Source, Sequence[Any]], Runs], stack: ExitStack) -> Runs | None:
@@ -154,10 +188,23 @@ def _is_random(node: onnx.NodeProto) -> bool:
     return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
 
 
-def _run(judge: Judge, plans: Sequence[Prepared], notes: list[str], not_tried: list[str]) -> list[Judged]:
+def _run(
+    judge: Judge,
+    plans: Sequence[Prepared],
+    prepared: Callable[[Prepared, Sequence[Spec]], Prepared],
+    notes: list[str],
+    not_tried: list[str],
+) -> list[Judged]:
     judged = []
-    for position, plan in enumerate(plans):
-        series = run_series(judge, plan.inputs, plan.learned, plan.loose)
+    for position, given in enumerate(plans):
+        plan, series = given, run_series(judge, given.inputs, given.learned, given.loose)
+        untried = sorted(shared_names(plan.inputs.missing).intersection(untried_sizes(series, plan.inputs)))
+        if untried:
+            other = prepared(plan, told_apart(plan.inputs.missing, untried))
+            found = run_series(judge, other.inputs, other.learned, other.loose)
+            if any(one.case.status != "skipped" for one in found):
+                plan, series = other, found
+                notes.append(f"inputs share names of dimensions that the original takes no common size for: {quoted(untried)}")
         if any(one.case.status != "skipped" for one in series):
             notes += [f"the original did not run with '{name}' above 1" for name in untried_sizes(series, plan.inputs)]
             if plan.inputs.level == "full" and (usual := untried_integers(series, plan.inputs)):

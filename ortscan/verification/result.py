@@ -1,7 +1,7 @@
 """What a verification found, as data and as one or two lines of text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 __all__ = ["Case", "CaseStatus", "FirstDifference", "Outcome", "OutputError", "OutputResult", "Verification"]
@@ -65,7 +65,8 @@ class FirstDifference:
     """The element that differs most in the first output of the first case that differs.
 
     ``index`` is () for what has no elements to point at (a different shape, a missing value); for sequences it starts with
-    the position in the sequence.
+    the position in the sequence. ``inside``: in words, which value inside both models is the first to differ there, where one was
+    found.
     """
 
     output: str
@@ -74,6 +75,7 @@ class FirstDifference:
     before: Any
     after: Any
     reason: str
+    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class Verification:
     ``problems`` says why it is not ok apart from differing numbers (interface, loading, nothing compared); ``notes`` holds what
     a reader should know either way. ``inconclusive``: nothing speaks against the second model, but nothing was learned either: the
     first could not be run on anything there was, or gave nothing to compare. ``not_tried`` says what might differ unseen,
-    ``limits_hit`` which limits of time and memory ended the comparison early.
+    ``limits_hit`` which limits of time and memory ended the comparison early. ``witness``: the inputs of the first case that
+    differs. ``times_as_fast``: how many times as fast as the first model the second was in these runs, roughly: see ``bench``.
     """
 
     ok: bool
@@ -96,6 +99,8 @@ class Verification:
     level: str = "full"
     not_tried: Sequence[str] = ()
     limits_hit: Sequence[str] = ()
+    witness: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    times_as_fast: float | None = field(default=None, compare=False)
 
     @property
     def outcome(self) -> Outcome:
@@ -122,7 +127,18 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dicts and lists; element values stay as numpy or Python scalars."""
-        return {**asdict(self), "summary": self.summary()}
+        return {**asdict(replace(self, witness=None)), "summary": self.summary()}
+
+    def to_html(self) -> str:
+        """Return a whole HTML page that needs nothing else."""
+        from ortscan.verification.as_html import verification_page
+
+        return verification_page(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        from ortscan.verification.as_html import verification_fragment
+
+        return verification_fragment(self.to_dict())
 
     def _headline(self, ran: Sequence[Case]) -> str:
         if not ran and not any(case.status == "fails only after" for case in self.cases):
@@ -139,7 +155,8 @@ class Verification:
 
 def _describe(first: FirstDifference) -> str:
     where = f" at {list(first.index)}" if first.index else ""
-    return f"output '{first.output}'{where} {first.reason} ({first.case.label})"
+    inside = f"; {first.inside}" if first.inside else ""
+    return f"output '{first.output}'{where} {first.reason} ({first.case.label}){inside}"
 
 
 def _ranges(cases: Sequence[Case]) -> str:

@@ -1,11 +1,13 @@
 """Does a changed model compute what the original computes? Asked of onnxruntime, on inputs made up or given."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ortscan.modelio.source import AnyModel, open_source
+from ortscan.modelio.loading import AnyModel
+from ortscan.modelio.source import open_source
 from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
@@ -14,6 +16,8 @@ from ortscan.verification.compare_models import Settings, compare_models, proble
 from ortscan.verification.given.arguments import check_comparison, check_limits, given_shapes
 from ortscan.verification.given.inputs import Given, read_inputs, with_shapes
 from ortscan.verification.given.interface import interface_differences
+from ortscan.verification.given.named_dims import given_dims, shapes_with_dims
+from ortscan.verification.given.recorded import read_recorded
 from ortscan.verification.judging.verdict import refuse
 from ortscan.verification.loop_by_loop.compare_loops import compare_loops, has_loops_of_its_own, is_large
 from ortscan.verification.oracle.without_plans import without_plans
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["verify"]
 
+_log = logging.getLogger("ortscan.verification")
 _CPU = ("CPUExecutionProvider",)
 _LONGEST = 10**6
 """Seconds that a time limit may have; clocks of threads end somewhere beyond."""
@@ -38,6 +43,7 @@ def verify(
     rtol: float | None = None,
     atol: float | None = None,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
+    dims: Mapping[str, int] | None = None,
     providers: Sequence[Any] | None = None,
     configure: "Callable[[ort.SessionOptions], object] | None" = None,
     level: Level = "full",
@@ -56,13 +62,16 @@ def verify(
         before: the original: a path, bytes, onnx.ModelProto or onnx_ir.Model. It is not changed.
         after: what is to be checked, likewise.
         inputs: values to use in place of made-up ones: one dict of input name to array (a list of arrays for a sequence), a
-            list of such dicts, or the path of an .npz with keys ``name`` or ``in:name``. Inputs left out are made up.
+            list of such dicts, the path of an .npz with keys ``name`` or ``in:name``, or of a folder of test data
+            (``input_0.pb``). Inputs left out are made up. Outputs that were recorded there too (``out:name`` or ``out:0``,
+            ``output_0.pb``) are compared with what both models give.
         seed: what made-up values are drawn with.
         rtol: float error tolerated relative to the largest magnitude of the element's own row or column in that case; default by
             the coarsest float type the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
         atol: float error tolerated besides; default likewise: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
             Integers, booleans and strings must be the same whatever the tolerances.
         shapes: sizes of named inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
+        dims: sizes of named dimensions, such as ``{"T": 64}``.
         providers: where ``after`` runs; default the CPU, where ``before`` always runs.
         configure: called with the SessionOptions of each session before it is made, to register custom operators or to set
             threads.
@@ -78,7 +87,7 @@ def verify(
     """
     check_comparison(seed, rtol, atol, providers)
     check_limits(level, time_limit, memory_limit)
-    fixed = given_shapes(shapes)
+    fixed, named = given_shapes(shapes), given_dims(dims)
     usual = (QUICK_SECONDS, QUICK_BYTES) if level == "quick" else (FULL_SECONDS, FULL_BYTES)
     seconds = usual[0] if time_limit is None else min(time_limit, _LONGEST)
     budget = Budget(seconds, usual[1] if memory_limit is None else memory_limit)
@@ -86,15 +95,22 @@ def verify(
         old, new = without_plans(open_source(before, stack), stack), open_source(after, stack)
         check_providers(providers or _CPU)
         names = [spec.name for spec in output_specs(old.proto.graph)]
-        specs, sizes = with_shapes(input_specs(old.proto.graph), fixed)
-        sets = [{}] if inputs is None else read_inputs(inputs, specs, overridable_names(old.proto))
+        specs = input_specs(old.proto.graph)
+        specs, sizes = with_shapes(specs, shapes_with_dims(specs, fixed, named))
+        sets: list[dict[str, Any]] = [{}]
+        recorded: Sequence[Mapping[str, Any]] = []
+        if inputs is not None:
+            inputs, recorded = read_recorded(inputs, specs, output_specs(old.proto.graph))
+            sets = read_inputs(inputs, specs, overridable_names(old.proto))
         problems = problems_at_sight(old.proto, new.proto)
         if problems:
             alike = not interface_differences(old.proto, new.proto)
             return refuse(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
         settings = Settings(seed, rtol, atol, providers or _CPU, configure, level)
         if level == "quick" and inputs is None and is_large(old.proto) and has_loops_of_its_own(old.proto):
-            outcome = compare_loops(old, new, settings, budget, stack)
+            outcome = compare_loops(old, new, specs, sizes, settings, budget, stack)
         else:
-            outcome = compare_models(old, new, specs, sizes, sets, settings, budget, stack)
-        return replace(outcome, level=level, limits_hit=tuple(budget.hits))
+            outcome = compare_models(old, new, specs, sizes, sets, settings, budget, stack, recorded)
+        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits))
+        _log.info("%s", outcome.summary().splitlines()[0])
+        return outcome

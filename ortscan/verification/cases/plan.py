@@ -7,7 +7,7 @@ count 0, 1, 2 and 3.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ortscan.running.budget import Level
@@ -16,9 +16,9 @@ from ortscan.verification.sizes.rows import nothing_rows, plain_rows, size_rows
 from ortscan.verification.values.point import Point
 from ortscan.verification.values.row_lengths import ROW_KINDS
 
-__all__ = ["plan_cases", "plan_nothing_cases", "plan_uniform_cases", "plan_value_cases"]
+__all__ = ["plan_case", "plan_cases", "plan_nothing_cases", "plan_uniform_cases", "plan_value_cases"]
 
-_UNIFORM = (2, 4, 8, 16, 32, 64, 128, 224, 256)
+_UNIFORM: Mapping[bool, tuple[int, ...]] = {False: (2, 4, 8, 16), True: (32, 64, 128, 224, 256)}
 _KINDS = ("large", "mixed", "zeros", "huge", "tiny")
 _LAST_KINDS = ("empty rows", "infinite", "NaN", *ROW_KINDS)
 _OVERRIDES = ("replaced", "negated", "far", "zeros")
@@ -42,6 +42,11 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
     return points
 
 
+def plan_case(axes: Sequence[Axis], row: Sequence[int]) -> Point:
+    """The case of these sizes, with usual values."""
+    return _point(axes, row, 0)
+
+
 def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]], level: Level = "full") -> list[Point]:
     """So many cases for each of ``kinds`` of values: of the input that is named, or of all."""
     rows = plain_rows(axes, level)
@@ -60,12 +65,12 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
     return points
 
 
-def plan_uniform_cases(axes: Sequence[Axis]) -> list[Point]:
-    """Cases with all free dimensions equal, for models that run with nothing else."""
+def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
+    """Cases with all free dimensions equal, up to 16 or larger, for models that run with nothing else."""
     if not any(axis.free for axis in axes):
         return []
-    rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM]
-    return [_point(axes, row, 500 + draw) for draw, row in enumerate(rows)]
+    rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM[large]]
+    return [_point(axes, row, 500 + 10 * large + draw) for draw, row in enumerate(rows)]
 
 
 def plan_nothing_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,35 +12,27 @@ from ortscan.ort.element_types import numpy_type
 from ortscan.running.budget import Budget, Level
 from ortscan.running.known_sizes import KnownSizes
 from ortscan.running.specs import Spec
-from ortscan.verification.cases.plan import plan_cases, plan_nothing_cases, plan_uniform_cases, plan_value_cases
-from ortscan.verification.sizes.axis import Axis, likely_values, trip_values
+from ortscan.verification.cases.plan import plan_case, plan_cases, plan_nothing_cases, plan_uniform_cases, plan_value_cases
+from ortscan.verification.cases.planned_case import PlannedCase
+from ortscan.verification.sizes.axis import Axis, likely_values, raised, trip_values
 from ortscan.verification.sizes.constraints import Sizes
 from ortscan.verification.sizes.derived_dims import derived_dims, derived_size
-from ortscan.verification.values.make_value import ATTEMPTS, FLOAT_KINDS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
+from ortscan.verification.values.make_value import ATTEMPTS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.values.named_cases import cases_of_named, fitting
 from ortscan.verification.values.named_values import Named
 from ortscan.verification.values.point import Point
 from ortscan.verification.values.roles import Role
-from ortscan.verification.values.row_lengths import ROW_KINDS, takes_row_kind
 from ortscan.verification.values.turning_points import Known
+from ortscan.verification.values.useless_kinds import useless_kinds
 from ortscan.verification.values.value_kinds import MOST_ALONE, other_defaults, other_integers, steady_kinds, value_kinds
 
-__all__ = ["Inputs", "PlannedCase"]
+__all__ = ["Inputs"]
 
 _MOST_ELEMENTS = 1 << 40
 """What an input may have in the least case, whatever the budget, and may not have beside a size of 0 either: numpy counts it."""
 _SMALL_BYTES = 1 << 20
 _MOST_APART: Mapping[Level, int] = {"full": 6, "quick": 1}
 """So many cases of sizes that only branches forbid; in a full comparison as many of them with a size of 0."""
-_FOR_ALL = frozenset(["large", "mixed", "zeros"])
-
-
-@dataclass(frozen=True)
-class PlannedCase:
-    """One case: a point of the plan, and the ways to draw its integers in the order to try them."""
-
-    point: Point
-    attempts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -62,6 +54,7 @@ class Inputs:
         seed: what values are drawn with.
         level: how much is tried.
         budget: what the inputs of a case may take, and of all cases together.
+        least: what free dimensions have to be at least, where small sizes are refused.
     """
 
     specs: Sequence[Spec]
@@ -78,6 +71,7 @@ class Inputs:
     seed: int
     level: Level
     budget: Budget
+    least: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def missing(self) -> list[Spec]:
@@ -97,7 +91,7 @@ class Inputs:
     def planned_cases(self, learned: Sizes | None) -> list[PlannedCase]:
         """The cases to try first, with the advice in ``learned`` where there is any."""
         if not self.missing:
-            return [PlannedCase(self._completed(Point()), ATTEMPTS[:1])]
+            return [PlannedCase(self.completed(Point()), ATTEMPTS[:1])]
         points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
         alone = [point for point in points if point.override == "zeros" and len(self.defaults) > 1]
         points += [replace(point, only=name) for point in alone for name in [*self.defaults][:MOST_ALONE]]
@@ -120,16 +114,20 @@ class Inputs:
             return []
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
-    def uniform_cases(self) -> list[PlannedCase]:
-        """Cases with all free dimensions equal."""
-        return self._as_planned(plan_uniform_cases(self.axes(None))) if self.missing else []
+    def case_of(self, axes: Sequence[Axis], sizes: Sequence[int]) -> list[PlannedCase]:
+        """The case in which ``axes`` have ``sizes``; none where that takes too much."""
+        return self._as_planned([plan_case(axes, sizes)])
+
+    def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
+        """Cases with all free dimensions equal, up to 16 or larger."""
+        return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def apart_cases(self, learned: Sizes, loose: Sizes) -> list[PlannedCase]:
         """Cases with sizes that ``loose`` allows and ``learned`` does not."""
         axes, most = self.axes(loose), _MOST_APART[self.level]
         plain, nothing = plan_cases(axes, level=self.level), plan_nothing_cases(axes, self.level)
         apart, empty = (
-            [point for point in points if point.kind == "normal" and not learned.allow(self._completed(point).sizes)][:most]
+            [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
             for points in (plain, nothing)
         )
         points = [*apart[:2], *empty[:2], *apart[2:], *empty[2:]] if self.level == "full" else apart
@@ -165,20 +163,12 @@ class Inputs:
         integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
         risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
-        kinds = self._kinds_of_no_use() | ({"zeros"} if risky else set())
-        completed = [self._completed(point) for point in points if point.kind not in kinds]
+        kinds = useless_kinds(self.missing, self.roles) | ({"zeros"} if risky else set())
+        completed = [self.completed(point) for point in points if point.kind not in kinds]
         if self.avoid_nothing:
             completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
         special = {"other integers": OTHER_ATTEMPTS, "named": ATTEMPTS[:1]}
         return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
-
-    def _kinds_of_no_use(self) -> set[str]:
-        """Return the kinds of values that would change nothing."""
-        kinds = [numpy_type(spec.elem_type).kind for spec in self.missing if not self.roles.get(spec.name, Role()).decisive]
-        lengths = any(self.roles[spec.name].lengths for spec in self.missing if spec.name in self.roles)
-        useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
-        lasting = {kind for kind in ROW_KINDS if any(takes_row_kind(self.roles.get(spec.name), kind) for spec in self.missing)}
-        return useless | (set() if lengths else {"empty rows"}) | (set(ROW_KINDS) - lasting)
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
         """Those of ``points`` whose inputs fit the budget, few of those with large ones; one at least where sizes are given."""
@@ -201,7 +191,8 @@ class Inputs:
         """Return the bytes that the made-up inputs take."""
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
-    def _completed(self, point: Point) -> Point:
+    def completed(self, point: Point) -> Point:
+        """Return ``point`` with the sizes that are fixed, and those that are computed from others."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in self._derived() if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})
@@ -240,4 +231,6 @@ class Inputs:
                 yield Axis((tuple(part),), (size,))
         if rest:
             beside = max(known, default=1)
-            yield Axis(tuple(rest), likely_values(rest, beside, position, learned, self.level))
+            values = likely_values(rest, beside, position, learned, self.level)
+            least = max(self.least.get(name, 1) for part in rest for name in part)
+            yield Axis(tuple(rest), raised(values, least) if len(values) > 1 else values)

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ortscan.ort.element_types import dtype_of
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.runner import Runs
-from ortscan.verification.cases.planned_cases import Inputs, PlannedCase
+from ortscan.verification.cases.planned_case import PlannedCase
+from ortscan.verification.cases.planned_cases import Inputs
 from ortscan.verification.closeness.compare_values import Gap, Tolerances, compare_values
 from ortscan.verification.closeness.rounding_noise import noise_feeds
 from ortscan.verification.closeness.scales import History
 from ortscan.verification.closeness.sensitivity import Sensitivity
+from ortscan.verification.judging.disowned import disowned_outputs
+from ortscan.verification.judging.empty_outputs import both_empty, is_empty
 from ortscan.verification.judging.guards import LETS_IN, Guards
 from ortscan.verification.result import Case, CaseStatus, OutputError
 
@@ -36,13 +37,14 @@ _GUESSED = "sizes of empty outputs were not compared: for a Loop without iterati
 
 @dataclass(frozen=True)
 class Judged:
-    """One case with all that was measured; the first that differs keeps its feed and what the judged model made of it."""
+    """One case with all that was measured, as the ``seconds`` of both runs; the first that differs keeps its feed and result."""
 
     planned: PlannedCase
     case: Case
     gaps: Mapping[str, Gap] = field(default_factory=dict)
     witness: tuple[Mapping[str, Any], Sequence[Any]] | None = None
     timed_out: bool = False
+    seconds: tuple[float, float] | None = None
 
 
 @dataclass
@@ -62,6 +64,7 @@ class Judge:
         guards: of the oracle and the other, to be asked before these are run here; none where they run elsewhere.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
         unstable: outputs that differ between two runs of the oracle.
+        disowned: outputs that the oracle computes otherwise where it is written otherwise: see ``disowned``.
         notes: what a reader should know.
     """
 
@@ -77,6 +80,7 @@ class Judge:
     swallowing: Set[str] = frozenset()
     draws: bool = False
     unstable: set[str] = field(default_factory=set)
+    disowned: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
     _attempts: dict[str, str] = field(default_factory=dict)
     _slowest: float = 0.0
@@ -90,7 +94,7 @@ class Judge:
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
             feed = inputs.feed(plan.point, attempt)
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
-                return Judged(plan, Case(plan.point.sizes, _varied(plan, ""), "skipped", f"the original was not run: {risk}"))
+                return Judged(plan, Case(plan.point.sizes, plan.varied(""), "skipped", f"the original was not run: {risk}"))
             outcome = self.before.run(feed, self._limit())
             if outcome.values is not None:
                 self._attempts[kind], self._slowest = attempt, max(self._slowest, outcome.seconds)
@@ -102,13 +106,23 @@ class Judge:
         reason = f"the original fails: {first_error}"
         if not timed_out and self.after.run(feed, self._limit()).values is not None:
             reason = f"only the original fails: {first_error}"
-        case = Case(plan.point.sizes, _varied(plan, ""), "skipped", reason)
+        case = Case(plan.point.sizes, plan.varied(""), "skipped", reason)
         return Judged(plan, case, timed_out=timed_out)
+
+    def takes(self, plan: PlannedCase, inputs: Inputs) -> bool:
+        """Whether the oracle runs."""
+        for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
+            if self.guards and self.guards[0].let_in(feed) is not None:
+                return False
+            outcome = self.before.run(feed, self._limit())
+            if outcome.values is not None or outcome.timed_out or outcome.died:
+                return outcome.values is not None
+        return False
 
     def _judge_run(
         self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
     ) -> Judged:
-        varied = _varied(plan, attempt)
+        varied = plan.varied(attempt)
         if self.guards and (risk := self.guards[1].let_in(feed)) is not None:
             status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
             return Judged(plan, Case(plan.point.sizes, varied, status, f"it was not run: {risk}"))
@@ -128,6 +142,9 @@ class Judge:
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
         if plan.point.kind in _SPECIAL:
             gaps = self._without_swallowed(gaps)
+        else:
+            names = self.before.outputs
+            self.disowned |= disowned_outputs(names, gaps, expected, lambda: self._noisy(feed, 0.0, 1.0), self.tolerances)
         if self.shapes_vary:
             gaps |= self._without_guesses(gaps, feed, expected, outcome.values)
         if not gaps:
@@ -140,7 +157,7 @@ class Judge:
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
         case = Case(plan.point.sizes, varied, status, outputs=errors)
         if status == "equal" or self._witnessed:
-            return Judged(plan, case, gaps)
+            return Judged(plan, case, gaps, seconds=(seconds, outcome.seconds))
         self._witnessed = True
         return Judged(plan, case, gaps, (feed, outcome.values))
 
@@ -149,7 +166,7 @@ class Judge:
     ) -> dict[str, Gap]:
         """Return what is apart of outputs that are empty for the oracle alone, once it is told the sizes of what Loops stack."""
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
-        places = {name: place for place, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
+        places = {name: place for place, (name, old, new) in pairs if name in gaps and is_empty(old) and not is_empty(new)}
         told = self.told() if places else None
         values = told.run(feed, self._limit()).values if told is not None and told.error is None else None
         if values is None:
@@ -182,13 +199,16 @@ class Judge:
             return self.before.run(shaken, self._limit()).values
 
         def noisy(roundings: float) -> Sequence[Sequence[Any]]:
-            runs = self.noisy()
-            if runs is None or runs.error is not None:
-                return []
-            outcomes = [runs.run({**feed, **noise}, self._limit()) for noise in noise_feeds(roundings)]
-            return [outcome.values for outcome in outcomes if outcome.values is not None]
+            return self._noisy(feed, roundings)
 
         return Sensitivity(run, noisy, feed, leaves_out=plan.point.kind not in _EXACT, special=plan.point.kind in _SPECIAL)
+
+    def _noisy(self, feed: Mapping[str, Any], *roundings: float) -> list[Sequence[Any]]:
+        runs = self.noisy()
+        if runs is None or runs.error is not None:
+            return []
+        feeds = [{**feed, **noise} for each in roundings for noise in noise_feeds(each)]
+        return [values for one in feeds if (values := runs.run(one, self._limit()).values) is not None]
 
     def _compare(
         self, expected: Sequence[Any], actual: Sequence[Any], sensitivity: Sensitivity | None = None, *, tiny: bool = False
@@ -197,7 +217,7 @@ class Judge:
         for position, (name, old, new) in enumerate(zip(self.before.outputs, expected, actual, strict=True)):
             if name in self.unstable:
                 continue
-            if self.shapes_vary and _both_empty(old, new):
+            if self.shapes_vary and both_empty(old, new):
                 self.notes[_GUESSED] = None
                 gaps[name] = Gap()
                 continue
@@ -227,23 +247,3 @@ class Judge:
             if again is not None:
                 gaps = self._compare(expected, again)
                 self.unstable.update(name for name, gap in gaps.items() if gap.reason)
-
-
-def _varied(plan: PlannedCase, attempt: str) -> dict[str, Any]:
-    varied: dict[str, Any] = dict(plan.point.trips)
-    if plan.point.kind != "normal":
-        varied["values"] = plan.point.kind + (f" for '{plan.point.only}'" if plan.point.only else "")
-    if plan.point.override:
-        varied["defaults"] = plan.point.override + (f" for '{plan.point.only}'" if plan.point.only else "")
-    if plan.attempts and attempt not in ("", plan.attempts[0]):
-        varied["integers"] = attempt
-    return varied
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.size == 0
-
-
-def _both_empty(old: Any, new: Any) -> bool:
-    arrays = isinstance(old, np.ndarray) and isinstance(new, np.ndarray)
-    return arrays and old.size == new.size == 0 and old.dtype == new.dtype and old.shape != new.shape

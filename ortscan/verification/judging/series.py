@@ -1,21 +1,28 @@
 """Running all cases for one set of inputs, with other cases where the original refuses the first choice."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ortscan.verification.cases.planned_cases import Inputs, PlannedCase
+from ortscan.verification.cases.planned_case import PlannedCase
+from ortscan.verification.cases.planned_cases import Inputs
 from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.judging.least_sizes import least_sizes
 from ortscan.verification.sizes.constraints import Sizes
 
 __all__ = ["run_series", "untried_integers", "untried_named", "untried_sizes"]
 
 _PATIENCE = 3
 _LEAST = 3
+_FEW = 4
+"""Where the original takes fewer cases than these of all sizes, larger sizes are searched for."""
 _FIRST = 4
 """So many cases of sizes that may be unlike are tried before nothing more is for want of one that the original takes."""
 
 
 def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None, loose: Sizes | None = None) -> list[Judged]:
     """Run the planned cases; if they leave a size at 1 or less, others; where something ran, sizes of zero and unusual values.
+
+    Where next to nothing ran, sizes are searched for that the original takes, and the planned cases start from there.
 
     Where ``loose`` has it that sizes may be unlike, what branches of Ifs alone forbid, the original is asked whether it takes them.
     After three runs of the original that had to be stopped, or where the budget is spent after three cases, nothing more is tried.
@@ -25,7 +32,12 @@ def run_series(judge: Judge, inputs: Inputs, learned: Sizes | None, loose: Sizes
     if learned is not None and not _any_ran(judged):
         _run(judge, inputs, inputs.planned_cases(None), judged)
     if untried_sizes(judged, inputs):
-        _run(judge, inputs, inputs.uniform_cases(), judged)
+        _run(judge, inputs, inputs.uniform_cases(large=False), judged)
+    if sum(one.case.status != "skipped" for one in judged) < _FEW and (least := least_sizes(judge, inputs, learned)):
+        inputs = replace(inputs, least=least)
+        _run(judge, inputs, inputs.planned_cases(learned), judged)
+    if untried_sizes(judged, inputs):
+        _run(judge, inputs, inputs.uniform_cases(large=True), judged)
     if _any_ran(judged) and learned is not None and loose is not None:
         apart, known = inputs.apart_cases(learned, loose), len(judged)
         _run(judge, inputs, apart[:_FIRST], judged)

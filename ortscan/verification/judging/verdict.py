@@ -1,13 +1,23 @@
 """Drawing the conclusion from all cases."""
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from ortscan.verification.closeness.compare_values import Gap
 from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.judging.recorded_outputs import Records
 from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
 
 __all__ = ["conclude", "refuse"]
+
+_FEWEST_RUNS = 6
+"""Of fewer nothing is said of speed."""
+
+_DISOWNED = (
+    "onnxruntime computes output '{}' of the original otherwise once nodes that change nothing stand in it, "
+    "so that nothing can be told of it"
+)
 
 
 def refuse(
@@ -18,28 +28,44 @@ def refuse(
     return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
 
 
-def conclude(judge: Judge, judged: Sequence[Judged], notes: Sequence[str], not_tried: Sequence[str]) -> Verification:
-    """Sum up the cases: ok only where something was compared and nothing was different."""
+def conclude(
+    judge: Judge, judged: Sequence[Judged], notes: Sequence[str], not_tried: Sequence[str], records: Records, inside: str = ""
+) -> Verification:
+    """Sum up the cases, and what comparing with ``records`` found: ok only where something was compared and nothing different.
+
+    ``inside``: the first value inside that differs, in words.
+    """
     cases = [one.case for one in judged]
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
-    problems = _failures(cases)
+    problems = _failures(cases) + [_DISOWNED.format(name) for name in sorted(judge.disowned)]
     if not any(output.compared for output in outputs):
         problems += [] if problems else [_why_nothing(cases, outputs, judge)]
     else:
         problems += _vacuous(judged)
-    different = any(output.status == "different" for output in outputs)
-    remarks = [*notes, *judge.notes, *_remarks(judged, outputs, judge)]
+    problems += [*records.broken, *records.unlike]
+    different = bool(records.broken) or any(output.status == "different" for output in outputs)
+    remarks = [*notes, *records.notes, *judge.notes, *_remarks(judged, outputs, judge)]
     failed = any(case.status == "fails only after" for case in cases)
     return Verification(
         ok=not problems and not different,
         cases=cases,
         outputs=outputs,
-        first_difference=_first_difference(judged),
+        first_difference=_first_difference(judged, inside),
         problems=tuple(problems),
         notes=tuple(remarks),
         inconclusive=bool(problems) and not different and not failed,
+        witness=next((one.witness[0] for one in judged if one.witness is not None), None),
         not_tried=tuple(not_tried),
+        times_as_fast=_times_as_fast(judged),
     )
+
+
+def _times_as_fast(judged: Sequence[Judged]) -> float | None:
+    """Return the median of how many times as fast the second model was; None of a few runs, of which the first does not count."""
+    ratios = [
+        before / after for before, after in (one.seconds for one in judged[1:] if one.seconds is not None) if before and after
+    ]
+    return statistics.median(ratios) if len(ratios) >= _FEWEST_RUNS else None
 
 
 def _summed_up(name: str, judge: Judge, cases: Sequence[Case]) -> OutputResult:
@@ -98,9 +124,9 @@ def _lack(gaps: Sequence[Gap]) -> str:
     return "was NaN" if any(gap.elements for gap in gaps) else "was empty"
 
 
-def _first_difference(judged: Sequence[Judged]) -> FirstDifference | None:
+def _first_difference(judged: Sequence[Judged], inside: str) -> FirstDifference | None:
     for one in judged:
         for name, gap in one.gaps.items():
             if gap.reason is not None:
-                return FirstDifference(name, one.case, gap.index, gap.before, gap.after, gap.reason)
+                return FirstDifference(name, one.case, gap.index, gap.before, gap.after, gap.reason, inside)
     return None

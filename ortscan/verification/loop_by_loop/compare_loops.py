@@ -10,7 +10,7 @@ import onnx
 from ortscan.modelio.source import Source, changed_source, weight
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.graph_index import GraphIndex
-from ortscan.running.specs import input_specs
+from ortscan.running.specs import Spec, input_specs
 from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.compare_models import Settings, compare_models
 from ortscan.verification.loop_by_loop.cutting import Cut, cut_loop
@@ -27,6 +27,7 @@ LARGE_BYTES = 64 << 20
 
 _MOST_NODES = 1000
 _SECONDS_A_NODE = 0.002
+_ANY_BYTES = 1 << 40
 _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 
 
@@ -40,14 +41,23 @@ def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:
     return any(node.op_type in _LOOPS for node in proto.graph.node)
 
 
-def compare_loops(old: Source, new: Source, settings: Settings, budget: Budget, stack: ExitStack) -> Verification:
+def compare_loops(
+    old: Source,
+    new: Source,
+    specs: Sequence[Spec],
+    sizes: Mapping[str, int],
+    settings: Settings,
+    budget: Budget,
+    stack: ExitStack,
+) -> Verification:
     """Compare each loop and recurrent node of the main graph by itself, in an order drawn by the seed, until time is up.
 
     A difference counts where the whole models differ as well, or cannot be run: alone a loop may get what it never gets in its
-    model. Where no loop can be cut out it is compared as a whole after all, if there is time.
+    model. Where some sizes are fixed in ``sizes``, and what they come to at a loop is not known, it must be the whole models that
+    differ. Where no loop can be cut out it is compared as a whole after all, if there is time.
     """
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
-    types = value_types(old.proto)
+    types = value_types(old.proto, specs, sizes)
     positions = [position for position, node in enumerate(before.nodes) if node.op_type in _LOOPS]
     random.Random(settings.seed).shuffle(positions)
     found: list[Verification] = []
@@ -75,17 +85,20 @@ def compare_loops(old: Source, new: Source, settings: Settings, budget: Budget, 
             continue
         outcome = _labelled(outcome, label)
         if outcome.outcome == "different":
-            whole = _whole(old, new, settings, stack)
+            whole = compare_models(old, new, specs, sizes, [{}], settings, Budget(RUN_SECONDS, _ANY_BYTES), stack)
             if whole.outcome == "different":
                 return replace(whole, notes=(*whole.notes, f"{label} differs by itself"))
             if whole.outcome == "equal":
                 left_out.setdefault("it differs only on inputs that it does not get in its model", []).append(label)
                 continue
+            if sizes and any(_is_of_unknown_size(types[name], specs) for name in cut.inputs):
+                left_out.setdefault("it differs by itself, on sizes that it may not get in its model", []).append(label)
+                continue
             return outcome
         found.append(outcome)
     outcome = _summed_up(found, left_out, unchanged, len(positions))
     if outcome.inconclusive and _SECONDS_A_NODE * _count(old.proto) < budget.left():
-        return compare_models(old, new, input_specs(old.proto.graph), {}, [{}], settings, budget, stack)
+        return compare_models(old, new, specs, sizes, [{}], settings, budget, stack)
     return outcome
 
 
@@ -96,10 +109,10 @@ def _compare(
     return compare_models(one, other, input_specs(one.proto.graph), {}, [{}], settings, budget, stack)
 
 
-def _whole(old: Source, new: Source, settings: Settings, stack: ExitStack) -> Verification:
-    """Compare the whole models on what little time a confirmation is worth."""
-    budget = Budget(RUN_SECONDS, 1 << 40)
-    return compare_models(old, new, input_specs(old.proto.graph), {}, [{}], settings, budget, stack)
+def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[Spec]) -> bool:
+    """Whether a dimension is neither fixed nor one of the inputs that are free."""
+    free = {dim for spec in specs for dim in spec.dims or ()}
+    return any(not dim.HasField("dim_value") and dim.dim_param not in free for dim in declared.tensor_type.shape.dim)
 
 
 def _model(

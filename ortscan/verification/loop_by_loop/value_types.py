@@ -1,10 +1,13 @@
 """The types of all values of a main graph, as onnx infers them without being shown large weights."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import onnx
 
+from ortscan.base.negative_sizes import without_negative_sizes
 from ortscan.running.joined_vectors import has_long_vectors
+from ortscan.running.specs import Spec
 from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["element_types", "value_types"]
@@ -12,9 +15,11 @@ __all__ = ["element_types", "value_types"]
 _SMALL = 256
 
 
-def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
-    """Return the types of tensors of known rank: inputs, outputs and what lies between."""
-    return {name: declared for name, declared in _types(proto).items() if _has_rank(declared)}
+def value_types(
+    proto: onnx.ModelProto, specs: Sequence[Spec] = (), sizes: Mapping[str, int] | None = None
+) -> dict[str, onnx.TypeProto]:
+    """Return the types of tensors of known rank: inputs, outputs and what lies between, where the inputs have ``sizes``."""
+    return {name: declared for name, declared in _types(proto, specs, sizes or {}).items() if _has_rank(declared)}
 
 
 def element_types(proto: onnx.ModelProto) -> dict[str, int]:
@@ -23,13 +28,17 @@ def element_types(proto: onnx.ModelProto) -> dict[str, int]:
     return {**found, **{tensor.name: tensor.data_type for tensor in proto.graph.initializer}}
 
 
-def _types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
+def _types(proto: onnx.ModelProto, specs: Sequence[Spec] = (), sizes: Mapping[str, int] | None = None) -> dict[str, onnx.TypeProto]:
     hollow = onnx.ModelProto(ir_version=max(proto.ir_version, 4), opset_import=proto.opset_import, functions=proto.functions)
     graph, given = hollow.graph, proto.graph
     graph.name = given.name
     for mine, theirs in ((graph.node, given.node), (graph.input, given.input), (graph.output, given.output)):
         mine.extend(theirs)
     graph.value_info.extend(given.value_info)
+    hollow = without_negative_sizes(hollow)
+    graph = hollow.graph
+    if sizes:
+        _bind(graph, specs, sizes)
     listed = {value.name for value in given.input}
     for tensor in given.initializer:
         if math.prod(tensor.dims) <= _SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -44,6 +53,21 @@ def _types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
             raise
     values = (*graph.input, *graph.output, *graph.value_info)
     return {value.name: value.type for value in values}
+
+
+def _bind(graph: onnx.GraphProto, specs: Sequence[Spec], sizes: Mapping[str, int]) -> None:
+    """Give the inputs their sizes; what else is declared in terms of these is inferred, for it may be declared wrongly."""
+    ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
+    for value in graph.input:
+        dims = value.type.tensor_type.shape.dim
+        for axis, name in enumerate(ranked.get(value.name, ())):
+            dim = dims[axis] if axis < len(dims) else dims.add()
+            if isinstance(name, str) and name in sizes:
+                dim.dim_value = sizes[name]
+    for value in (*graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.ClearField("dim_param")
 
 
 def _has_rank(declared: onnx.TypeProto) -> bool:

@@ -7,7 +7,7 @@ from ortscan.running.budget import Level
 from ortscan.verification.sizes.constraints import Sizes
 from ortscan.verification.values.turning_points import Known
 
-__all__ = ["Axis", "dimension_values", "likely_values", "trip_values"]
+__all__ = ["Axis", "dimension_values", "likely_values", "raised", "trip_values"]
 
 _LARGE = (33, 61, 17, 29)
 _LARGER = (131, 137, 139, 149)
@@ -52,6 +52,12 @@ class Axis:
     def beyond(self) -> int:
         """A size larger than all values of a dimension that may have any; else the largest value."""
         return 2 * max(self.values) + 1 if self.any_size else max(self.values)
+
+
+def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
+    """Return sizes to try for a dimension that has to be ``least`` or more, or a multiple of it, in the place of ``values``."""
+    more = [least + value - 1 for value in values if value <= max(least, _FEW)]
+    return values if least <= 1 else tuple(dict.fromkeys((more[0], least, 2 * least, 3 * least, *more)))
 
 
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:

@@ -67,15 +67,19 @@ def _read_concat(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
 
 
 def _read_recurrent(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
-    """Inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H]."""
+    """Inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H].
+
+    Quantised weights are transposed.
+    """
+    last = 1 if node.op_type == "DynamicQuantizeLSTM" else 2
     values = [*node.inputs, *[None] * 8]
     x, w, r, _, lengths, *states = values[:7]
-    sizes.same(analysis.dim(x, 2), analysis.dim(w, 2))
+    sizes.same(analysis.dim(x, 2), analysis.dim(w, last))
     sizes.same(analysis.dim(lengths, 0), analysis.dim(x, 1))
     for state in states:
         sizes.same(analysis.dim(state, 0), analysis.dim(w, 0))
         sizes.same(analysis.dim(state, 1), analysis.dim(x, 1))
-        sizes.same(analysis.dim(state, 2), analysis.dim(r, 2))
+        sizes.same(analysis.dim(state, 2), analysis.dim(r, last))
 
 
 def _read_scan(node: ir.Node, analysis: Analysis, sizes: Sizes) -> None:
@@ -135,6 +139,7 @@ _READERS: dict[str, Callable[[ir.Node, Analysis, Sizes], None]] = {
     "RNN": _read_recurrent,
     "LSTM": _read_recurrent,
     "GRU": _read_recurrent,
+    "DynamicQuantizeLSTM": _read_recurrent,
     "Scan": _read_scan,
     "Conv": _read_conv,
     "BatchNormalization": _read_channels,

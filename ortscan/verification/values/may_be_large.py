@@ -16,7 +16,8 @@ _SIZING = {
     "Range": (0, 1, 2), "ConstantOfShape": (0,), "Tile": (1,), "Expand": (1,), "Pad": (1,), "Resize": (1, 2, 3), "Upsample": (1,),
     "OneHot": (1,), "Reshape": (1,), "TopK": (1,), "Loop": (0, 1), "Slice": (1, 2, 3, 4), "Split": (1,), "NonMaxSuppression": (2,),
     "Gather": (1,), "GatherElements": (1,), "GatherND": (1,), "ScatterElements": (1,), "ScatterND": (1,), "Scatter": (1,),
-    "RNN": (4,), "LSTM": (4,), "GRU": (4,), "ReverseSequence": (1,), "Unsqueeze": (1,), "Squeeze": (1,), "CumSum": (1,),
+    "RNN": (4,), "LSTM": (4,), "GRU": (4,), "DynamicQuantizeLSTM": (4,), "ReverseSequence": (1,), "Unsqueeze": (1,),
+    "Squeeze": (1,), "CumSum": (1,),
     "SequenceAt": (1,), "SequenceInsert": (2,), "SequenceErase": (1,), "SplitToSequence": (1,), "BitShift": (1,), "Div": (1,),
     "Mod": (0, 1), "Pow": (1,), "MelWeightMatrix": (0, 1, 2), "HannWindow": (0,), "HammingWindow": (0,), "BlackmanWindow": (0,),
 }  # fmt: skip

@@ -170,7 +170,7 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
             return below(node.inputs[0], _int(node, "axis", 0))
         case "GatherND" | "ScatterND", 1:
             return below(node.inputs[0], _int(node, "batch_dims", 0))
-        case "RNN" | "LSTM" | "GRU", 4:
+        case "RNN" | "LSTM" | "GRU" | "DynamicQuantizeLSTM", 4:
             return up_to(node.inputs[0], 0)
         case "ReverseSequence", 1:
             return up_to(node.inputs[0], _int(node, "time_axis", 0))

@@ -119,3 +119,25 @@ def test_what_is_infinite_for_other_reasons_is_compared():
     text = "g (float[N,4] x) => (float[N,4] y) {{ o = Constant <value = float {{1}}> () z = Constant <value = float {{0}}> () a = Abs(x) b = Max(a, {0}) y = Div(o, b) }}"
     outcome = verify(*(model_from_text(text.format(least), 18) for least in ("z", "o")))
     assert outcome.outcome == "different"
+
+
+BRANCHES = """g (float[N] x{also}) => (float[N] y) <float[1] k = {{1}}{flag}> {{ y = If (c)
+  <then_branch = t () => (float[N] a) <float[1] {mine} = {{2}}> {{ a = {op}(x, {mine}) }}, else_branch = e () => (float[N] b) {{ b = Add(x, k) }}> }}"""
+
+
+@pytest.mark.parametrize("level", ["quick", "full"])
+@pytest.mark.parametrize("op", ["Mul", "Sub", "Div"])
+@pytest.mark.parametrize("given", [(", bool c", ""), ("", ", bool c = {1}")], ids=["free", "fixed"])
+def test_what_onnxruntime_computes_otherwise_by_a_defect_is_neither_the_same_nor_roundings(given, op, level):
+    also, flag = given
+    before, after = (
+        model_from_text(BRANCHES.format(also=also, flag=flag, op=op, mine=mine), 17, check=False) for mine in ("k", "k2")
+    )
+    outcome = verify(before, after, level=level)
+    assert outcome.outcome == "inconclusive"
+    assert (
+        "onnxruntime computes output 'y' of the original otherwise once nodes that change nothing stand in it" in outcome.summary()
+    )
+    other = model_from_text(BRANCHES.format(also=also, flag=flag, op=op, mine="k3").replace("= {2}", "= {3}"), 17, check=False)
+    assert verify(before, other, level=level).outcome != "equal"
+    assert verify(after, before, level=level).outcome == "different"
