@@ -12,7 +12,7 @@ from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.functions import DEFAULTS
 from rewrites.ops.rnn.recurrent_node import is_recurrent, read
 
-__all__ = ["Absent", "absent_nodes", "lacks"]
+__all__ = ["Absent", "absent_nodes", "is_a_recurrence", "lacks"]
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,14 @@ def absent_nodes(ctx: Context) -> list[Absent]:
     target = ctx.options.target
     if target.loops:
         return []
-    recurrent = ((node, path) for node, path in with_paths(ctx.model.graph, into_loops=False) if is_recurrent(node))
+    recurrent = ((node, path) for node, path in with_paths(ctx.model.graph, into_loops=False) if is_a_recurrence(node))
     found = ((node, path, lacks(node, target)) for node, path in recurrent)
     return [Absent(node, path, why) for node, path, why in found if why is not None]
+
+
+def is_a_recurrence(node: ir.Node) -> bool:
+    """Whether ``node`` is an RNN, GRU or LSTM, onnxruntime's own of quantised weights included."""
+    return is_recurrent(node) or (node.op_type == "DynamicQuantizeLSTM" and node.domain == "com.microsoft")
 
 
 def lacks(node: ir.Node, target: Abilities) -> str | None:

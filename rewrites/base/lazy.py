@@ -5,7 +5,10 @@ key made of keys of another class then wait for each other for ever. Here both c
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["lazy"]
 
@@ -23,10 +26,10 @@ class lazy(Generic[_T]):  # noqa: N801  # used as a decorator, like property
         self._name = name
 
     @overload
-    def __get__(self, one: None, owner: type) -> Self: ...
+    def __get__(self, one: None, owner: type) -> "Self": ...
     @overload
     def __get__(self, one: object, owner: type | None = None) -> _T: ...
-    def __get__(self, one: object, owner: type | None = None) -> Self | _T:
+    def __get__(self, one: object, owner: type | None = None) -> "Self | _T":
         if one is None:
             return self
         kept: dict[str, _T] = one.__dict__

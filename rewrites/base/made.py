@@ -11,7 +11,8 @@ class Made:
 
     ``native``: its recurrent operator, or empty. ``on_cpu``: whether the target leaves that to onnxruntime's CPU. ``under_if``:
     whether a Scan runs in one branch of an If, for one step or more. ``unrolled``: how many steps were written one after the other.
-    ``planned``: how many instructions the plan of it has, where it became a call of a function that holds it.
+    ``planned``: how many instructions the plan of it has, where it became a call of a function that holds it. ``is_a``: what the
+    loop was found to compute.
     """
 
     native: str = ""
@@ -19,3 +20,4 @@ class Made:
     under_if: bool = False
     unrolled: int = 0
     planned: int = 0
+    is_a: str = ""

@@ -9,12 +9,14 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 class NotApplicable:
     """Why a rule does not fire: a stable code such as ``SCAN-NO-BATCHING-RULE``, and the values that decided it.
 
-    ``silent`` marks the trivial "there is nothing of this kind here", which a report need not repeat.
+    ``silent`` marks the trivial "there is nothing of this kind here", which a report need not repeat. ``is_a``: what the loop was
+    found to compute all the same.
     """
 
     code: str
     detail: str = ""
     silent: bool = False
+    is_a: str = ""
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code

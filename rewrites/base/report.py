@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from rewrites.base.made import Made
 
-__all__ = ["Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
 
 Fate = Literal["removed", "planned", "reduced", "rewritten", "kept"]
 
@@ -28,11 +31,33 @@ class Fired:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a rule did not fire on a loop, or left a part of it: a stable code and the values that decided it."""
+    """Why a rule did not fire on a loop, or left a part of it: a stable code and the values that decided it.
+
+    ``is_a``: what the rule found the loop to compute, where it found that.
+    """
 
     rule: str
     code: str
     detail: str
+    is_a: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What would change what becomes of a loop, and has been tried.
+
+    ``flags``: what to add to the command line; ``options``: the same as keywords of ``optimize``. ``when``: what has to hold for
+    it to be of use, or nothing. ``fate``: what becomes of the loop then. ``seconds``: of a run of the model without and with it, at
+    the sizes ``at``; None where it was not timed. ``text``: all that in one line.
+    """
+
+    flags: str
+    options: Mapping[str, Any]
+    fate: Fate
+    text: str
+    when: str = ""
+    seconds: tuple[float, float] | None = None
+    at: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,6 +73,9 @@ class LoopReport:
     ``unrolled_nodes``: how many nodes its steps are, unrolled. ``runs``: where what it has become runs on the target.
     ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
     ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
+    ``is_a``: what it computes, as far as that is known: ``LSTM, forward, H=128, lengths by mask``. ``scope``: where it comes from
+    in the program that was exported, where the exporter says. ``cost``: what it takes of a run, and what of it is left, where that
+    was measured. ``advice``: what would change its fate, where that was tried.
     """
 
     where: str
@@ -61,6 +89,10 @@ class LoopReport:
     notes: list[str] = field(default_factory=list)
     unrolled_nodes: int = 0
     runs: str = ""
+    is_a: str = ""
+    scope: str = ""
+    cost: str = ""
+    advice: list[Advice] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -97,6 +129,7 @@ class Report:
 
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
     ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
+    ``cells``: the recurrent nodes that ortscan's library runs where it is registered, or why it does not.
     ``pairs``: nodes that were reversed, or became bidirectional with one of the other direction, or could not.
     ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
     ``fixed``: whether shapes were built in. ``flattened``: of how many Ifs both branches run now.
@@ -115,6 +148,7 @@ class Report:
     migrated: bool = False
     nodes: list[NodeReport] = field(default_factory=list)
     pairs: list[NodeReport] = field(default_factory=list)
+    cells: list[NodeReport] = field(default_factory=list)
     fixed: bool = False
     flattened: int = 0
     tied: bool = False
@@ -123,11 +157,12 @@ class Report:
 
     @property
     def changed(self) -> bool:
-        """Whether a patch was applied, shapes built in, an If flattened, an output tied, the opset changed, or a missing kernel
-        dealt with.
+        """Whether a patch was applied, shapes built in, an If decided or flattened, an output tied, the opset changed, or a
+        missing kernel dealt with.
         """
         return (
             bool(self.patches or self.flattened)
+            or any(fired.rule == "decide-branches" for fired in self.changes)
             or self.migrated
             or self.fixed
             or self.tied
@@ -150,18 +185,28 @@ class Report:
         return plain | {"operators_before": dict(self.operators_before), "operators_after": dict(self.operators_after)}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
         """Make the report that ``to_dict`` gave ``plain`` of."""
         lists = {
-            "loops": [LoopReport(**{**loop, **_inner(loop)}) for loop in plain["loops"]],
+            "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],
             "pairs": [NodeReport(**{**pair, **_inner(pair)}) for pair in plain["pairs"]],
+            "cells": [NodeReport(**{**cell, **_inner(cell)}) for cell in plain["cells"]],
             "patches": _fired(plain["patches"]),
             "changes": _fired(plain["changes"]),
             "kernel_gaps": _all(KernelGap, plain["kernel_gaps"]),
         }
         counts = {name: Counter(plain[name]) for name in ("operators_before", "operators_after")}
         return cls(**{**plain, **counts, **lists})
+
+
+def _loop(entry: Mapping[str, Any]) -> LoopReport:
+    return LoopReport(**{**entry, **_inner(entry), "advice": [_advice(one) for one in entry["advice"]]})
+
+
+def _advice(entry: Mapping[str, Any]) -> Advice:
+    seconds = entry["seconds"]
+    return Advice(**{**entry, "seconds": None if seconds is None else tuple(seconds)})
 
 
 def _inner(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ Sources: the operators' texts and their changelogs. What an operator looks like 
 __all__ = [
     "ALLOWZERO",
     "CONSTANT_OF_SHAPE",
+    "CUM_PROD",
+    "CUM_SUM",
     "EXPAND",
     "FLOAT8_RESHAPE",
     "GEMM_WITHOUT_C",
@@ -34,6 +36,10 @@ NATIVE_CELLS = 7
 EXPAND = 8
 
 CONSTANT_OF_SHAPE = 9
+
+CUM_PROD = 26
+
+CUM_SUM = 11
 
 INTEGER_LESS = 9
 """Less and Greater compare integers."""

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rewrites.base.errors import InvariantBroken, OrtscanError
+from rewrites.base.no_defect import NoDefect
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.raised_by import is_from_elsewhere
 
@@ -47,6 +48,8 @@ class Vetoes:
         """Return why ``rule`` must leave ``where`` alone now, or None."""
         for one in self.all:
             if one.rule == rule and one.where in (where, "") and one.after <= len(self.patches):
+                if isinstance(one.why, NoDefect):
+                    return NotApplicable(one.why.code, one.why)
                 return NotApplicable("SELF-CHECK", f"what it made of {one.where or 'loops'} was found wrong: {one.why}")
         return None
 

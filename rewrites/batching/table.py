@@ -86,7 +86,7 @@ def rule(
 @functools.cache
 def _table() -> dict[tuple[str, str], list[_Entry]]:
     for module in _MODULES:
-        importlib.import_module(f"rewrites.batching.{module}")
+        importlib.import_module(f"{__package__}.{module}")
     return _TABLE
 
 

@@ -11,10 +11,12 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason, Report
 from rewrites.driver.applying import Applying
 from rewrites.driver.asking import ask
+from rewrites.driver.cells import hand_over_cells
 from rewrites.driver.join import join_directions
 from rewrites.driver.loop_engine import LoopEngine
 from rewrites.driver.loop_reports import adopt_loops, close_reports
 from rewrites.driver.recurrent_nodes import change_recurrent_nodes
+from rewrites.driver.rolling import roll_up_steps
 from rewrites.driver.unshielded import Shielded
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context
@@ -35,24 +37,31 @@ def rewrite(
     stop_after: int | None = None,
     debug: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    clean: Callable[[Context], object] | None = None,
     learn: Callable[[Context], bool] | None = None,
 ) -> Report:
     """Apply ``rules`` to all loops of the model in place, inner loops first, and report.
 
     ``stop_after``: apply that many patches and no more. ``debug``: check the invariants after each patch.
-    ``progress``: called with the number of loops settled and the number in all. ``learn``: called where no rule fires any more,
-    after those that did; where it has found out more, the rules go on. Raises MalformedLoop before anything is changed.
+    ``progress``: called with the number of loops settled and the number in all. ``clean``: called once steps that are written out
+    are rolled up, since it may make another of the first. ``learn``: called where no rule fires any more, after those that did;
+    where it has found out more, the rules go on. Raises MalformedLoop before anything is changed.
     """
     ctx.rules = rules
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     applying = Applying(ctx, report, stop_after, debug)
     shielded = Shielded.of(ctx.model.graph)
+    rolling = [rule for rule in rules if rule.subject == "written-out steps"]
+    roll_up_steps(applying, rolling)
+    if clean is not None:
+        clean(ctx)
+        roll_up_steps(applying, rolling)
     report.nodes = change_recurrent_nodes(ctx, rules, applying.change_node)
     on_loops = [rule for rule in rules if rule.subject == "loop"]
     loops = LoopEngine(applying, [rule for rule in on_loops if rule.phase != "native"])
     refused = _until_none_fires(applying, loops, [rule for rule in rules if rule.subject == "absent node"], progress, learn)
     native = LoopEngine(applying, [rule for rule in on_loops if rule.phase == "native"])
-    native.hand_over(loops_inside_out(ctx.model.graph))
+    native.hand_over()
     close_reports(ctx, report, loops.spare(), applying.unrolled)
     report.loops += refused
     for gone in report.loops:
@@ -60,6 +69,7 @@ def rewrite(
             gone.reasons = []
     report.nodes += shielded.guard(ctx, applying.change_node)
     report.pairs = join_directions(ctx, rules, applying.change_node)
+    report.cells = hand_over_cells(ctx, rules, applying.change_node)
     report.operators_after = count_operators(ctx.model.graph)
     return report
 

@@ -87,9 +87,9 @@ class LoopEngine:
                         self._applying.apply(rule, entry, outcome)
         return loops_inside_out(graph)
 
-    def hand_over(self, loops: Sequence[ir.Node]) -> None:
+    def hand_over(self) -> None:
         """Apply the rules to the loops that all others have left, once; reasons that those gave stay."""
-        for node in loops if self._rules else ():
+        for node in loops_inside_out(self._ctx.model.graph) if self._rules else ():
             entry = REPORT.of(node)
             given = [] if entry is None else entry.reasons
             self._settle(node)
@@ -139,7 +139,7 @@ class LoopEngine:
             outcome = ask(rule, loop, entry.where, ctx)
             if isinstance(outcome, NotApplicable):
                 if not outcome.silent:
-                    entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
+                    entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail, outcome.is_a))
                 continue
             entry.notes.extend(outcome.notes)
             return self._applying.apply(rule, entry, outcome)

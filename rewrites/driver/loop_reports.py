@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.base.report import Fate, LoopReport, Report
+from rewrites.driver.scopes import scope_of
 from rewrites.graph.context import Context
 from rewrites.graph.loop_entries import unrolled_from
 from rewrites.graph.marks import REPORT
@@ -26,7 +27,7 @@ def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
             if is_loop(node) and not REPORT.on(node):
                 loop = view(node, ctx.opset)
                 size = _size(loop.body)
-                entry = LoopReport(where, "Scan-8" if loop.batched else loop.kind, loop.steps, size, size)
+                entry = LoopReport(where, "Scan-8" if loop.batched else loop.kind, loop.steps, size, size, scope=scope_of(node))
                 REPORT.put(node, entry)
                 report.loops.append(entry)
     return loops

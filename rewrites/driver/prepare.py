@@ -5,7 +5,7 @@ Works round ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS
 
 import onnx_ir as ir
 
-from rewrites.analysis.absent_nodes import lacks
+from rewrites.analysis.absent_nodes import is_a_recurrence, lacks
 from rewrites.analysis.quantized_weights import note_quantized_weights
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
@@ -23,10 +23,9 @@ from rewrites.graph.learned_shapes import shapes_of
 from rewrites.graph.moving import lift_initializers
 from rewrites.graph.node_inference import learn_shapes
 from rewrites.graph.node_order import has_order
-from rewrites.graph.values import shape_dims
+from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import all_nodes, inner_graphs, inner_values, node_graphs
 from rewrites.loops import is_loop
-from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.rules.registry import BEFORE
 
@@ -44,9 +43,10 @@ def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
     """Whether any graph of ``model`` holds an If or a recurrent node that ``target`` lacks, and no loops run there either."""
     if target.loops:
         return False
-    nodes = [node for node in all_nodes(model.graph) if node.domain == ""]
+    has_if = "If" in target.control_flow
     return any(
-        (node.op_type == "If" and "If" not in target.control_flow) or (is_recurrent(node) and lacks(node, target)) for node in nodes
+        (not has_if and node.op_type == "If" and node.domain == "") or (is_a_recurrence(node) and lacks(node, target))
+        for node in all_nodes(model.graph)
     )
 
 
@@ -161,7 +161,7 @@ def _learn_from_captures(ctx: Context) -> None:
 
 def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
     whole = value.dtype is not None and value.dtype.is_integer()
-    return whole and value.graph is not body and value.is_initializer()
+    return whole and value.graph is not body and const_array(value) is not None
 
 
 def _forget_names_in_bodies(graph: ir.Graph) -> None:

@@ -6,7 +6,7 @@ onnxruntime refuses a Scan without steps, the first row of none, the largest of 
 without rows, or a GRU without steps, would have ended the process. Which of the two it runs first nothing tells. The same of nodes
 of a body that run before their loop now, or once for all its steps.
 
-Works round ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
+Works round ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
 from rewrites.loops.checks import label
 from rewrites.ops.rnn.recurrent_node import is_recurrent
-from rewrites.rules.registry import GUARD_EINSUM, GUARD_RECURRENCE
+from rewrites.rules.registry import GUARD_RECURRENCE, GUARDS
 
 __all__ = ["Shielded", "holds_recurrent_nodes"]
 
@@ -41,24 +41,24 @@ _REFUSE_NOTHING = frozenset(
 
 @dataclass(frozen=True)
 class Shielded:
-    """The recurrent ``nodes`` that a model holds, in bodies and branches too, its ``einsums``, and what may ``shield`` them.
+    """The recurrent ``nodes`` that a model holds, in bodies and branches too, ``others`` to guard, and what may ``shield`` them.
 
     ``depths``: the number of loops around each of them.
     """
 
     shield: frozenset[ir.Node]
     nodes: frozenset[ir.Node]
-    einsums: frozenset[ir.Node]
+    others: frozenset[ir.Node]
     depths: dict[ir.Node, int]
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
         """Look for them."""
-        depths = {node: depth for node, depth in _with_depths(graph, 0) if node.domain == ""}
+        depths = dict(_with_depths(graph, 0))
         recurrent = frozenset(filter(is_recurrent, depths))
-        einsums = frozenset(filter(_is_fragile_einsum, depths))
-        shield = filter(_may_refuse, depths) if recurrent or einsums else ()
-        return cls(frozenset(shield), recurrent, einsums, {node: depths[node] for node in recurrent | einsums})
+        others = frozenset(filter(_is_fragile, depths))
+        shield = (node for node in depths if node.domain == "" and _may_refuse(node)) if recurrent or others else ()
+        return cls(frozenset(shield), recurrent, others, {node: depths[node] for node in recurrent | others})
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
         """Put the nodes under an If each, where a part of the shield is gone, or is not read any more, or they left a loop."""
@@ -67,8 +67,8 @@ class Shielded:
         bare = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
         if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
             bare |= self.depths.keys()
-        einsums = [node for node, depth in now.items() if not depth and node in self.einsums & bare]
-        reports = [report for node in einsums for report in _guarded(node, ctx, fire)]
+        others = [node for node, depth in now.items() if not depth and node in self.others & bare]
+        reports = [report for node in others for report in _guarded(node, ctx, fire)]
         nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS.on(node)}
         for node in nodes:
             UNSHIELDED.put(node, True)
@@ -90,8 +90,9 @@ def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
 
 def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
     entry = NodeReport(f"main/{node.op_type} {label(node)}", node.op_type)
-    patch = ask(GUARD_EINSUM, node, entry.where, ctx)
-    return [entry] if isinstance(patch, Patch) and fire(GUARD_EINSUM, entry, patch) is not None else []
+    rule = GUARDS[node.op_type]
+    patch = ask(rule, node, entry.where, ctx)
+    return [entry] if isinstance(patch, Patch) and fire(rule, entry, patch) is not None else []
 
 
 def _may_refuse(node: ir.Node) -> bool:
@@ -104,6 +105,8 @@ def _may_refuse(node: ir.Node) -> bool:
     return (dims is None or 0 in dims) and (maker is None or maker.op_type != "Shape")
 
 
-def _is_fragile_einsum(node: ir.Node) -> bool:
-    """Whether ``node`` is an Einsum of several operands."""
-    return node.op_type == "Einsum" and node.domain == "" and len(node.inputs) > 1
+def _is_fragile(node: ir.Node) -> bool:
+    """Whether ``node`` is an Einsum of several operands, or an LSTM of onnxruntime's own."""
+    if node.op_type == "Einsum":
+        return node.domain == "" and len(node.inputs) > 1
+    return node.op_type in GUARDS and node.domain == "com.microsoft"

@@ -20,9 +20,9 @@ __all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "
 
 S = TypeVar("S")
 
-Subject = Literal["loop", "recurrent node", "absent node", "pair", "Einsum", "If", "model"]
-"""What a rule looks at: a Scan or Loop; an RNN, GRU or LSTM; one that the target lacks; two of opposite directions; an Einsum;
-an If; the whole model."""
+Subject = Literal["loop", "recurrent node", "absent node", "written-out steps", "pair", "guarded node", "If", "model"]
+"""What a rule looks at: a Scan or Loop; an RNN, GRU or LSTM; one that the target lacks; steps written out; two nodes of
+opposite directions; what onnxruntime may die of, such as an Einsum; an If; the whole model."""
 
 Use = Literal["default", "always", "asked"]
 """Whether a rule is used unless the caller leaves it out, whatever the caller says, or only where it is asked for by name."""

@@ -58,6 +58,14 @@ class RuleInUse(Protocol):
     """What one rule may ask of another."""
 
     @property
+    def phase(self) -> str:
+        """The folder it is in."""
+
+    @property
+    def subject(self) -> str:
+        """What it looks at."""
+
+    @property
     def recognises(self) -> bool:
         """Whether it takes a recurrence out of its loop as a whole."""
 
@@ -72,7 +80,7 @@ class Context:
 
     ``rules``: the rules in use, for one that asks what others would do. ``owners``: the nodes last found around graphs.
     ``left_out``: names of rules that the caller wants left out. ``changes``: patches of the model as a whole, made so far.
-    ``vetoes``: what must not be done.
+    ``vetoes``: what must not be done. ``written_out``: steps, as reports call them, that stay written out.
     """
 
     model: ir.Model
@@ -86,6 +94,7 @@ class Context:
     has_kernel: KernelCheck | None = None
     owners: dict[ir.Graph, ir.Node] = field(default_factory=dict)
     vetoes: Vetoes = field(default_factory=Vetoes)
+    written_out: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":

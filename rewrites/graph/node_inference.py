@@ -6,26 +6,15 @@ from functools import cache, partial
 import onnx
 import onnx_ir as ir
 
+from rewrites.graph.contrib_inference import infer_contrib, is_told_here
 from rewrites.graph.dims import refined, without_names
 from rewrites.graph.learned_shapes import told_anew
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["contradicts", "infer_node", "is_like_first", "learn_shapes"]
+__all__ = ["contradicts", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
-_LIKE_FIRST = frozenset(
-    [
-        *("BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuickGelu"),
-        *("RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
-    ]
-)
-"""Operators of onnxruntime's own that give something like their first operand, of which onnx knows nothing."""
-
-
-def is_like_first(node: ir.Node) -> bool:
-    """Whether the first result has the type and shape of the first operand, as that of some of onnxruntime's own operators."""
-    return node.domain == "com.microsoft" and node.op_type in _LIKE_FIRST
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
@@ -33,8 +22,8 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
     Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
     """
-    if is_like_first(node):
-        _infer_like_first(node)
+    if is_told_here(node):
+        infer_contrib(node)
         return
     try:
         found = _found(node, opsets, ir_version)
@@ -46,16 +35,6 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
             value.type = ir.serde.deserialize_type_proto_for_type(proto)
         if proto is not None and value.shape is None:
             value.shape = ir.serde.deserialize_type_proto_for_shape(proto)
-
-
-def _infer_like_first(node: ir.Node) -> None:
-    given = node.inputs[0] if node.inputs else None
-    if given is None or not node.outputs:
-        return
-    result = node.outputs[0]
-    result.type = given.type if result.type is None else result.type
-    if result.shape is None and given.shape is not None:
-        result.shape = ir.Shape(given.shape.dims)
 
 
 def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:

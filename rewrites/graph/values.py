@@ -11,6 +11,7 @@ __all__ = [
     "const_array",
     "const_scalar",
     "dim_of",
+    "is_constant",
     "is_overridable",
     "rank_of",
     "same_type",
@@ -48,6 +49,11 @@ def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
     node = value.producer()
     given = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
     return given.value if given is not None and given.type == ir.AttributeType.TENSOR and not given.is_ref() else None
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether ``value`` is an initializer that no input overrides, or a Constant's; what it holds is not looked at."""
+    return not is_overridable(value) and (value.const_value is not None or _tensor_of_constant(value) is not None)
 
 
 def const_scalar(value: ir.Value | None) -> int | float | bool | None:

@@ -1,6 +1,6 @@
 """What a conversion is given: one node, the versions it goes from and to, and ways to read it and to write its successor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,23 +33,30 @@ class Step:
         """Write the node again, on other inputs, with some attributes changed (None removes one)."""
         return self.become(self.node.op_type, inputs, **changed)
 
+    def with_outputs(self, count: int) -> tuple[ir.Value, ...]:
+        """Write the node again, with its first ``count`` outputs alone."""
+        return self._write(self.node.op_type, self.node.inputs, self.node.outputs[:count], {})
+
     def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
         """Write the node again as another operator that takes its remaining attributes.
 
         On the same data (first input) it gives what the node gives, whose types and shapes it gets; else they are inferred.
         """
+        return self._write(op_type, self.node.inputs if inputs is None else inputs, self.node.outputs, changed)
+
+    def _write(
+        self, op_type: str, inputs: Sequence[ir.Value | None], wanted: Sequence[ir.Value], changed: Mapping[str, Any]
+    ) -> tuple[ir.Value, ...]:
         node, builder = self.node, self.builder
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         given = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
-        operands = list(node.inputs if inputs is None else inputs)
+        operands = list(inputs)
         hint = node.outputs[0].name if node.outputs else None
-        if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in node.outputs):
-            return builder.node(op_type, operands, len(node.outputs), [*keep, *given], hint=hint)
+        if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in wanted):
+            return builder.node(op_type, operands, len(wanted), [*keep, *given], hint=hint)
         while operands and operands[-1] is None:
             operands.pop()
-        outputs = [
-            ir.Value(name=builder.names.fresh(hint or op_type), type=value.type, shape=value.shape) for value in node.outputs
-        ]
+        outputs = [ir.Value(name=builder.names.fresh(hint or op_type), type=value.type, shape=value.shape) for value in wanted]
         builder.nodes.append(ir.Node("", op_type, operands, [*keep, *given], outputs=outputs, name=builder.names.fresh(op_type)))
         return tuple(outputs)
 

@@ -1,5 +1,6 @@
 """All rules there are, in the order in which they are tried. Only here are modules of rules imported."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -14,11 +15,12 @@ from rewrites.rules.cleanup import (
     hoist_invariants,
     identities,
     pass_through_states,
+    slices_of_joins,
     unused_results,
     unused_scan_inputs,
 )
 from rewrites.rules.direction import both_directions, reversed_nodes
-from rewrites.rules.fission import loop_fission, state_fission, sums_over_time
+from rewrites.rules.fission import loop_fission, split_products, state_fission, sums_over_time
 from rewrites.rules.loop_form import (
     collected_sequences,
     constant_condition,
@@ -28,14 +30,22 @@ from rewrites.rules.loop_form import (
     loop_to_scan,
     no_steps,
     one_trip,
+    roll_up,
     sequence_reads,
     step_slices,
     trip_count,
     written_rows,
 )
-from rewrites.rules.native import native_loop
-from rewrites.rules.recurrence import recurrent_cell
-from rewrites.rules.repair import growing_state, guard_einsum, guard_scan, own_outputs
+from rewrites.rules.native import native_cell, native_loop
+from rewrites.rules.recurrence import (
+    constant_filter,
+    cumulative,
+    gated_recurrence,
+    linear_attention,
+    linear_recurrence,
+    recurrent_cell,
+)
+from rewrites.rules.repair import growing_state, guard_einsum, guard_quantized_lstm, guard_scan, own_outputs
 from rewrites.rules.rnn_nodes import (
     activation_defaults,
     batch_first,
@@ -65,6 +75,7 @@ from rewrites.rules.tidy import (
     move_before_dequantizing,
     quantize_before_transposing,
     read_past_returning_casts,
+    shapes_of_products,
     stateless_loops,
 )
 from rewrites.rules.unroll import flatten_ifs, unroll, unroll_recurrent_nodes
@@ -74,7 +85,7 @@ __all__ = [
     "BEFORE",
     "DEFAULT_NODE_RULES",
     "FLATTEN_IFS",
-    "GUARD_EINSUM",
+    "GUARDS",
     "GUARD_RECURRENCE",
     "LAST",
     "NODE_RULES",
@@ -86,7 +97,8 @@ __all__ = [
 ]
 
 GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
-GUARD_EINSUM: Rule[ir.Node] = guard_einsum.RULE
+GUARDS: Mapping[str, Rule[ir.Node]] = {"Einsum": guard_einsum.RULE, "DynamicQuantizeLSTM": guard_quantized_lstm.RULE}
+"""The rules on other nodes that onnxruntime may die of, by operator."""
 
 NODE_RULES: tuple[Rule[RecurrentNode], ...] = (
     recurrent_attributes.RULE,
@@ -107,6 +119,8 @@ DEFAULT_NODE_RULES = tuple(rule for rule in NODE_RULES if rule.use != "asked")
 RULES: tuple[Rule[Any], ...] = (
     *NODE_RULES,
     guard_einsum.RULE,
+    guard_quantized_lstm.RULE,
+    roll_up.RULE,
     own_outputs.RULE,
     growing_state.RULE,
     identities.RULE,
@@ -115,6 +129,7 @@ RULES: tuple[Rule[Any], ...] = (
     unused_scan_inputs.RULE,
     pass_through_states.RULE,
     fold_constants.RULE,
+    slices_of_joins.RULE,
     no_steps.RULE,
     one_trip.RULE,
     common_subexpressions.RULE,
@@ -136,15 +151,22 @@ RULES: tuple[Rule[Any], ...] = (
     scalar_replacement.RULE,
     end_steps.RULE,
     pairwise_distance.RULE,
+    constant_filter.RULE,
     recurrent_cell.RULE,
+    linear_attention.RULE,
+    cumulative.RULE,
     sums_over_time.RULE,
     loop_fission.RULE,
     state_fission.RULE,
+    split_products.RULE,
+    linear_recurrence.RULE,
+    gated_recurrence.RULE,
     unroll.RULE,
     native_loop.RULE,
     unroll_recurrent_nodes.RULE,
     reversed_nodes.RULE,
     both_directions.RULE,
+    native_cell.RULE,
 )
 """All rules; those on one kind of subject in the order in which it meets them, the first that fires starting the row again."""
 
@@ -153,7 +175,7 @@ FLATTEN_IFS: Rule[ir.Node] = flatten_ifs.RULE
 BEFORE: tuple[Rule[ir.Model], ...] = (fold_trip_counts.RULE, decide_branches.RULE)
 """Rules on a model before any on its loops."""
 
-PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (level_half_products.RULE, early_casts.RULE)
+PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (shapes_of_products.RULE, level_half_products.RULE, early_casts.RULE)
 """Rules on products of a model after all on its loops, before outer products are parted again."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (

@@ -13,6 +13,8 @@ from rewrites.analysis.cut.sizes import StepSizes
 
 __all__ = [
     "LOOP_NS",
+    "NODE_NS",
+    "START_NS",
     "carrying_ns",
     "few_rows",
     "product_ns",
@@ -24,9 +26,9 @@ __all__ = [
 ]
 
 LOOP_NS = 1000
-_NODE_NS = 250
+NODE_NS = 250
 _CARRY_NS, _READ_NS = 300, 150
-_START_NS = 8000
+START_NS = 8000
 _CACHE = 2 << 20
 _NEAR_BYTES_PER_NS, _FAR_BYTES_PER_NS, _FAR_NS = 20, 10, 400
 _WEIGHT_RATES = ((1 << 19, 4), (3 << 19, 12), (1 << 60, 40))
@@ -55,7 +57,7 @@ def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
 
 def start_ns(sizes: StepSizes) -> int:
     """Return what it costs to start one more loop, spread over the steps."""
-    return _START_NS // max(1, sizes.steps)
+    return START_NS // max(1, sizes.steps)
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
@@ -69,7 +71,7 @@ def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
     if rows is None:
         return bool(weights)
     hidden = max(1, rows) if weights <= _WEIGHT_RATES[0][0] else 1
-    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= _NODE_NS + _reading(weights, weights) // hidden
+    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= NODE_NS + _reading(weights, weights) // hidden
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
@@ -91,7 +93,7 @@ def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
 def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
     """Return what it costs to have ``nodes`` in the loop instead of running them for all steps at once."""
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
-    return sum(_NODE_NS + product_ns(node, in_loop, sizes) for node in work)
+    return sum(NODE_NS + product_ns(node, in_loop, sizes) for node in work)
 
 
 def _reading(size: int, in_loop: int) -> int:

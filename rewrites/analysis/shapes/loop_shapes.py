@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence, Set
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.bodies import Walk, is_open
+from rewrites.graph.contrib_inference import is_told_here
 from rewrites.graph.dims import VARIES, Dim, differ, forgotten, is_unknown, meet, refined, same, varies, with_axes, without_names
 from rewrites.graph.learned_shapes import shapes_of
-from rewrites.graph.node_inference import is_like_first
 from rewrites.graph.walk import inner_values
 from rewrites.loops import LoopView
 
@@ -52,7 +52,7 @@ class _Search:
     def _infer_open(self, node: ir.Node) -> None:
         """Infer a node whose inputs are better known now, and in bodies all that are open."""
         better = any(value in self.again.found for value in node.inputs)
-        if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_like_first(node) or better):
+        if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_told_here(node) or better):
             self.infer(node)
             self.again.found.update(value for value in node.outputs if value.shape is not None)
 

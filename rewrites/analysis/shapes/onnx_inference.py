@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import onnx
 import onnx_ir as ir
 
+from rewrites.analysis.shapes.branches_in_functions import declare_calls_with_branches
+from rewrites.analysis.shapes.captured_constants import show_captured_constants
 from rewrites.analysis.shapes.own_names import give_own_names
 from rewrites.analysis.shapes.unknown_bounds import forget_cut_names, hide_unknown_bounds
 from rewrites.analysis.shapes.unlike_branches import hide_unlike_branches
@@ -27,20 +29,27 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
     try:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
-        hide_unknown_bounds(proto)
+        show_captured_constants(proto.graph, {value.name or "" for value in model.graph.inputs})
         give_own_names(proto)
-        inferred = _inferred(proto, data_prop)
-        if forget_cut_names(proto, inferred):
-            inferred = _inferred(proto, data_prop)
-        for _ in range(_MOST_ROUNDS):
-            if not hide_unlike_branches(proto, inferred):
-                break
-            inferred = _inferred(proto, data_prop)
-        else:
-            return
+        declare_calls_with_branches(proto, lambda inlined: _inferred_as_shown(inlined, data_prop))
+        inferred = _inferred_as_shown(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
-    _take_over(model.graph, inferred.graph, {})
+    if inferred is not None:
+        _take_over(model.graph, inferred.graph, {})
+
+
+def _inferred_as_shown(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
+    """Infer ``proto``, and change it where onnx would draw wrong conclusions; None where there is no end to that."""
+    hide_unknown_bounds(proto)
+    inferred = _inferred(proto, data_prop)
+    if forget_cut_names(proto, inferred):
+        inferred = _inferred(proto, data_prop)
+    for _ in range(_MOST_ROUNDS):
+        if not hide_unlike_branches(proto, inferred):
+            return inferred
+        inferred = _inferred(proto, data_prop)
+    return None
 
 
 def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:

@@ -16,10 +16,13 @@ __all__ = ["give_own_names"]
 
 
 def give_own_names(proto: onnx.ModelProto) -> None:
-    """Rename what inner graphs of ``proto`` define under a name that another graph has defined before."""
-    taken = set(_defined(proto.graph))
-    for inner in _inner_graphs(proto.graph):
-        _rename(inner, {}, taken)
+    """Rename what inner graphs of ``proto``, and of its functions, define under a name that another graph has defined before."""
+    for outer, taken in (
+        (proto.graph, set(_defined(proto.graph))),
+        *((function, {*function.input, *_results(function)}) for function in proto.functions),
+    ):
+        for inner in _inner_graphs(outer):
+            _rename(inner, {}, taken)
 
 
 def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -> None:
@@ -48,10 +51,14 @@ def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -
 
 def _defined(graph: onnx.GraphProto) -> Iterator[str]:
     yield from (info.name for infos in (graph.input, graph.initializer) for info in infos)
-    yield from (name for node in graph.node for name in node.output if name)
+    yield from _results(graph)
 
 
-def _inner_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def _results(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
+    return (name for node in graph.node for name in node.output if name)
+
+
+def _inner_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
     for node in graph.node:
         for attribute in node.attribute:
             yield from [attribute.g] if attribute.HasField("g") else attribute.graphs

@@ -98,8 +98,8 @@ def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
     return copy
 
 
-def opset_of(proto: onnx.ModelProto) -> int:
-    """Return the opset of onnx's own operators; 0 where the model names none."""
+def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int:
+    """Return the opset of onnx's own operators; 0 where the model or function names none."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
 
 

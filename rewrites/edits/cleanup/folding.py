@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
+from rewrites.edits.cleanup.sizes_read import sizes_read
 from rewrites.graph.context import Context
 from rewrites.graph.evaluation import evaluate_nodes
 from rewrites.graph.learned_shapes import LearnedShapes, taken_back, told_anew
@@ -44,6 +45,7 @@ def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
         if node_graphs(node) or not is_deterministic(node) or _has_strings(node):
             continue
         array = _directly(node)
+        array = sizes_read(node, ctx) if array is None else array
         if array is not None:
             known[node.outputs[0]] = array
             done.append(node)

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.measured_sets import MeasuredSet, MeasuredSets
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import carrying_ns, few_rows, reading_ns, staying_ns, weight_bytes
+from rewrites.base.counted import counted
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.fission.stacks import Stacks
 
@@ -82,7 +83,7 @@ def _dearer_than_their_source(
         entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
         read = sum(reading_ns(value, sizes) for value in entering if stacks.get(value).batched)
         if carried > read + staying_ns(group, weight_bytes(group, sizes), sizes):
-            detail = f"{len(given)} values made of '{source.name}' would be handed over instead of it"
+            detail = f"{counted(len(given), 'value')} made of '{source.name}' would be handed over instead of it"
             blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
     return blocked
 

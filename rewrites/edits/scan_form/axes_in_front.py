@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -49,7 +50,7 @@ def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             )
         ]
 
-    return Patch(f"moved {len(inputs) + len(outputs)} scanned axes to the front outside the loop", edit)
+    return Patch(f"moved {counted(len(inputs) + len(outputs), 'scanned axis', 'scanned axes')} to the front outside the loop", edit)
 
 
 def _to_front(build: Builder, value: ir.Value, axis: int) -> ir.Value:

@@ -1,6 +1,7 @@
 """Which operator changes in which version by more than its schema says, seen from above; ``plain_step`` does the rest."""
 
 from rewrites.migration.lifting import clip as lifting_clip
+from rewrites.migration.lifting import dropout as lifting_dropout
 from rewrites.migration.lifting import split as lifting_split
 from rewrites.migration.lowering import axes, constant, inputs, modes, refused, resizing, softmax, wider_meaning
 from rewrites.migration.step import Rule
@@ -17,6 +18,7 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("Constant", 12): constant.value_as_tensor,
     ("DFT", 20): inputs.axis_of_dft_to_attribute,
     ("DequantizeLinear", 13): wider_meaning.single_scale,
+    ("Dropout", 10): lifting_dropout.without_mask,
     ("Dropout", 12): inputs.ratio_to_attribute,
     ("GridSample", 20): modes.old_mode,
     ("GroupNormalization", 21): refused.refuse,

@@ -20,6 +20,7 @@ INFERENCE = (
         kind=Kind.OPEN_SIZES,
         symptom="In a body, constants of the graphs around it are not known: a Reshape, or a Slice of sizes, by one is left open.",
         worked_round=(
+            "rewrites.analysis.shapes.captured_constants",
             "rewrites.analysis.shapes.slice_bounds",
             "rewrites.analysis.shapes.loop_shapes",
             "rewrites.driver.prepare",
@@ -63,7 +64,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Before opset 11 a size that one branch of an If tells is taken for what both give.",
-        worked_round=("rewrites.analysis.shapes.unlike_branches",),
+        worked_round=("rewrites.analysis.shapes.unlike_branches", "rewrites.analysis.shapes.branches_in_functions"),
     ),
     Quirk(
         id="ONNX-STALE-DECLARATIONS",
@@ -92,6 +93,14 @@ INFERENCE = (
         kind=Kind.DEATH,
         symptom="The inference of a Split with more outputs than its num_outputs ends the process, in onnxruntime too.",
         worked_round=("ortscan.modelio.node_defects", "ortscan.running.crash_risks"),
+    ),
+    Quirk(
+        id="ONNX-NEGATIVE-SIZE",
+        of="onnx",
+        seen="1.23",
+        kind=Kind.DEATH,
+        symptom="A declared size below zero is taken for a number: a Slice along it ends the process, a Concat is refused.",
+        worked_round=("ortscan.base.negative_sizes", "ortscan.ort.onnx_says", "ortscan.modelio.interface"),
     ),
     Quirk(
         id="ONNX-TEXT-DEPTH",

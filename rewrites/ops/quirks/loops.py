@@ -166,6 +166,14 @@ LOOPS = (
         worked_round=("rewrites.graph.names", "rewrites.driver.prepare"),
     ),
     Quirk(
+        id="ORT-BRANCH-INITIALIZER",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.WRONG_NUMBERS,
+        symptom="An initializer of a branch is not read where the other branch reads a value of its name from around the If.",
+        worked_round=("ortscan.modelio.branch_names",),
+    ),
+    Quirk(
         id="ORT-LOOP-UNDECLARED-INPUTS",
         of="onnxruntime",
         seen="1.32",

@@ -69,6 +69,14 @@ OPERATORS = (
         ),
     ),
     Quirk(
+        id="ORT-WHERE-MINUS-ZERO",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.WRONG_NUMBERS,
+        symptom="Where gives 0 where it takes -0 from its second operand; from the third it takes -0 as it is.",
+        worked_round=("rewrites.edits.recurrence.rows",),
+    ),
+    Quirk(
         id="ORT-REDUCED-INTEGERS",
         of="onnxruntime",
         seen="1.32",
@@ -82,7 +90,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceMax and ReduceMin over the first axis give NaN only where the first row has it.",
-        worked_round=("rewrites.rules.fission.sums_over_time",),
+        worked_round=("rewrites.edits.recurrence.prefix_extremes", "rewrites.rules.fission.sums_over_time"),
     ),
     Quirk(
         id="ORT-LOGSOFTMAX-NAN",

@@ -1,13 +1,13 @@
 """What is known of one defect of onnxruntime or onnx."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 from typing import Literal
 
 __all__ = ["Kind", "Quirk"]
 
 
-class Kind(StrEnum):
+class Kind(str, Enum):
     """What a defect does."""
 
     GARBAGE = "memory that nothing wrote is given out"

@@ -122,6 +122,27 @@ RECURRENT_NODES = (
         ),
     ),
     Quirk(
+        id="ORT-QUANTIZED-LSTM-NO-STEPS",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.GARBAGE,
+        symptom="A DynamicQuantizeLSTM without lengths and steps gives uninitialised memory as its last cell.",
+        worked_round=("ortscan.running.crash_risks",),
+    ),
+    Quirk(
+        id="ORT-QUANTIZED-LSTM-NO-ROWS",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.DEATH,
+        symptom="A DynamicQuantizeLSTM without rows ends the process.",
+        worked_round=(
+            "rewrites.rules.repair.guard_quantized_lstm",
+            "rewrites.driver.unshielded",
+            "ortscan.running.crash_risks",
+            "ortscan.running.guarded_nodes",
+        ),
+    ),
+    Quirk(
         id="ORT-RECURRENT-HIDDEN-SIZE",
         of="onnxruntime",
         seen="1.31-1.32",

@@ -8,6 +8,7 @@ random ones, and never a node that gives a body output: each output keeps a node
 
 import onnx_ir as ir
 
+from rewrites.base.counted import counted
 from rewrites.edits.cleanup.merging import equal_nodes, merge_equal
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
@@ -26,7 +27,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         merge_equal(twins, ctx.names)
         return [loop.node]
 
-    return Patch(f"merged {len(twins)} nodes that repeat another", edit)
+    return Patch(f"merged {counted(len(twins), 'node')} with others that do the same", edit)
 
 
 RULE = Rule("common-subexpressions", "cleanup", "loop", check)

@@ -12,6 +12,7 @@ Works round ORT-LOOP-EMPTY-CONDITION.
 import onnx_ir as ir
 
 from rewrites.analysis.unread_nodes import unread_in_loop
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -31,7 +32,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(dead)
         return [loop.node]
 
-    return Patch(f"removed {len(dead)} nodes nobody reads", edit)
+    return Patch(f"removed {counted(len(dead), 'node')} nobody reads", edit)
 
 
 RULE = Rule("dead-code", "cleanup", "loop", check)

@@ -10,6 +10,7 @@ or a node that gives a body output.
 
 import onnx_ir as ir
 
+from rewrites.base.counted import counted
 from rewrites.edits.cleanup.constant_branches import inline_decided, is_if, taken_branch
 from rewrites.edits.cleanup.folding import fold, put_constants
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -37,7 +38,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         learn_shapes(loop.body, readers, ctx.model.opset_imports, ctx.model.ir_version)
         return [loop.node]
 
-    what = [f"folded {len(folded.done)} constant nodes"] if folded.done else []
+    what = [f"folded {counted(len(folded.done), 'constant node')}"] if folded.done else []
     what += ["put the branches that constants choose in the place of Ifs"] if ifs else []
     return Patch(" and ".join(what), edit)
 

@@ -11,6 +11,7 @@ Identity behind, so that each output has a node of its own; it stays where the o
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import cannot_fail, is_deterministic, reads, varying_values
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import move_before
@@ -45,7 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         move_before(loop.node, moving, ctx.names)
         return [loop.node]
 
-    return Patch(f"moved {len(moving)} nodes that do the same in every step before the loop", edit)
+    return Patch(f"moved what is the same in every step before the loop: {counted(len(moving), 'node')}", edit)
 
 
 def _leave_copy(value: ir.Value, body: ir.Graph, ctx: Context) -> None:

@@ -8,6 +8,7 @@ else reads such a copy reads its source then.
 
 import onnx_ir as ir
 
+from rewrites.base.counted import counted
 from rewrites.edits.cleanup.copies import copies_among, drop_copies
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
@@ -26,7 +27,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         drop_copies(copies, ctx.names)
         return [loop.node]
 
-    return Patch(f"let the body read {len(copies)} values instead of their copies", edit)
+    return Patch(f"let the body read {counted(len(copies), 'value')} instead of copies", edit)
 
 
 RULE = Rule("identities", "cleanup", "loop", check)

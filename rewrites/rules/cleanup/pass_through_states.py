@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -55,7 +56,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         outputs = [replace(output, inner=value) for output, value in stacked]
         return [rebuild(changed, ctx.names, states=states, scan_outputs=outputs)]
 
-    names = ", ".join(f"'{state.inner.name}'" for state in passengers)
+    names = listed(state.inner.name for state in passengers)
     return Patch(f"made the unchanged states {names} captures", edit)
 
 

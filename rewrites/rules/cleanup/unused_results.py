@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.analysis.unread_nodes import kept_anyway, unread_in_loop
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -50,7 +51,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [rebuild(loop, ctx.names, states=states, scan_outputs=outputs)]
 
     count = len(loop.scan_outputs) - len(outputs) + len(loop.states) - len(states)
-    return Patch(f"dropped {count} results nobody reads", edit)
+    return Patch(f"dropped {counted(count, 'result')} nobody reads", edit)
 
 
 def _used(value: ir.Value | None) -> bool:

@@ -8,6 +8,7 @@ One scan input always stays: it tells the trip count (as a number, if any does).
 
 import onnx_ir as ir
 
+from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
@@ -44,7 +45,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             replace_value(scan.inner, earlier.inner, ctx.names)
         return [rebuild(loop, ctx.names, scan_inputs=kept)]
 
-    return Patch(f"dropped {len(loop.scan_inputs) - len(kept)} scan inputs that were not read, or read twice", edit)
+    return Patch(f"dropped {counted(len(loop.scan_inputs) - len(kept), 'scan input')} not read, or read twice", edit)
 
 
 RULE = Rule("unused-scan-inputs", "cleanup", "loop", check)

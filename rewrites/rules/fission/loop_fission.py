@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import counted, listed
 from rewrites.edits.fission.after import After, find_after
 from rewrites.edits.fission.before import Before, find_before
 from rewrites.edits.fission.blocks import Blocks, choose_blocks, in_blocks
@@ -68,7 +69,7 @@ def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes
         remove_nodes([loop.node])
         return []
 
-    what = f"replaced the loop by its {len(before.nodes)} operators, each for all steps at once"
+    what = f"replaced the loop by its {counted(len(before.nodes), 'operator')}, each for all steps at once"
     return Patch(what, edit, _notes(before))
 
 
@@ -114,7 +115,11 @@ def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Bu
         (after.alive or before.alive).note_on(node)
         return [node]
 
-    what = f"moved {len(before.nodes)} operators before and {len(after.nodes)} after the recurrence"
+    what = " and ".join(
+        f"moved {counted(len(nodes), 'operator')} {where} the loop"
+        for nodes, where in ((before.nodes, "before"), (after.nodes, "after"))
+        if nodes
+    )
     return Patch(what, edit, _notes(before, after))
 
 
@@ -155,7 +160,7 @@ def _why_not(loop: ScanView, before: Before, after: After) -> NotApplicable:
     reasons = [reason for reason in [*before.refused.values(), *after.refused.values()] if not reason.silent]
     if reasons:
         return reasons[0]
-    names = ", ".join(f"'{state.inner.name}'" for state in loop.states if state not in before.states)
+    names = listed(state.inner.name for state in loop.states if state not in before.states)
     return NotApplicable(
         "RECURRENCE", f"each step needs the state {names} of the step before; no family of recurrences is recognised"
     )

@@ -7,7 +7,7 @@ What reads the other states as they were before the step reads a stack that star
 two, again and again, in either of three cases:
 
 * some states, alone in a loop, are a recurrence that another rule takes out as a whole (a rule that says it ``recognises`` them and
-  accepts a loop of these states alone);
+  accepts a loop of these states alone), or what is to be compiled while the loop as it is has no plan;
 * none of the states needs its own value of the step before, so that a loop of them alone is none, and more than copies leaves
   with it (only outputs, and states like it, are computed from such a state);
 * the work between the two, which reads states of the first loop and feeds the second, leaves for all steps at once, and saves more
@@ -27,6 +27,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import LOOP_NS, start_ns, staying_ns, weight_bytes
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import counted, listed
 from rewrites.batching import has_rule
 from rewrites.edits.fission.before import find_before
 from rewrites.edits.fission.separate import separate
@@ -34,6 +35,7 @@ from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.fission.state_cut import StateCut, find_cut, stack_of
 from rewrites.edits.fission.trial import trial
+from rewrites.edits.recurrence.compiled import is_to_be_compiled
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -76,8 +78,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
                 return _split(loop, rest, ctx, sizes, f"so that '{components.members[number][0].inner.name}' can leave")
             refusal = refusal or rest
         elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (LOOP_NS + start_ns(sizes) + cut.cost(sizes)) // 5:
-            return _split(loop, cut, ctx, sizes, f"so that {len(cut.between)} operators between them can leave")
-    names = ", ".join(f"'{group[0].inner.name}'" for group in components.members)
+            return _split(loop, cut, ctx, sizes, f"so that {counted(len(cut.between), 'operator')} between them can leave")
+    names = listed(group[0].inner.name for group in components.members)
     detail = f"the states {names} do not all need each other, but loops of their own would gain nothing"
     return refusal or NotApplicable("COST-SEPARATE", detail)
 
@@ -93,8 +95,11 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
-    """Whether a family of recurrences takes ``states`` out of a loop of their own."""
-    families = [rule for rule in ctx.rules if rule.recognises]
+    """Whether a family of recurrences takes ``states`` out of a loop of their own, or a plan runs that where none runs this one."""
+    planned = is_to_be_compiled(loop, ctx)
+    families = [
+        rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
+    ]
     if not families:
         return False
     with trial(loop, cut, states, ctx) as (alone, recorded):
@@ -182,7 +187,7 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
         cut.alive.note_on(second)
         return [first, second]
 
-    names = ", ".join(f"'{state.inner.name}'" for state in cut.states)
+    names = listed(state.inner.name for state in cut.states)
     return Patch(f"gave {names} a loop of their own, {why}", edit, sizes.note(cut.alive.most, cut.carried))
 
 

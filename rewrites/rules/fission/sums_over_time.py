@@ -20,6 +20,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
+from rewrites.base.counted import listed
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
@@ -64,7 +65,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         give_own_nodes(loop.body, ctx.names)
         return [node]
 
-    names = ", ".join(f"'{each.output.inner.name}'" for each in found)
+    names = listed(each.output.inner.name for each in found)
     return Patch(f"summed up {names} step by step", edit)
 
 

@@ -59,4 +59,4 @@ def _letters(node: ir.Node) -> tuple[list[str], str]:
     return left.split(","), right if arrow else "".join(sorted(letter for letter, count in counts.items() if count == 1))
 
 
-RULE = Rule("guard-recurrence", "repair", "Einsum", check, use="asked")
+RULE = Rule("guard-recurrence", "repair", "guarded node", check, use="asked")

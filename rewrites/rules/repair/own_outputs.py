@@ -12,6 +12,7 @@ Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 
 import onnx_ir as ir
 
+from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
@@ -30,7 +31,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         copy_outputs(loop.body, shared, ctx.names)
         return [loop.node]
 
-    names = ", ".join(f"'{loop.body.outputs[i].name}'" for i in shared)
+    names = listed(loop.body.outputs[i].name for i in shared)
     return Patch(f"gave the body outputs {names} nodes of their own", edit)
 
 

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.analysis.end_reads import EndReads, end_reads
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -53,7 +54,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     plans = [plan for output in loop.scan_outputs if (plan := _plan(loop, output, ctx)) is not None]
     if not plans:
         return NOTHING_HERE
-    names = ", ".join(f"'{plan.output.outer.name}'" for plan in plans if plan.output.outer is not None)
+    names = listed(plan.output.outer.name for plan in plans if plan.output.outer is not None)
     return Patch(f"computed the one step of {names} that is read from the states", lambda: _edit(loop, plans, ctx))
 
 

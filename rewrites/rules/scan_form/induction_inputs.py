@@ -13,6 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.induction.induction_variables import Counter, counters
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -52,7 +53,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         outputs: list[ScanOutput] = [replace(output) for output in loop.scan_outputs]
         return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs, scan_outputs=outputs)]
 
-    names = ", ".join(f"'{counter.state.inner.name}'" for counter in found)
+    names = listed(counter.state.inner.name for counter in found)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -69,7 +70,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(unread_nodes(loop.body))
         return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs)]
 
-    names = ", ".join(f"'{counting.state.inner.name}'" for counting in found)
+    names = listed(counting.state.inner.name for counting in found)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 

@@ -1,5 +1,6 @@
 """A report is the same after it was kept as JSON, whatever is in it."""
 
+import collections.abc
 import dataclasses
 import json
 import types
@@ -20,13 +21,17 @@ def filled(kind: Any) -> Any:
         return kind(**{field.name: filled(hints[field.name]) for field in dataclasses.fields(kind)})
     if origin is list:
         return [filled(arguments[0]), filled(arguments[0])]
+    if origin is tuple:
+        return tuple(map(filled, arguments))
+    if origin is collections.abc.Mapping:
+        return {"a": filled(arguments[1])}
     if origin is Counter:
         return Counter(a=1, b=2)
     if origin is typing.Literal:
         return arguments[-1]
     if origin is types.UnionType:
         return filled(arguments[0])
-    return {int: 3, str: "ä\n\ud800", bool: True}[kind]
+    return {int: 3, str: "ä\n\ud800", bool: True, float: 0.5, typing.Any: [1, 2]}[kind]
 
 
 @pytest.mark.parametrize("kind", [Fired, KernelGap, LoopReport, NodeReport, Reason, Report])

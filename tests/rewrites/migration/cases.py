@@ -349,6 +349,7 @@ def _movement() -> Iterator[Case]:
     yield from _many(8, ["y = Flatten <axis = 2> (x)"], _x(2, 3, 4))
     yield from _many(11, ["y = Flatten <axis = -1> (x)"], _x(2, 3, 4))
     yield from _many(8, ["y = Dropout <ratio = 0.3> (x)", "y = Dropout (x)", "y = Dropout <ratio = 0.5> (x)"], x)
+    yield from _many(8, ["y, m = Dropout <ratio = 0.3> (x)"], x)
     yield from _many(10, ["y = Dropout <ratio = 0.3> (x)", "y, m = Dropout <ratio = 0.9> (x)"], x)
     yield from _many(13, ["y = Dropout (x, r)"], x, {"r": np.float32(0.2)})
 

@@ -50,6 +50,7 @@ def test_what_was_lifted_can_be_lowered_again(case: Case):
         ("y = RoiAlign (x, x, x)", 16, 15, "never shifted by half a pixel"),
         ("y = Resize (x, , two)", 13, 10, "no other coordinates"),
         ("y = Dropout (x, , training)", 13, 11, "it is in training mode"),
+        ("y, m = Dropout (x)\nz = Neg (m)", 10, 9, "its mask is used"),
         ("y = ReduceSum <noop_with_empty_axes = 1> (x)", 13, 12, "reduces nothing where it has no axes"),
         ("y, z, w = Split <num_outputs = 3, axis = 1> (x)", 18, 17, "its parts may differ in size"),
         ("y = LSTM <layout = 1> (x, x, x)", 14, 13, "has no attribute 'layout'"),

@@ -108,6 +108,13 @@ def test_a_split_has_more_outputs_than_it_says() -> bool:
     return fate_of(memory_of_inference, proto.SerializeToString()).died
 
 
+@shows("ONNX-NEGATIVE-SIZE")
+def test_a_slice_is_taken_along_a_size_below_zero() -> bool:
+    proto = model("g (float[N,2] x) => (float[M,2] y) <int64[1] one = {1}, int64[1] nine = {9}> { y = Slice (x, one, nine) }", 18)
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    return fate_of(memory_of_inference, proto.SerializeToString()).died
+
+
 @shows("ONNX-TEXT-DEPTH")
 def test_a_text_is_nested_deep() -> bool:
     head = '<ir_version: 10, opset_import: ["": 18]> g (bool c) => () {'

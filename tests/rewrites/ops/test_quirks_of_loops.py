@@ -180,6 +180,15 @@ def test_a_branch_that_is_not_taken_does_not_fit() -> bool:
     return refuses(model(text), {"x": ones(2, 3), "u": ones(2, 3), "c": np.array(True)}, "Incompatible dimensions")
 
 
+@shows("ORT-BRANCH-INITIALIZER")
+def test_an_initializer_of_one_branch_has_a_name_that_the_other_captures() -> bool:
+    text = """g (float[1] x, bool c) => (float[1] y) <float[1] k = {1}> { y = If (c)
+        <then_branch = t () => (float[1] a) <float[1] k = {2}> { a = Mul (x, k) }, else_branch = e () => (float[1] b) { b = Add (x, OTHER) }> }"""
+    feeds = {"x": ones(1), "c": np.array(True)}
+    assert gives(model(text.replace("OTHER", "x")), feeds)[0].tolist() == [2]
+    return gives(model(text.replace("OTHER", "k")), feeds)[0].tolist() == [1]
+
+
 @shows("ORT-IF-10-SIZES")
 def test_one_branch_of_an_old_if_tells_the_sizes_of_both() -> bool:
     text = BRANCHES.format(result="int64[2] s", one="a = Neg (x)", other="b = Neg (u)", last="s = Shape (y)")

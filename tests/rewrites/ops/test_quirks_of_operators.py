@@ -27,6 +27,17 @@ def test_a_filter_has_no_rows() -> bool:
     return fate_of(run, proto.SerializeToString(), {"x": ones(1, 1, 2), "w": ones(1, 1, 0)}, seconds=_SECONDS).hangs
 
 
+@shows("ORT-WHERE-MINUS-ZERO")
+def test_minus_zero_is_chosen() -> bool:
+    proto = model("g (bool[1] c, float[1] x, float[1] y) => (float[1] z) { z = Where (c, x, y) }")
+    minus, one = np.array([-0.0], np.float32), ones(1)
+    second, third = (
+        run(proto.SerializeToString(), {"c": np.array([c]), "x": x, "y": y})
+        for c, x, y in ((True, minus, one), (False, one, minus))
+    )
+    return bool(np.signbit(third[0]).all()) and not np.signbit(second[0]).any()
+
+
 @shows("ORT-LAYERNORM-EMPTY-NAME")
 def test_the_last_name_of_a_layer_normalization_is_empty() -> bool:
     proto = model("g (float[2,3] x, float[3] w) => (float[2,3] y) { y = LayerNormalization (x, w) }")

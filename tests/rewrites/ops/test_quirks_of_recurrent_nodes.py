@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
+from tests.support.quantized_lstm import WIDE, quantized_lstm
 from tests.support.quirks import dies, gives, model, ones, refuses, shows, unwritten
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -102,6 +103,16 @@ def test_an_lstm_without_steps_gives_what_nothing_wrote() -> bool:
 @shows("ORT-RECURRENT-NO-ROWS")
 def test_a_node_has_no_rows(kind: str) -> bool:
     return dies(cell(kind), feeds(kind, rows=0))
+
+
+@shows("ORT-QUANTIZED-LSTM-NO-STEPS")
+def test_a_quantized_lstm_without_steps_gives_what_nothing_wrote() -> bool:
+    return unwritten(quantized_lstm(), {"x": np.zeros((0, 1000, WIDE), np.float32)}) == {2}
+
+
+@shows("ORT-QUANTIZED-LSTM-NO-ROWS")
+def test_a_quantized_lstm_has_no_rows() -> bool:
+    return dies(quantized_lstm(), {"x": np.zeros((3, 0, WIDE), np.float32)})
 
 
 @pytest.mark.parametrize("kind", NATIVE)

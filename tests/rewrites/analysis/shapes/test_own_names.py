@@ -76,3 +76,28 @@ def test_a_loop_of_sizes_that_another_branch_names_is_rewritten_right() -> None:
     for flag in (True, False):
         given = feeds | {"c": np.array(flag)}
         assert_same_numbers(ort_run(after, given), ort_run(model, given))
+
+
+SCAN = "Scan <num_scan_inputs = 1, body = b (float[3] h, float[3] r) => (float[3] g) { t = Add (h, r) g = Tanh (t) }>"
+IN_A_FUNCTION = {
+    "loops in branches": f"z = If (c) <then_branch = d () => (p) {{ p = {SCAN} (v, x) }}, else_branch = e () => (q) {{ q = {SCAN} (v, x) }}>",
+    "loops beside each other": f"p = {SCAN} (v, x) z = {SCAN} (p, x)",
+    "a branch like a loop": f"z = If (c) <then_branch = d () => (p) {{ p = {SCAN} (v, x) }}, else_branch = e () => (q) {{ t = Add (v, v) q = Add (t, t) }}>",
+    "branches beside branches": """w = If (c) <then_branch = d () => (p) { p = Add (v, v) }, else_branch = e () => (q) { q = Sub (v, v) }>
+        z = If (c) <then_branch = d () => (p) { p = Add (w, v) }, else_branch = e () => (q) { q = Add (w, w) }>""",
+}
+
+
+@pytest.mark.parametrize("case", IN_A_FUNCTION)
+def test_graphs_of_a_function_may_use_one_name(case: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": OPSET, "f": 1]> g (float[T,3] x, bool c, float[3] v) => (float[3] u) {{ u = f.p (x, v, c) }}
+        <domain: "f", opset_import: ["": OPSET]> p (x, v, c) => (z) {{ {IN_A_FUNCTION[case]} }}"""
+    proto = onnx.parser.parse_model(text.replace("OPSET", "18"))
+    with pytest.raises(onnx.shape_inference.InferenceError, match="already exists"):  # as long as it is so the renaming is needed
+        onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
+    give_own_names(proto)
+    onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
+    older = onnx.parser.parse_model(text.replace("OPSET", "13"))
+    feeds = {"x": np.ones((2, 3), np.float32), "c": np.array(True), "v": np.ones(3, np.float32)}
+    feeds = {info.name: feeds[info.name] for info in older.graph.input}
+    assert_same_numbers(ort_run(ortscan.migrate(older, 18), feeds), ort_run(older, feeds))

@@ -11,6 +11,7 @@ from ortscan.api import rewritten
 from ortscan.modelio import give_back
 from rewrites.rules.cleanup import unused_scan_inputs
 from rewrites.rules.fission import loop_fission, state_fission
+from rewrites.rules.native import native_loop
 from rewrites.rules.recurrence import recurrent_cell
 from rewrites.rules.repair import own_outputs
 from tests.rewrites.apply import apply, patches, read, reasons
@@ -200,6 +201,15 @@ def test_a_state_that_only_results_need_and_that_is_no_recurrence_leaves():
     after, _ = apply(before, RULES, feeds=feeds)
     assert_same_numbers(ort_run(after, feeds), run_model(before, feeds))
     assert bodies(after) == [["Add", "Tanh"]]
+
+
+@pytest.mark.parametrize(("other", "made"), [("Shrink", ["state-fission", "native-loop"]), ("Neg", ["native-loop"])])
+def test_states_that_have_a_plan_leave_others_that_have_none(other: str, made: list[str]) -> None:
+    text = scan(f"p = Mul(g, x)  g_next = Add(p, x)  q = {other}(k)  k_next = Sin(q)  y = Neg(g_next)", "y", states="g k")
+    if other == "Neg":
+        text = text.replace("Sin", "Tanh")
+    _, report = apply(text, [state_fission, native_loop])
+    assert patches(report) == made
 
 
 def test_a_state_that_is_but_a_copy_of_what_was_stays():

@@ -14,7 +14,6 @@ from ortscan.api import rewritten
 from ortscan.errors import OrtscanWarning
 from ortscan.modelio import give_back
 from ortscan.report.as_json import dump, report_dict
-from ortscan.report.html import page
 from ortscan.report.text import explanation
 from rewrites.ops.rnn.functions import PARAMETERS
 from rewrites.rules.registry import DEFAULT_NODE_RULES, NODE_RULES
@@ -434,7 +433,11 @@ def test_reports_say_what_became_of_a_node(attributes, said):
     report = ortscan.explain(OneNode("LSTM", attributes).model())
     console = Console(width=120, file=io.StringIO())
     console.print(explanation(report))
-    for shown in (console.file.getvalue(), page(report, "model").replace("&#x27;", "'"), dump(report_dict(report))):
+    for shown in (
+        console.file.getvalue(),
+        report.to_html().replace("&#x27;", "'").replace("&#39;", "'"),
+        dump(report_dict(report)),
+    ):
         assert "main/LSTM 'cell'" in shown
         assert said in shown
 
