@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ortscan.base.release import __version__
 
 if TYPE_CHECKING:
-    from ortscan.api import explain, migrate, optimize, verify
-    from ortscan.custom_ops.registration import register
+    from ortscan.api import migrate, optimize, verify
+    from ortscan.benching import bench
     from ortscan.errors import OrtscanWarning
+    from ortscan.explaining import explain
+    from ortscan.plugin.register import register
+    from ortscan.plugin.registration import register_plugin
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
     from rewrites.base.errors import OrtscanError
@@ -20,11 +23,13 @@ __all__ = [
     "OrtscanError",
     "OrtscanWarning",
     "__version__",
+    "bench",
     "explain",
     "migrate",
     "optimize",
     "patched",
     "register",
+    "register_plugin",
     "verify",
 ]
 
@@ -32,11 +37,13 @@ _HOMES = {
     "InferenceSession": "ortscan.session.inference_session",
     "OrtscanError": "rewrites.base.errors",
     "OrtscanWarning": "ortscan.errors",
-    "explain": "ortscan.api",
+    "bench": "ortscan.benching",
+    "explain": "ortscan.explaining",
     "migrate": "ortscan.api",
     "optimize": "ortscan.api",
     "patched": "ortscan.session.patching",
-    "register": "ortscan.custom_ops.registration",
+    "register": "ortscan.plugin.register",
+    "register_plugin": "ortscan.plugin.registration",
     "verify": "ortscan.api",
 }
 
@@ -46,7 +53,14 @@ def __getattr__(name: str) -> Any:
 
     if name not in _HOMES:
         raise AttributeError(f"module 'ortscan' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    except ImportError as error:
+        from ortscan.errors import RuntimeMissing, is_missing_runtime
+
+        if is_missing_runtime(error):
+            raise RuntimeMissing from None
+        raise
 
 
 def __dir__() -> list[str]:

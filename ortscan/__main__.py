@@ -1,5 +1,6 @@
 """The command line: ``ortscan VERB …`` or ``python -m ortscan VERB …``."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 
@@ -15,7 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     0 done; 1 an error; 2 wrong usage; 3 the result computes something else (nothing written); 4 nothing changed under
-    ``--strict`` (nothing written); 130 interrupted. Errors are one line on stderr.
+    ``--strict`` (nothing written); 5 the result is slower under ``--bench``
+    (nothing written); 130 interrupted. Errors are one line on stderr.
     """
     try:
         open_closed_streams()
@@ -23,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     arguments = sys.argv[1:] if argv is None else argv
-    return int(exit_code_of(lambda: build_parser().parse_args(arguments), arguments))
+    given = argparse.Namespace(argv=list(arguments))
+    return int(exit_code_of(lambda: build_parser().parse_args(arguments, given), arguments))
 
 
 if __name__ == "__main__":

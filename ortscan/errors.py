@@ -21,9 +21,29 @@ __all__ = [
     "OptionError",
     "OrtscanError",
     "OrtscanWarning",
+    "RuntimeMissing",
     "UnsupportedModel",
     "VerificationFailed",
+    "is_missing_runtime",
 ]
+
+
+class RuntimeMissing(OrtscanError, ImportError):
+    """No build of onnxruntime is installed."""
+
+    def __init__(self) -> None:
+        super().__init__(_MISSING)
+
+
+_MISSING = (
+    "ortscan needs onnxruntime, and no build of it is installed: install onnxruntime, onnxruntime-gpu or another, or ortscan with "
+    "one of them, as ortscan[cpu] or ortscan[gpu]."
+)
+
+
+def is_missing_runtime(error: BaseException) -> bool:
+    """Whether ``error`` is that there is no package onnxruntime, or nothing but the folder of one in it."""
+    return isinstance(error, ImportError) and error.name == "onnxruntime" and not isinstance(error, RuntimeMissing)
 
 
 class OrtscanWarning(UserWarning):

@@ -4,10 +4,21 @@ import onnx_ir as ir
 
 from ortscan.base.quiet import quietly
 from ortscan.edge.border import one_sentence
-from ortscan.modelio import Inlining, LoadedModel, ModelLike, inline_functions, load, restore_interface
+from ortscan.modelio import (
+    AnyModel,
+    Inlining,
+    LoadedModel,
+    declare_negative_sizes_free,
+    inline_functions,
+    listed_defaults,
+    load,
+    restore_interface,
+)
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.ort.evaluate import evaluate
-from ortscan.ort.opsets import check_opset, newest_opset, opset_number
+from ortscan.ort.opsets import check_opset, check_opset_of, newest_opset, opset_number
+from ortscan.ort.runtimes import Runtime
+from ortscan.soundness.lacking import fit_versions, lacking
 from ortscan.soundness.new_fault import new_fault
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
@@ -28,34 +39,46 @@ _ANYWHERE = Abilities()
 
 @one_sentence
 @quietly
-def migrated(model: ModelLike, opset: int | str, target: Abilities = _ANYWHERE) -> tuple[LoadedModel, Migration]:
+def migrated(
+    model: AnyModel, opset: int | str, target: Abilities = _ANYWHERE, runtime: Runtime | None = None
+) -> tuple[LoadedModel, Migration]:
     """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it.
 
-    ``target``: what the place where the model will run can do.
+    ``target``: what the place where the model will run can do. ``runtime``: the release that it is for, if not the installed one.
     """
     check_opset(opset)
     model = read_from_pipe(model)
+    newest = newest_opset() if runtime is None else min(newest_opset(), runtime.opset)
     if opset != "auto":
-        return _to(model, newest_opset() if opset == "latest" else opset_number(opset), target)
+        wanted = newest if opset == "latest" else opset_number(opset)
+        check_opset_of(runtime, wanted)
+        return _to(model, wanted, target, runtime)
     source = load(model).model.opset_imports.get("", 1)
     obstacles: list[str] = []
-    for newer in range(newest_opset(), source, -1):
+    if source > newest:
+        return _to(model, newest, target, runtime)
+    for newer in range(newest, source, -1):
         try:
-            loaded, report = _to(model, newer, target)
+            loaded, report = _to(model, newer, target, runtime)
         except MigrationError as error:
             obstacles.append(f"opset {newer} is out of reach: {error}")
             continue
         report.messages += obstacles[-1:]
         return loaded, report
-    loaded, report = _to(model, source, target)
+    loaded, report = _to(model, source, target, runtime)
     report.messages += obstacles[-1:]
     return loaded, report
 
 
-def _to(model: ModelLike, opset: int, target: Abilities) -> tuple[LoadedModel, Migration]:
+def _to(model: AnyModel, opset: int, target: Abilities, runtime: Runtime | None) -> tuple[LoadedModel, Migration]:
     loaded = load(model)
     report = migrate_loaded(loaded, opset, target)
+    if runtime is not None:
+        report.messages += fit_versions(loaded.model, runtime)
+        report.ir_after = loaded.model.ir_version
     fault = new_fault(model, loaded) if report.source != opset else None
+    if fault is None and runtime is not None:
+        fault = lacking(loaded.model, runtime, load(model).model)
     if fault is not None:
         raise MigrationError(f"the model cannot be taken from opset {report.source} to {opset}: {fault}")
     return loaded, report
@@ -82,7 +105,10 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
         f"{entry.where} is under an If now: no Scan fails before it any more where it is given nothing" for entry in guarded
     ]
     tidy(ctx)
+    declare_negative_sizes_free(loaded)
     restore_interface(loaded)
+    if defaults := listed_defaults(model):
+        report.messages.append(f"each run may replace initializers that are listed as inputs: {len(defaults)} in number")
     report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]
     report.messages += [f"inlined the function {name}, which holds a recurrent node" for name in unshielded.inlined]
     return report

@@ -8,17 +8,20 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.base.paths import is_path_like
+from ortscan.ort.runtimes import Runtime
 from ortscan.targets import Target
 from rewrites.base.errors import OptionError
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 from rewrites.edits.rule import Rule
-from rewrites.native.names import DOMAIN
+from rewrites.native.names import DOMAIN, IR_VERSION
 from rewrites.rules.registry import ON_MODELS, RULES
 
 __all__ = [
     "DEFAULT",
     "DEFAULT_MEMORY_BUDGET",
     "check_flags",
+    "check_native",
     "check_path",
     "default_names",
     "left_out",
@@ -26,6 +29,7 @@ __all__ = [
     "most_steps",
     "names_of",
     "on_request_names",
+    "rule_homes",
     "rule_names",
     "rules_for",
     "size_hints",
@@ -48,6 +52,14 @@ def rule_names() -> list[str]:
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS]))
 
 
+def rule_homes() -> dict[str, str]:
+    """Return the module of each rule by its name, in the order they are tried."""
+    homes: dict[str, str] = {}
+    for rule in [*RULES, *_ON_MODELS]:
+        homes.setdefault(rule.name, rule.check.__module__)
+    return homes
+
+
 def default_names() -> list[str]:
     """Return the names of the rules that are used where none are named, which the name ``default`` stands for."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
@@ -63,6 +75,12 @@ def check_flags(**flags: Any) -> None:
     for name, value in flags.items():
         if type(value).__name__ not in ("bool", "bool_"):
             raise OptionError(f"{name} must be True or False, not {shown(value)}.")
+
+
+def check_native(native: bool, runtime: Runtime | None) -> None:
+    """Raise OptionError where loops are to be compiled for a release that does not load what they are called by."""
+    if native and runtime is not None and runtime.ir_version < IR_VERSION:
+        raise OptionError(f"native loops need IR version {IR_VERSION}; {runtime} loads {runtime.ir_version} at most.")
 
 
 def check_path(output: Any) -> None:
@@ -107,7 +125,9 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
     unwanted = names_of("skip", skip)
     for name in sorted(wanted | unwanted):
         if name not in rule_names():
-            raise OptionError(f"there is no pass '{name}'; the passes are {', '.join(rule_names())}.")
+            raise OptionError(
+                f"there is no pass '{name}'{did_you_mean(name, rule_names())}; the passes are {', '.join(rule_names())}."
+            )
     return [rule for rule in RULES if rule.use == "always" or (rule.name in wanted and rule.name not in unwanted)]
 
 
@@ -140,12 +160,14 @@ def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> d
         value = inputs.get(name)
         if value is None:
             known = ", ".join(f"'{known}'" for known in inputs)
-            raise OptionError(f"shapes: the model has no input '{name}'; it has {known}.")
+            raise OptionError(f"shapes: the model has no input '{name}'; it has {known}{did_you_mean(name, filter(None, inputs))}.")
         if value.shape is None:
             continue
         if len(dims) != len(value.shape):
             raise OptionError(f"shapes: input '{name}' has {len(value.shape)} dimensions, not {len(dims)}.")
         for axis, (declared, typical) in enumerate(zip(value.shape.dims, dims, strict=True)):
+            if typical is None:
+                continue
             if not isinstance(typical, int) or typical < 0:
                 raise OptionError(f"shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {shown(typical)}.")
             if isinstance(declared, int) and declared != typical:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rewrites.base.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
 from rewrites.base.errors import OptionError
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 from rewrites.graph.context import Bidirectional
 from rewrites.native.names import DOMAIN as PLANS
@@ -99,7 +100,7 @@ TARGETS: dict[str, Target] = {
 def target_named(name: str) -> Target:
     """Return the target called ``name``; raises OptionError where there is none."""
     if not isinstance(name, str) or name not in TARGETS:
-        raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}.")
+        raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}{did_you_mean(name, TARGETS)}.")
     return TARGETS[name]
 
 

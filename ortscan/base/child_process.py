@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import IO, Any
 
-__all__ = ["CAN_LIMIT_MEMORY", "cause", "end", "end_with_parent", "limit_memory", "own_stdout", "start"]
+__all__ = ["CAN_LIMIT_MEMORY", "cause", "end", "end_with_parent", "limit_memory", "own_stdout", "peak_memory", "start"]
 
 CAN_LIMIT_MEMORY = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
@@ -19,7 +19,8 @@ def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes
     path = os.pathsep.join(_search_path())
     executable = os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable)
     env = {**os.environ, "PYTHONPATH": path}
-    return subprocess.Popen([executable, "-P", "-c", code, *arguments], env=env, **options)
+    apart = "import sys; sys.path[:] = filter(None, sys.path); "  # not the working folder, as "-P" has it from Python 3.11 on
+    return subprocess.Popen([executable, "-c", apart + code, *arguments], env=env, **options)
 
 
 def _search_path() -> list[str]:
@@ -79,3 +80,20 @@ def limit_memory(size: int) -> None:
     least = min((one for one in resource.getrlimit(resource.RLIMIT_DATA) if one >= 0), default=taken + size)
     most = min(taken + size, least)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def peak_memory() -> int | None:
+    """Return how many bytes of memory this process has had at most at a time, None where the system does not tell.
+
+    Not what ``getrusage`` has on Linux: that begins with what the process had that started this one.
+    """
+    with (
+        contextlib.suppress(OSError, ValueError, IndexError),
+        open("/proc/self/status", encoding="ascii", errors="replace") as file,
+    ):
+        return next((int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:")), None)
+    if sys.platform != "darwin":
+        return None
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

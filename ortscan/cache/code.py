@@ -11,11 +11,13 @@ from pathlib import Path
 
 from ortscan.cache.digest import TIME_STEP_NS
 from ortscan.cache.notes import Notes
+from rewrites import __name__ as compiler
 
 __all__ = ["digest_of_code"]
 
 _PACKAGES = Path(__file__).parents[2]
-_NAMES = ("ortscan", "rewrites")
+_NAMES = tuple(dict.fromkeys(name.partition(".")[0] for name in (__name__, compiler)))
+"""In a wheel the compiler is within ortscan."""
 _NOT_CODE = ("__pycache__",)
 _NOTE = "the code of ortscan"
 _found: list[str] = []

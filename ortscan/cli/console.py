@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 __all__ = ["stdout_console"]
 
-PIPE_WIDTH = 80
+PIPE_WIDTH = 1 << 14
+"""Columns of what is no terminal: nothing is broken there, for programs to read."""
 
 
 def stdout_console(no_color: bool = False) -> "Console":

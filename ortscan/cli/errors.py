@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.limits import has_limits, run_within_limits
 from ortscan.cli.streams import leaving_stdout_clean
-from ortscan.errors import OrtscanWarning
+from ortscan.errors import OrtscanWarning, RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
 from rewrites.base.plain_text import one_line, sentence
 
@@ -61,6 +61,8 @@ def _code(error: Exception) -> ExitCode:
 
 
 def _sentence(error: Exception) -> str:
+    if is_missing_runtime(error):
+        return str(RuntimeMissing())
     if isinstance(error, OrtscanError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:

@@ -13,4 +13,5 @@ class ExitCode(IntEnum):
     USAGE = 2
     DIFFERENT = 3
     UNCHANGED = 4
+    SLOWER = 5
     INTERRUPTED = 130

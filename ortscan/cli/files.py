@@ -33,7 +33,9 @@ def check_readable(path: str, may_be_pipe: bool = True) -> None:
 
 
 def check_npz(path: str) -> None:
-    """Raise as ``check_readable`` does, and ModelFileError where ``path`` is no archive of arrays."""
+    """Raise as ``check_readable`` does, and ModelFileError where ``path`` is neither an archive of arrays nor a folder."""
+    if is_path(path) and Path(path).is_dir():
+        return
     check_readable(path, may_be_pipe=False)
     if not zipfile.is_zipfile(path):
         raise ModelFileError(f"{path} is not an .npz file.")

@@ -4,8 +4,9 @@ import argparse
 import time
 
 from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.files import check_report
 from ortscan.cli.limits import add_limits
-from ortscan.cli.options import add_checking, add_display, add_level, add_shape
+from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_runtime, add_shape
 from ortscan.cli.output import add_output
 from ortscan.cli.progress import working
 from ortscan.cli.writing import checked_output, compared, write_model
@@ -24,12 +25,14 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("model", metavar="IN", help="the model to migrate")
     add_output(parser)
+    add_report(parser)
     parser.add_argument(
         "--opset",
         default="auto",
         metavar="N",
         help="a number; latest: the newest the installed onnxruntime runs; auto (default): the newest the model can be taken to",
     )
+    add_runtime(parser)
     group = add_checking(parser)
     add_shape(group)
     add_level(group)
@@ -41,21 +44,25 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     output = checked_output(args)
+    check_report(args.report, args.model, output, args.inputs)
 
     from ortscan.cli.show_migration import show_migration
     from ortscan.cli.written import refutation
+    from ortscan.drawing.drawings import drawings_of, old_scans
     from ortscan.migration import migrated
+    from ortscan.ort.runtimes import runtime_named
 
     started = time.monotonic()
     with working(f"migrating {args.model}", args.quiet):
-        loaded, migration = migrated(args.given, args.opset)
+        loaded, migration = migrated(args.given, args.opset, runtime=runtime_named(args.runtime))
     args.spent = time.monotonic() - started
     verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
+    drawings = drawings_of(old_scans(args.given), args.given, loaded.model) if args.report is not None else {}
     sizes = None
     if output is not None and not refuted:
         sizes = write_model(args, loaded, output)
-    show_migration(args, migration, verification, sizes)
+    show_migration(args, migration, verification, sizes, drawings)
     if verification is not None and refuted:
         raise VerificationFailed(refutation(verification, f"{args.model} and its migration"))
     return ExitCode.OK

@@ -7,13 +7,16 @@ import time
 from ortscan.cli.differing import culprit, without_differences
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_report
+from ortscan.cli.gain import add_bench, benched, check_bench, slowing_change
 from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_rewriting, rewriting
 from ortscan.cli.output import add_output
 from ortscan.cli.passes import ListPasses
 from ortscan.cli.progress import working
+from ortscan.cli.reproducer import add_reproducer, check_reproducer, write_reproducer
 from ortscan.cli.writing import checked_output, compared, write_model
 from rewrites.base.errors import VerificationFailed
+from rewrites.base.plain_text import one_line, sentence
 
 __all__ = ["add", "run"]
 
@@ -39,6 +42,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="where the result differs: raise (default), write nothing and name the change that does it; keep, make all changes "
         "but those",
     )
+    add_reproducer(group)
+    add_bench(parser)
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
     add_limits(parser)
     search = parser.add_argument_group("finding the rewrite to blame")
@@ -49,12 +54,15 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
+    check_bench(args)
+    check_reproducer(args)
     output = checked_output(args)
     check_report(args.report, args.model, output, args.inputs)
 
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
     from ortscan.cli.written import refutation
+    from ortscan.drawing.drawings import drawings_of
     from ortscan.pipeline.compare_with_original import is_refuted
     from ortscan.report.words import refused_node
 
@@ -69,15 +77,25 @@ def run(args: argparse.Namespace) -> int:
         verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
+    bench = benched(args, loaded) if args.bench and report.changed and not refuted else None
+    slower = bench is not None and bench.is_slower and not args.force
+    drawings = (
+        drawings_of({loop.where: loop.steps for loop in report.loops}, args.given, loaded.model) if args.report is not None else {}
+    )
     sizes = None
-    if output is not None and not refuted and not unchanged:
+    if output is not None and not refuted and not unchanged and not slower:
         sizes = write_model(args, loaded, output)
-    show_outcome(args, Outcome(report, verification, sizes))
+    show_outcome(args, Outcome(report, drawings, verification, sizes, bench))
     if verification is not None and refuted:
         said = refutation(verification, f"{args.model} and its rewrite")
         if is_refuted(verification):
-            raise VerificationFailed(f"{said}; {culprit(args)}")
+            said = f"{said}; {culprit(args)}"
+            raise VerificationFailed(said + write_reproducer(args, loaded, verification, said))
         raise VerificationFailed(refused_node(report) or said)
+    if bench is not None and slower:
+        said = f"the result is {bench.in_short()}, so nothing was written; {slowing_change(args)}; write it all the same: --force"
+        print(f"ortscan: {sentence(one_line(said))}", file=sys.stderr)
+        return ExitCode.SLOWER
     if unchanged:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)
         return ExitCode.UNCHANGED

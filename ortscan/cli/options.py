@@ -3,10 +3,32 @@
 import argparse
 from typing import Any
 
-from ortscan.base.option_values import byte_size, name_list, seed, shape, shapes_by_name, steps, tolerance
+from ortscan.base.option_values import (
+    byte_size,
+    dim,
+    dims_by_name,
+    frozen,
+    input_value,
+    name_list,
+    seed,
+    shape,
+    shapes_by_name,
+    steps,
+    tolerance,
+)
 from ortscan.running.budget import quick_seconds
 
-__all__ = ["add_checking", "add_level", "add_display", "add_report", "add_rewriting", "add_shape", "checking", "rewriting"]
+__all__ = [
+    "add_checking",
+    "add_level",
+    "add_display",
+    "add_report",
+    "add_runtime",
+    "add_rewriting",
+    "add_shape",
+    "checking",
+    "rewriting",
+]
 
 
 def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -32,7 +54,29 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         type=shape,
         action="append",
         metavar="X:64,1,128",
-        help="a shape of input X to build into the model, which takes no other then; may be repeated",
+        help="a shape of input X to build into the model, which takes no other then, ? for a size that stays free; may be repeated",
+    )
+    group.add_argument(
+        "--fix-dim",
+        type=dim,
+        action="append",
+        metavar="T=64",
+        help="the size of the dimension named T to build into the model; may be repeated",
+    )
+    group.add_argument(
+        "--fix-input",
+        type=input_value,
+        action="append",
+        metavar="X=VALUE",
+        help="what input X always is: it becomes a constant and is no input of the result; a number, true, false, a text, or "
+        "numbers in brackets such as [1,2]; may be repeated",
+    )
+    group.add_argument(
+        "--freeze",
+        type=frozen,
+        default=False,
+        metavar="all|A,B",
+        help="make initializers that are listed as inputs constants: all of them, or those named",
     )
     group.add_argument(
         "--max-unroll",
@@ -55,9 +99,20 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group.add_argument(
         "--native", action="store_true", help="let loops that are left run compiled where ortscan's library is registered"
     )
+    add_runtime(group)
     group.add_argument("--passes", type=name_list, metavar="A,B", help="run only these passes; default: all that run unasked")
     group.add_argument("--skip", type=name_list, default=[], metavar="A,B", help="leave out these passes")
     return group
+
+
+def add_runtime(group: argparse._ActionsContainer) -> None:
+    """Add the onnxruntime that the result is for."""
+    group.add_argument(
+        "--runtime",
+        metavar="1.17",
+        help="the onnxruntime that the result is for, where it is older than the installed one: opset, IR version, operators and "
+        "types are those that it has",
+    )
 
 
 def add_shape(group: argparse._ActionsContainer) -> None:
@@ -68,14 +123,26 @@ def add_shape(group: argparse._ActionsContainer) -> None:
         type=shape,
         action="append",
         metavar="X:64,1,128",
-        help="a typical shape of input X, never built into the model; may be repeated",
+        help="a typical shape of input X, never built into the model, ? for a size that is not known; may be repeated",
+    )
+    group.add_argument(
+        "--dim",
+        type=dim,
+        action="append",
+        metavar="T=64",
+        help="a typical size of the dimension named T, never built into the model; may be repeated",
     )
 
 
 def add_checking(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what steers the comparison on onnxruntime."""
     group = parser.add_argument_group("verification")
-    group.add_argument("--inputs", metavar="DATA.npz", help="compare on these inputs, arrays by input name, instead of random ones")
+    group.add_argument(
+        "--inputs",
+        metavar="DATA",
+        help="compare on these inputs instead of random ones, and with outputs that are recorded beside them: an .npz of arrays by "
+        "input name (recorded: out:NAME), or a folder with input_0.pb (recorded: output_0.pb)",
+    )
     group.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of the random inputs (default 0)")
     group.add_argument(
         "--rtol", type=tolerance, metavar="X", help="error allowed, relative to the largest value of an output (default: by type)"
@@ -122,6 +189,7 @@ def checking(args: argparse.Namespace) -> dict[str, Any]:
         "rtol": args.rtol,
         "atol": args.atol,
         "shapes": shapes_by_name([*(args.shape or []), *(getattr(args, "fix_shape", None) or [])]),
+        "dims": dims_by_name([*(args.dim or []), *(getattr(args, "fix_dim", None) or [])]),
     }
 
 
@@ -131,10 +199,15 @@ def rewriting(args: argparse.Namespace) -> dict[str, Any]:
         "target": args.target,
         "opset": args.opset,
         "shapes": shapes_by_name(args.shape),
+        "dims": dims_by_name(args.dim),
         "fix_shapes": shapes_by_name(args.fix_shape),
+        "fix_dims": dims_by_name(args.fix_dim),
+        "fix_inputs": dict(args.fix_input or []),
+        "freeze": args.freeze,
         "fast_math": args.fast_math,
         "custom_ops": args.custom_ops,
         "native": args.native,
+        "runtime": args.runtime,
         "passes": args.passes,
         "skip": args.skip,
     }

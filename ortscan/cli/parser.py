@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ortscan.cli import cache, explain, migrate, native, optimize, verify
+from ortscan.cli import bench, cache, compile, explain, migrate, native, optimize, verify
 from ortscan.cli.version import VersionAction
 from rewrites.base.plain_text import one_line, sentence
 
@@ -41,7 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="ortscan",
         description="Takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.",
         epilog="exit codes: 0 done, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
-        "130 interrupted",
+        "5 slower under --bench, 130 interrupted",
     )
     parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and what it runs on")
     verbs: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
@@ -51,6 +51,8 @@ def build_parser() -> argparse.ArgumentParser:
     migrate.add(verbs)
     explain.add(verbs)
     verify.add(verbs)
+    bench.add(verbs)
     cache.add(verbs)
+    compile.add(verbs)
     native.add(verbs)
     return parser

@@ -3,9 +3,9 @@
 import argparse
 
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_npz, check_readable
+from ortscan.cli.files import check_npz, check_readable, check_report
 from ortscan.cli.limits import add_limits
-from ortscan.cli.options import add_checking, add_display, add_shape, checking
+from ortscan.cli.options import add_checking, add_display, add_report, add_shape, checking
 from ortscan.cli.progress import working
 
 __all__ = ["add", "run"]
@@ -21,6 +21,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("before", metavar="A", help="the original model")
     parser.add_argument("after", metavar="B", help="the model that should compute the same")
+    add_report(parser)
     add_shape(add_checking(parser))
     add_display(parser)
     add_limits(parser)
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     check_readable(args.after)
     if args.inputs is not None:
         check_npz(args.inputs)
+    check_report(args.report, args.before, args.after, args.inputs)
 
     from ortscan import api
     from ortscan.cli.show import show_verification

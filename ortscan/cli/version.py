@@ -21,9 +21,14 @@ class VersionAction(argparse.Action):
         """Print, and leave with 0."""
         import onnx
         import onnx_ir
-        import onnxruntime
 
-        parts = ", ".join(f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir, onnxruntime))
+        try:
+            import onnxruntime
+        except ModuleNotFoundError:
+            runtime = "no onnxruntime"
+        else:
+            runtime = f"onnxruntime {onnxruntime.__version__}"
+        parts = ", ".join([*(f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir)), runtime])
         with printing():
             print(f"ortscan {__version__} ({parts}, Python {platform.python_version()})")
         parser.exit()

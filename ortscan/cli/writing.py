@@ -10,10 +10,10 @@ from ortscan.cli.progress import working
 from ortscan.cli.written import Sizes
 
 if TYPE_CHECKING:
-    from ortscan.modelio import LoadedModel
+    from ortscan.modelio import AnyModel, LoadedModel
     from ortscan.verification.result import Verification
 
-__all__ = ["checked_output", "compared", "write_model"]
+__all__ = ["checked_output", "compared", "original", "write_model"]
 
 
 def checked_output(args: argparse.Namespace) -> str | None:
@@ -40,7 +40,14 @@ def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification |
     if args.no_verify:
         return None
     with working("comparing both models on onnxruntime", args.quiet):
-        return api.verify(args.given, loaded, **checking(args))
+        return api.verify(original(args), loaded, **checking(args))
+
+
+def original(args: argparse.Namespace) -> "AnyModel":
+    """Return what the result of the verb is to compute: the model with the values of inputs that are built in."""
+    from ortscan.modelio import with_inputs_built_in
+
+    return with_inputs_built_in(args.given, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
 
 
 def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> Sizes:

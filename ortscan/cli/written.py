@@ -12,9 +12,11 @@ from rewrites.base.plain_text import one_line
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification
 
-__all__ = ["ADVICE", "Sizes", "print_json", "refutation", "verified", "written"]
+__all__ = ["ADVICE", "Sizes", "print_json", "refutation", "rough_gain", "verified", "written"]
 
 
+_MUCH = 1.25
+"""Runs that are compared are not repeated: less is noise."""
 ADVICE = "give inputs that the original runs on: --inputs DATA.npz"
 
 
@@ -32,6 +34,15 @@ def verified(verification: "Verification | None") -> str:
     if verification is None:
         return "not verified (--no-verify)"
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
+
+
+def rough_gain(verification: "Verification") -> str:
+    """Say how much faster or slower the result was while the two were compared; nothing where that is not much."""
+    factor = verification.times_as_fast
+    if not verification.ok or factor is None or 1 / _MUCH < factor < _MUCH:
+        return ""
+    said = f"{factor:.1f} x faster" if factor > 1 else f"{1 / factor:.1f} x slower"
+    return f"about {said} in the runs compared (--bench measures it)"
 
 
 def refutation(verification: "Verification", what: str) -> str:

@@ -111,7 +111,7 @@ def _forget_locals(error: BaseException) -> None:
             frames = frames.tb_next
             BaseException.with_traceback(each, frames)  # whatever the class makes of it
         traceback.clear_frames(frames)
-        left += [each.__cause__, each.__context__, *(each.exceptions if isinstance(each, BaseExceptionGroup) else ())]
+        left += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
 
 
 class surfacing:  # noqa: N801 - it stands after "with"

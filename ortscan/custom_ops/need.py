@@ -1,22 +1,14 @@
-"""Whether a model calls the Python custom op, and which version of it."""
+"""Which version of the Python custom op a model needs."""
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewrites.python_ops.names import DOMAIN, METADATA
+from rewrites.python_ops.names import METADATA
 
 if TYPE_CHECKING:
     from ortscan.modelio import ModelLike
 
-__all__ = ["calls_python", "needed_version"]
-
-
-def calls_python(target: "str | os.PathLike[str] | bytes") -> bool:
-    """Whether the model at a path, or in bytes, may call the op; it is not parsed. Raises OSError."""
-    content = target if isinstance(target, bytes) else Path(target).read_bytes()
-    return DOMAIN.encode() in content
+__all__ = ["needed_version"]
 
 
 def needed_version(model: "ModelLike") -> int:

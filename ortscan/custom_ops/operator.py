@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import importlib.util
 from typing import Any
 
 from ortscan.base.fork_safe import ForkSafeLock
@@ -13,7 +14,7 @@ from ortscan.errors import OptionError
 from rewrites.python_ops.names import DOMAIN, OPERATOR
 from rewrites.python_ops.wire import SLOTS
 
-__all__ = ["declare", "library_path"]
+__all__ = ["declare", "has_extensions", "library_path"]
 
 _lock = ForkSafeLock()
 
@@ -51,10 +52,15 @@ def _call(*slots: Any, spec: str = "") -> tuple[Any, ...]:
     return tuple([Carried(array) for array in results]) if _Answers.carried else tuple(results)
 
 
+def has_extensions() -> bool:
+    """Whether the package is installed that runs Python within onnxruntime."""
+    return importlib.util.find_spec("onnxruntime_extensions") is not None
+
+
 def _extensions() -> Any:
     try:
         return importlib.import_module("onnxruntime_extensions")
     except ImportError as error:
         raise OptionError(
-            f"Python custom ops need the package onnxruntime-extensions, which cannot be imported: {error}."
+            f"Python custom ops need onnxruntime-extensions (ortscan[custom-ops] has it), which cannot be imported: {error}."
         ) from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortscan.base.fork_safe import ForkSafeLock
 from ortscan.custom_ops.need import needed_version
-from ortscan.custom_ops.operator import declare, library_path
+from ortscan.custom_ops.operator import declare, has_extensions, library_path
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.native.library import register_library
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ortscan.modelio import ModelLike
 
-__all__ = ["register"]
+__all__ = ["register", "register_python"]
 
 _FORMAT = "session.load_model_format"
 _ABSENT, _TWICE = "is not a registered function/op", "Conflicting with a registered kernel"
@@ -51,10 +51,11 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
     May be called any number of times, from any thread, before or after sessions were made. The library of onnxruntime-extensions is
     registered with it, so call this instead of ``register_custom_ops_library`` for that library; where that was called first, it
     must have been after this function, or a session that calls Python, had declared the op in this process.
-    ``model``: a model to be run; UnsupportedModel says so where it needs a newer ortscan.
+    ``model``: a model to be run; UnsupportedModel says so where it needs a newer ortscan. Without onnxruntime-extensions only loops
+    are run compiled, and a model that calls Python is refused.
 
-    Raises OptionError where ``session_options`` are none, onnxruntime-extensions is missing, was registered too early or twice, or
-    where the options are such that onnxruntime makes no session with them.
+    Raises OptionError where ``session_options`` are none, onnxruntime-extensions is missing for ``model``, or was registered too
+    early or twice, or where the options are such that onnxruntime makes no session with them.
     """
     import onnxruntime as ort
 
@@ -63,10 +64,17 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
     wanted = 0 if model is None else needed_version(model)
     if wanted > VERSION:
         raise UnsupportedModel(f"the model needs version {wanted} of the Python op; this ortscan has version {VERSION}.")
+    register_library(session_options)
+    if wanted or has_extensions():
+        register_python(session_options)
+    return session_options
+
+
+def register_python(session_options: "ort.SessionOptions") -> None:
+    """Make the Python custom op known to sessions made with ``session_options``; raises OptionError as ``register`` does."""
     with _lock:
-        register_library(session_options)
         if session_options in _registered:
-            return session_options
+            return
         declare()
         found = _knows(session_options, _probe_of_library())
         if not found:
@@ -74,7 +82,6 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
         if not _knows(session_options, _probe_of_op()):
             raise OptionError(_TOO_EARLY if found else _NOT_THERE)
         _registered.add(session_options)
-    return session_options
 
 
 def _put_on(options: "ort.SessionOptions") -> None:

@@ -8,12 +8,15 @@ Works round ORT-SCAN-CHANGING-STATE, ORT-SCAN-NO-STEPS and ONNX-REFERENCE-SCAN.
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ortscan.custom_ops.ports import dtype_of
 from ortscan.custom_ops.terminating import not_terminated
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["ScanPlan", "run_scan"]
 
@@ -35,7 +38,7 @@ class ScanPlan:
     elements: tuple[tuple[str, tuple[int, ...]], ...]
 
     @classmethod
-    def read(cls, payload: Mapping[str, Any]) -> Self:
+    def read(cls, payload: Mapping[str, Any]) -> "Self":
         """Read it from the payload of a call."""
         return cls(
             payload["states"],

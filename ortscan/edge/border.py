@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from ortscan.errors import RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_from_elsewhere
@@ -33,6 +34,8 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
         except (OrtscanError, MemoryError, Warning):
             raise
         except Exception as error:
+            if is_missing_runtime(error):
+                raise RuntimeMissing from None
             if _is_of_the_call(error, work, args, kwargs) or is_from_elsewhere(error):
                 raise
             if isinstance(error, RecursionError) and _stack_was_deep():

@@ -13,8 +13,8 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 import onnx
@@ -27,6 +27,7 @@ from ortscan.modelio import load, save
 from ortscan.modelio.reading import read_from_pipe
 from rewrites.base import errors
 from rewrites.base.errors import LimitExceeded, OptionError, OrtscanError
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 from rewrites.base.report import Report
 
@@ -47,10 +48,12 @@ def limited(work: _W) -> _W:
         raise TypeError(f"{work.__name__} has no limits among its options")
 
     @functools.wraps(work)
-    def within(model: Any, *args: Any, time_limit: float | None = None, memory_limit: int | None = None, **options: Any) -> Any:
+    def within(*given: Any, time_limit: float | None = None, memory_limit: int | None = None, **options: Any) -> Any:
         seconds, size = checked_limits(time_limit, memory_limit)
+        _check_call(work, given, options)
         if seconds is None and size is None:
-            return work(model, *args, **options)
+            return work(*given, **options)
+        model, args = (given[0], given[1:]) if given else (options.pop("model"), ())
         with ExitStack() as stack:
             call = (work.__module__, work.__name__, _sendable(model, stack), args, options)
             reply = _ask(work.__name__, _pickled((size, call)), seconds, size)
@@ -59,6 +62,19 @@ def limited(work: _W) -> _W:
         return _received(reply, isinstance(model, ir.Model))
 
     return within  # type: ignore[return-value]
+
+
+def _check_call(work: Callable[..., Any], given: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Raise TypeError, as Python does, for a call that does not fit; no name of a wrapper is in it."""
+    signature = inspect.signature(work)
+    known = signature.parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for name in options.keys() - known.keys():
+            raise TypeError(f"{work.__name__}() got an unexpected keyword argument '{name}'{did_you_mean(name, known)}")
+    try:
+        signature.bind(*given, **options)
+    except TypeError as error:
+        raise TypeError(f"{work.__name__}() {error}") from None
 
 
 def checked_limits(time_limit: Any, memory_limit: Any) -> tuple[float | None, int | None]:
@@ -116,10 +132,12 @@ def _received(reply: dict[str, Any], as_ir: bool) -> Any:
     if "error" in reply:
         kind = getattr(errors, reply["error"], OrtscanError)
         raise kind(reply["said"])
-    if "report" in reply:
-        return Report.from_dict(reply["report"])
+    report = reply.get("report")
+    if "model" not in reply:
+        return report
     proto = onnx.ModelProto.FromString(reply["model"])
-    return ir.from_proto(proto) if as_ir else proto
+    model = ir.from_proto(proto) if as_ir else proto
+    return model if report is None else (model, report)
 
 
 def serve() -> None:
@@ -130,7 +148,8 @@ def serve() -> None:
     replies = child_process.own_stdout()
     size, (module, name, model, args, options) = pickle.load(sys.stdin.buffer)
     work = getattr(importlib.import_module(module), name)
-    import onnxruntime  # noqa: F401  # what every call takes does not count
+    with suppress(ImportError):
+        import onnxruntime  # noqa: F401  # what every call takes does not count
 
     if size is not None:
         child_process.limit_memory(size)
@@ -146,9 +165,10 @@ def _reply(work: Callable[[], Any], size: int | None) -> dict[str, Any]:
     try:
         result = work()
         if isinstance(result, Report):
-            return {"report": result.to_dict()}
+            return {"report": result}
+        result, report = result if isinstance(result, tuple) else (result, None)
         proto = ir.to_proto(result) if isinstance(result, ir.Model) else result
-        return {"model": proto.SerializeToString()}
+        return {"model": proto.SerializeToString()} | ({} if report is None else {"report": report})
     except MemoryError:
         return {"error": "LimitExceeded", "said": f"more memory is needed than the memory_limit of {size} bytes allows."}
     except OrtscanError as error:

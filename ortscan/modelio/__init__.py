@@ -4,10 +4,12 @@ Reading, refusing what is malformed, keeping the interface and external data, wr
 is not decided here.
 """
 
+from ortscan.modelio.built_in import listed_defaults, with_inputs_built_in
 from ortscan.modelio.functions import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.loaded import (
     LoadedModel,
+    declare_negative_sizes_free,
     restore_interface,
     retake_interface,
     sealed,
@@ -15,20 +17,23 @@ from ortscan.modelio.loaded import (
     to_proto,
     unsettle,
 )
-from ortscan.modelio.loading import ModelLike, load
+from ortscan.modelio.loading import AnyModel, ModelLike, load
 from ortscan.modelio.saving import give_back, hand_back, save
 from ortscan.modelio.tensors import AbsentTensor
 
 __all__ = [
     "AbsentTensor",
+    "AnyModel",
     "Inlining",
     "Interface",
     "LoadedModel",
     "ModelLike",
+    "declare_negative_sizes_free",
     "give_back",
     "hand_back",
     "inline_functions",
     "inline_functions_with_loops",
+    "listed_defaults",
     "load",
     "restore_interface",
     "retake_interface",
@@ -37,4 +42,5 @@ __all__ = [
     "settle_new_initializers",
     "to_proto",
     "unsettle",
+    "with_inputs_built_in",
 ]

@@ -1,11 +1,15 @@
-"""What the outside sees of a model, as it was declared: inputs and outputs word for word, and the model's own header."""
+"""What the outside sees of a model, as it was declared: inputs and outputs word for word, and the model's own header.
 
-from collections.abc import Iterable, Mapping
+Works round ONNX-NEGATIVE-SIZE.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import onnx
 import onnx_ir as ir
 
+from ortscan.base.negative_sizes import has_negative_sizes, write_negative_sizes_as_free
 from ortscan.modelio.map_types import holds_map
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.dims import forgotten
@@ -43,10 +47,25 @@ class Interface:
             {name: value.const_value for name, value in model.graph.initializers.items() if value.is_graph_input()},
         )
 
+    def without(self, names: Collection[str]) -> "Interface":
+        """Return the same without some inputs."""
+        inputs = tuple(info for info in self.inputs if info.name not in names)
+        defaults = {name: tensor for name, tensor in self.defaults.items() if name not in names}
+        return Interface(inputs, self.outputs, self.header, defaults)
+
     def retaken(self, model: ir.Model) -> "Interface":
         """Take types and shapes of the same inputs and outputs from ``model`` as it is now."""
         now = _words_of(model).graph
         return Interface(_redeclared(self.inputs, now.input), _redeclared(self.outputs, now.output), self.header, self.defaults)
+
+    def with_negative_sizes_free(self) -> "Interface":
+        """Return the same in which sizes below zero are free ones, as onnxruntime reads them."""
+        if not any(has_negative_sizes(info.type) for info in (*self.inputs, *self.outputs)):
+            return self
+        inputs, outputs = (tuple(map(_copy, infos)) for infos in (self.inputs, self.outputs))
+        for info in (*inputs, *outputs):
+            write_negative_sizes_as_free(info.type)
+        return Interface(inputs, outputs, self.header, self.defaults)
 
     def restore(self, model: ir.Model) -> None:
         """Put declared types, shapes, doc strings, defaults and the header back.

@@ -19,6 +19,7 @@ from rewrites.base.errors import InvariantBroken
 
 __all__ = [
     "LoadedModel",
+    "declare_negative_sizes_free",
     "reason_of",
     "restore_interface",
     "retake_interface",
@@ -35,7 +36,8 @@ class LoadedModel:
     """The model that passes may change in place, the kind of thing it came as, and its interface.
 
     A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
-    ``tied``: what was said of outputs that had to be written otherwise. ``seal``: see ``sealed``.
+    ``tied``: what was said of outputs that had to be written otherwise; ``built_in``: of inputs that became constants.
+    ``seal``: see ``sealed``.
     ``judged``: the whole message that was looked at for faults; whoever changes the model after that lets go of it.
     """
 
@@ -46,6 +48,7 @@ class LoadedModel:
     listed: ListedWeights | None = field(default=None, repr=False)
     files: DataFiles = field(default_factory=DataFiles, repr=False)
     tied: list[str] = field(default_factory=list, repr=False)
+    built_in: list[str] = field(default_factory=list, repr=False)
     seal: "_Seal | None" = field(default=None, repr=False)
     judged: onnx.ModelProto | None = field(default=None, repr=False)
 
@@ -89,6 +92,11 @@ def restore_interface(loaded: LoadedModel) -> None:
     """
     if not _is_written(loaded):
         loaded.interface.restore(loaded.model)
+
+
+def declare_negative_sizes_free(loaded: LoadedModel) -> None:
+    """Declare sizes below zero of inputs and outputs as free from now on: onnx's inference may refuse or die of what is new."""
+    loaded.interface = loaded.interface.with_negative_sizes_free()
 
 
 def retake_interface(loaded: LoadedModel) -> None:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ortscan.base.external_location import OutOfReach, folders_of, leads_out
 from ortscan.base.paths import is_path
+from ortscan.modelio.branch_names import refuse_ambiguous_names
 from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.declared_twice import declare_as_first_said
@@ -32,24 +33,27 @@ from rewrites.base.errors import ModelFileError, OptionError, UnsupportedModel
 from rewrites.base.plain_text import shown
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["ModelLike", "load"]
+__all__ = ["AnyModel", "ModelLike", "load"]
 
 ModelLike = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+AnyModel = ModelLike | LoadedModel
 _Kind = Literal["path", "bytes", "proto", "ir"]
 
 
-def load(model: ModelLike, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
+def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
     """Take a model in; the caller's object is never changed, neither now nor by what is done to the loaded model.
 
     External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are looked up beside ``source``,
     the file the model was read from, or in the working folder, as ORT does; where the data is not there, they pass through
-    unread.
+    unread. Of a ``LoadedModel`` a copy is made.
 
     Raises:
-        OptionError: ``model`` is none of the four.
+        OptionError: ``model`` is none of these.
         ModelFileError: there is no model to be read, or its external data is missing, cut short or outside its folder.
         UnsupportedModel: the model is invalid, or holds something that would be lost on the way.
     """
+    if isinstance(model, LoadedModel):
+        return _from_loaded(model)
     if isinstance(model, ir.Model):
         return _from_ir(model)
     if isinstance(model, onnx.ModelProto):
@@ -134,6 +138,13 @@ def _from_ir(original: ir.Model) -> LoadedModel:
     return _loaded(model, name, "ir", None, files, None)
 
 
+def _from_loaded(loaded: LoadedModel) -> LoadedModel:
+    copy = _from_ir(loaded.model)
+    copy.kind, copy.source, copy.interface, copy.files = loaded.kind, loaded.source, loaded.interface, loaded.files
+    copy.listed, copy.tied, copy.built_in = loaded.listed, list(loaded.tied), list(loaded.built_in)
+    return copy
+
+
 def _copied(original: ir.Model, name: str) -> ir.Model:
     if is_sorted(original):
         model = original.clone()
@@ -158,6 +169,7 @@ def _loaded(
         # A model that imports other sets only is one of the newest opset for onnxruntime.
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)
+    refuse_ambiguous_names(model, name)
     free_negative_sizes(model)
     listed = unlist_weights(model)
     refuse_defects(model, name)

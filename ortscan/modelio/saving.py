@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ortscan.modelio import reading
 from ortscan.modelio.destination import destination
 from ortscan.modelio.loaded import LoadedModel, restore_interface, settle_new_initializers, to_proto
-from ortscan.modelio.loading import ModelLike, load
+from ortscan.modelio.loading import AnyModel, load
 from ortscan.modelio.model_file import write_model
 from ortscan.modelio.replacing import Replacement
 from ortscan.modelio.serialising import external_slots, serialised
@@ -44,7 +44,7 @@ def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelPro
 
 
 def hand_back(
-    loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: ModelLike | None = None
+    loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
     """Write the model to ``output`` if that is given, and return it as ``give_back`` does.
 

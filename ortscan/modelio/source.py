@@ -19,15 +19,14 @@ from ortscan.base.proto_graphs import all_graphs
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.modelio import LoadedModel, reading, save, to_proto
 from ortscan.modelio.called_nodes import refuse_endless_calls
+from ortscan.modelio.loading import AnyModel
 from ortscan.modelio.own_ir import own_ir
 from ortscan.modelio.slots import tensor_slots
 from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import quoted, shown
 
-__all__ = ["AnyModel", "Source", "changed_source", "model_of", "open_source", "weight"]
-
-AnyModel = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model | LoadedModel
+__all__ = ["Source", "changed_source", "model_of", "open_source", "weight"]
 
 _LARGEST_BYTES = 2**31 - 2**27
 

@@ -1,10 +1,14 @@
-"""What onnx and onnxruntime have against a model, in one line."""
+"""What onnx and onnxruntime have against a model, in one line.
+
+Works round ONNX-NEGATIVE-SIZE.
+"""
 
 import re
 from collections.abc import Callable
 
 import onnx
 
+from ortscan.base.negative_sizes import without_negative_sizes
 from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["checker_fault", "in_short", "said_by_onnx", "without_weights"]
@@ -40,7 +44,8 @@ def said_by_onnx(ask: Callable[[], object]) -> str | None:
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy without large weights, or ``proto`` itself where it has none."""
+    """Return a copy without large weights and sizes below zero, or ``proto`` itself where it has none."""
+    proto = without_negative_sizes(proto)
     large = {tensor.name for tensor in proto.graph.initializer if _is_outside(tensor) or tensor.ByteSize() > _LARGE_BYTES}
     if not large:
         return proto

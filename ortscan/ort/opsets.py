@@ -5,11 +5,12 @@ import numbers
 
 import onnx
 
+from ortscan.ort.runtimes import Runtime
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.migration.versions import NEWEST
 
-__all__ = ["check_opset", "newest_ir_version", "newest_opset", "opset_number"]
+__all__ = ["check_opset", "check_opset_of", "newest_ir_version", "newest_opset", "opset_number"]
 
 _MOST_DIGITS = 20
 
@@ -53,6 +54,12 @@ def check_opset(opset: object) -> None:
     """Raise OptionError for what is neither a word nor a number."""
     if not isinstance(opset, str | numbers.Integral) or isinstance(opset, bool):
         raise OptionError(f"opset must be a number or a word such as 'auto', not {shown(opset)}.")
+
+
+def check_opset_of(runtime: Runtime | None, opset: int) -> None:
+    """Raise OptionError where a release of onnxruntime runs no opset as new as ``opset``."""
+    if runtime is not None and opset > runtime.opset:
+        raise OptionError(f"opset {opset} is newer than {runtime} runs: opset {runtime.opset} is its newest.")
 
 
 def opset_number(opset: int | str) -> int:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.warned import warn
-from ortscan.modelio import LoadedModel, ModelLike
+from ortscan.modelio import AnyModel, LoadedModel, ModelLike
 from ortscan.running.budget import Level, quick_seconds
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
@@ -29,8 +29,8 @@ def level_of(verify: Any) -> Level | None:
 
 
 def compare(
-    before: ModelLike,
-    after: "ModelLike | LoadedModel",
+    before: AnyModel,
+    after: AnyModel,
     level: Level,
     spent: float,
     shapes: "Mapping[str, Sequence[int | None]] | None" = None,

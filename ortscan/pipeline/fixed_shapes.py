@@ -9,6 +9,7 @@ from ortscan.verification.given.arguments import given_shapes
 from rewrites.analysis.shapes.contradictory_branches import hide_sizes_from_branches
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import OptionError
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 from rewrites.graph.context import Context
 from rewrites.graph.dims import forgotten, refined, without_names
@@ -33,7 +34,12 @@ def merged_shapes(
     typical: Mapping[str, Sequence[int | None]] | None, fixed: Mapping[str, Sequence[int | None]] | None
 ) -> dict[str, Sequence[int | None]] | None:
     """Return the shapes to compare two models at, of which one has ``fixed`` built in; that counts where both name an input."""
-    return {**(typical or {}), **(fixed or {})} or None
+    merged = {**(typical or {}), **(fixed or {})}
+    for name in (typical or {}).keys() & (fixed or {}).keys():
+        wanted, built_in = (typical or {})[name], (fixed or {})[name]
+        if len(wanted) == len(built_in):
+            merged[name] = [one if other is None else other for one, other in zip(wanted, built_in, strict=True)]
+    return merged or None
 
 
 class FixedShapes:
@@ -49,7 +55,8 @@ class FixedShapes:
         inputs = {value.name or "": value for value in model.graph.inputs}
         for name, dims in shapes.items():
             if name not in inputs:
-                raise OptionError(f"fix_shapes: the model has no input '{name}'; it has {', '.join(map(repr, inputs)) or 'none'}.")
+                known, meant = ", ".join(map(repr, inputs)) or "none", did_you_mean(name, inputs)
+                raise OptionError(f"fix_shapes: the model has no input '{name}'; it has {known}{meant}.")
             self._bind(inputs[name], dims)
         for value in model.graph.inputs:
             value.shape = self._bound(value.shape)

@@ -7,9 +7,10 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.migration import migrated
-from ortscan.modelio import LoadedModel, ModelLike, load
+from ortscan.modelio import AnyModel, LoadedModel, load
 from ortscan.ort.evaluate import evaluate
-from ortscan.ort.opsets import check_opset, opset_number
+from ortscan.ort.opsets import check_opset, check_opset_of, opset_number
+from ortscan.ort.runtimes import Runtime
 from rewrites.base import since
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError, OptionError
@@ -44,26 +45,36 @@ class InOpset:
 
 
 def load_in_opset(
-    model: ModelLike, opset: int | str, target: Abilities, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES
+    model: AnyModel,
+    opset: int | str,
+    target: Abilities,
+    rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES,
+    runtime: Runtime | None = None,
 ) -> InOpset:
     """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
     recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
-    where it will run can do.
+    where it will run can do. ``runtime``: the release that it is for, where that is not the installed one.
 
     Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
     """
     check_opset(opset)
     if opset == "keep":
-        return InOpset(load(model))
+        loaded = load(model)
+        check_opset_of(runtime, loaded.model.opset_imports.get("", 1))
+        return InOpset(loaded)
     if opset != "auto":
         if isinstance(opset, str) and not opset.isdecimal():
             raise OptionError(f"opset must be 'auto', 'keep' or a number, not {shown(opset)}.")
+        check_opset_of(runtime, opset_number(opset))
         loaded, migration = migrated(model, opset_number(opset), target)
         if migration.source < _RECURRENT_SINCE:
             _mark_old_nodes(loaded.model)
         return InOpset(loaded, migration, True, _said(migration))
     loaded = load(model)
     source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
+    if runtime is not None and source > runtime.opset:
+        loaded, migration = migrated(model, runtime.opset, target)
+        return InOpset(loaded, migration, True, _said(migration))
     wanted = has_loops(loaded.model) or loaded.model.functions or _holds_nodes_to_change(loaded.model, source, rules)
     if source >= _MOST_REWRITES_SINCE or not wanted:
         return InOpset(loaded)

@@ -11,6 +11,7 @@ from ortscan.pipeline.self_check import fault_of, self_checked, soundest_of, tel
 from ortscan.report.words import refused_node
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
+from rewrites.rules.registry import RULES
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
@@ -61,14 +62,19 @@ def kept(rewriting: Rewriting, compare: Compare) -> Outcome:
     return tell(rewriting, soundest_of(rewriting, _fault_finder(rewriting, compare)), "verification")
 
 
-def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare) -> str:
-    """Search for the patch that makes the difference, and say which it is; ``outcome`` is what differs, where it is at hand."""
+def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
+    """Search for the change that makes the difference, and say which it is; ``outcome`` is what differs, where it is at hand.
+
+    ``leave_out``: how the caller asks for a rewriting without a rule.
+    """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches
     veto = culprit(rewriting.once, _fault_finder(rewriting, compare), len(patches), outcome.vetoes) if patches else None
     if veto is None:
-        return "no patch was found that makes the difference"
-    return f"patch {veto.after + 1} makes the difference ({veto}: {patches[veto.after].what})"
+        return "no single change was found that makes the difference"
+    said = f"change {veto.after + 1}, {veto}, is the first that differs ({patches[veto.after].what})"
+    is_left_out = any(rule.name == veto.rule and rule.use != "always" for rule in RULES)
+    return f"{said}; to do without it: {leave_out.format(veto.rule)}" if is_left_out else said
 
 
 def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:

@@ -1,6 +1,7 @@
 """Rewrites a model so that what comes back is sound, whatever a rule does: faulty patches are taken back, see ``bisection``."""
 
 import functools
+import logging
 
 import onnx
 
@@ -10,14 +11,18 @@ from ortscan.modelio import load
 from ortscan.ort.onnx_says import checker_fault
 from ortscan.pipeline.bisection import FindFault, Sound, soundest
 from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.report.words import headline
+from ortscan.soundness.lacking import lacking
 from ortscan.soundness.new_fault import Original, new_fault
-from rewrites.base.errors import InvariantBroken, OptionError
+from rewrites.base.errors import InvariantBroken, OptionError, UnsupportedModel
+from rewrites.base.no_defect import DeclaredOtherwise, Lacking, NoDefect
 from rewrites.base.raised_by import is_from_elsewhere
 from rewrites.base.report import Reason, Report
 from rewrites.driver.engine import count_operators
 
 __all__ = ["as_it_was", "self_checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
 
+_log = logging.getLogger("ortscan.rewriting")
 _REPORT_IT = "this is a defect of ortscan's, please report it with the model"
 
 
@@ -39,7 +44,14 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome
 def fault_of(rewriting: Rewriting) -> FindFault:
     """Return what says whether a result of ``rewriting`` is sound."""
     original = Original(rewriting.model)
-    return lambda outcome: new_fault(original, outcome.loaded) if outcome.is_touched else None
+
+    def find(outcome: Outcome) -> str | None:
+        fault = new_fault(original, outcome.loaded) if outcome.is_touched else None
+        if fault is None and rewriting.runtime is not None:
+            return lacking(outcome.loaded.model, rewriting.runtime, original.loaded.model)
+        return fault
+
+    return find
 
 
 def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
@@ -69,30 +81,49 @@ def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
 
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
     """Return the result, or where there is none the model as it was, and warn of what ``finder`` took back."""
+    if isinstance(sound.fault, Lacking) and sound.result is None:
+        raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
     if sound.result is None:
-        return as_it_was(rewriting, f"{finder} found it unsound: {sound.fault}")
+        declared = isinstance(sound.fault, DeclaredOtherwise)
+        return as_it_was(rewriting, sound.fault if declared and sound.fault else f"{finder} found it unsound: {sound.fault}")
     outcome = sound.result
     for veto in sound.vetoes:
-        _say(outcome.report, f"{finder} took {veto} back: {veto.why}")
+        if isinstance(veto.why, Lacking):
+            outcome.report.messages.append(f"{veto} is not done: {veto.why}")
+        elif not isinstance(veto.why, DeclaredOtherwise):
+            _say(outcome.report, f"{finder} took {veto} back: {veto.why}")
     if sound.fault is not None:
-        _say(outcome.report, f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}")
+        said = f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}"
+        if isinstance(sound.fault, Lacking):
+            outcome.report.messages.append(said)
+        else:
+            _say(outcome.report, said)
         _give_reason(outcome.report, sound.fault)
+    for fired in outcome.report.patches:
+        _log.debug("change %d, %s on %s: %s", fired.number, fired.rule, fired.loop, fired.what)
+    _log.info("%s", headline(outcome.report))
     return outcome._replace(vetoes=sound.vetoes)
 
 
 def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
+    if isinstance(why, DeclaredOtherwise) and (rewriting.fixed or str(rewriting.opset) not in ("auto", "keep")):
+        raise UnsupportedModel(f"The model cannot be changed as it was asked for: {why}.")
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")
     own = default_opset(Original(rewriting.model).proto.opset_import)
-    if str(rewriting.opset) not in ("auto", "keep", str(own)):
+    is_too_new = rewriting.runtime is not None and (own or 1) > rewriting.runtime.opset
+    if is_too_new or str(rewriting.opset) not in ("auto", "keep", str(own)):
         raise InvariantBroken(f"The model cannot be rewritten in opset {rewriting.opset}: {why}.")
     loaded = load(rewriting.model)
     counted = count_operators(loaded.model.graph)
     report = _untouched(rewriting)
     report.operators_before = report.operators_after = counted
-    report.tied, report.messages = bool(loaded.tied), list(loaded.tied)
-    _say(report, f"the model is left as it was, since {why}")
+    report.tied, report.fixed, report.messages = bool(loaded.tied), bool(loaded.built_in), loaded.tied + loaded.built_in
+    if isinstance(why, DeclaredOtherwise):
+        report.messages.append(f"the model is left as it was, since {why}")
+    else:
+        _say(report, f"the model is left as it was, since {why}")
     _give_reason(report, why)
     return Outcome(loaded, report, is_touched=False)
 
@@ -115,4 +146,4 @@ def _say(report: Report, what: str) -> None:
 
 def _give_reason(report: Report, why: str) -> None:
     for loop in report.loops_left:
-        loop.reasons = [Reason("none", "SELF-CHECK", why)]
+        loop.reasons = [Reason("none", why.code if isinstance(why, NoDefect) else "SELF-CHECK", why)]

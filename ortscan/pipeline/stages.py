@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ortscan.modelio import restore_interface, retake_interface
+from ortscan.modelio import declare_negative_sizes_free, restore_interface, retake_interface
 from ortscan.options import size_hints
 from ortscan.ort.evaluate import evaluate
 from ortscan.ort.kernels import has_kernel
@@ -17,13 +17,16 @@ from ortscan.pipeline.fixed_shapes import FixedShapes
 from ortscan.pipeline.inlining import inline_what_rules_change
 from ortscan.pipeline.load_in_opset import InOpset
 from ortscan.pipeline.python_ops_metadata import note_python_ops
+from ortscan.pipeline.replaceable_defaults import note_replaceable_defaults
 from ortscan.pipeline.where_loops_run import note_where_loops_run, target_line
 from ortscan.targets import Target
+from rewrites.analysis.written_out.chains import may_be_written_out
 from rewrites.base.abilities import UnrollLimits
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
 from rewrites.driver.engine import count_operators, rewrite
 from rewrites.driver.model_changes import flatten_ifs
+from rewrites.driver.natures import nature
 from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.tidying import tidy
@@ -32,6 +35,7 @@ from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.edits.direction.reversing import may_be_reversed
 from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
+from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
 from rewrites.native.names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
@@ -62,8 +66,10 @@ class Chosen:
 class Work:
     """A model on its way, and what is known of it so far.
 
-    ``start``: what was loaded. ``stop_after``: how many patches may be made. ``is_touched``: whether anything was done to the
-    model; None where it is as it was loaded. ``is_over``: whether the stages that follow have nothing to do. ``ctx``: what rules
+    ``start``: what was loaded. ``stop_after``: how many patches may be made.
+    ``written_out``: steps that are not to be rolled up. ``is_touched``: whether anything was done to the
+    model; None where it is as it was loaded. ``is_static``: whether so much is known beforehand that constants are folded outside
+    loops too. ``is_over``: whether the stages that follow have nothing to do. ``ctx``: what rules
     are given, once it is prepared.
     """
 
@@ -71,10 +77,12 @@ class Work:
     start: InOpset
     vetoes: Vetoes
     stop_after: int | None = None
+    written_out: frozenset[str] = frozenset()
     report: Report = field(default_factory=Report)
     messages: list[str] = field(default_factory=list)
     fixed: FixedShapes | None = None
     is_touched: bool | None = True
+    is_static: bool = False
     is_over: bool = False
 
     ctx: Context = field(init=False)
@@ -84,12 +92,17 @@ class Work:
         """The model itself."""
         return self.start.loaded.model
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether sizes or values of inputs are built in, so that much may be constant now."""
+        return self.fixed is not None or bool(self.start.loaded.built_in)
+
 
 def _inline_functions(work: Work) -> None:
     target = work.chosen.target
     inlined = inline_what_rules_change(work.model, target.abilities, work.chosen.node_rules, runs_plans=DOMAIN in target.domains)
     said = [target_line(work.chosen.target)] if work.chosen.target.name != "cpu" else []
-    work.messages += work.start.loaded.tied + work.start.messages + inlined + said
+    work.messages += work.start.loaded.tied + work.start.loaded.built_in + work.start.messages + inlined + said
     work.is_touched = bool(work.start.loaded.tied) if work.start.loaded.tied or inlined else None
 
 
@@ -101,7 +114,7 @@ def _build_in_shapes(work: Work) -> None:
 
 def _end_where_nothing_is_to_do(work: Work) -> None:
     chosen, model = work.chosen, work.model
-    is_idle = work.fixed is None and not chosen.custom_ops and not has_loops(model)
+    is_idle = not work.is_fixed and not chosen.custom_ops and not has_loops(model)
     if is_idle and not has_absent_nodes(model, chosen.target.abilities) and not _nodes_to_look_at(model, chosen.rules):
         counted = count_operators(model.graph)
         work.report = Report(operators_before=counted, operators_after=counted)
@@ -114,16 +127,21 @@ def _prepare(work: Work) -> None:
     chosen = work.chosen
     name_free_dims(work.model)
     work.ctx = Context.of(work.model, _options(work), evaluate, has_kernel if chosen.custom_ops else None)
-    work.ctx.vetoes, work.ctx.left_out = work.vetoes, chosen.left_out
+    work.ctx.vetoes, work.ctx.left_out, work.ctx.written_out = work.vetoes, chosen.left_out, work.written_out
     prepare(work.ctx)
-    if work.fixed is not None:
-        clean_up(work.model.graph, list(work.model.graph), work.ctx)
+    work.is_static = work.is_fixed or _has_known_sizes(work.model)
 
 
 def _apply_rules(work: Work) -> None:
-    chosen, learn = work.chosen, learn_again if work.fixed is None else _clean_up_and_learn
+    chosen = work.chosen
     work.report = rewrite(
-        work.ctx, chosen.rules, stop_after=work.stop_after, debug=chosen.debug, progress=chosen.progress, learn=learn
+        work.ctx,
+        chosen.rules,
+        stop_after=work.stop_after,
+        debug=chosen.debug,
+        progress=chosen.progress,
+        clean=_clean_up if work.is_static else None,
+        learn=_clean_up_and_learn if work.is_static else learn_again,
     )
 
 
@@ -143,6 +161,7 @@ def _tidy(work: Work) -> None:
     if work.fixed is not None:
         work.fixed.put_into_outputs(work.ctx)
         retake_interface(work.start.loaded)
+    declare_negative_sizes_free(work.start.loaded)
     restore_interface(work.start.loaded)
 
 
@@ -150,6 +169,9 @@ def _conclude(work: Work) -> None:
     work.report.operators_after = count_operators(work.model.graph)
     work.report.changes = work.ctx.changes
     work.report.give_every_loop_a_reason()
+    for loop in work.report.loops:
+        loop.is_a = nature(loop)
+    note_replaceable_defaults(work.model, work.report)
     note_where_loops_run(work.report, work.chosen.target)
 
 
@@ -182,13 +204,24 @@ def _options(work: Work) -> Options:
     )
 
 
-def _clean_up_and_learn(ctx: Context) -> bool:
+def _has_known_sizes(model: ir.Model) -> bool:
+    """Whether the model declares all sizes of all inputs."""
+    return bool(model.graph.inputs) and all(static_dims(value) is not None for value in model.graph.inputs)
+
+
+def _clean_up(ctx: Context) -> None:
     clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
+
+
+def _clean_up_and_learn(ctx: Context) -> bool:
+    _clean_up(ctx)
     return learn_again(ctx)
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
-    """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another."""
+    """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another; or steps are written out."""
+    if any(rule.subject == "written-out steps" for rule in rules) and may_be_written_out(model):
+        return True
     recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]
     if not recurrent:
         return False

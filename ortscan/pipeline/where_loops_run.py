@@ -36,7 +36,7 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     if made and not loop.unrolled_nodes:
         parts.append(f"native {' and '.join(dict.fromkeys(made))}")
     if loop.fate != "removed":
-        parts.append(f"native {loop.kind}" if loop.kind in _RECURRENT else "a loop")
+        parts.append("a loop" if loop.kind in _CONTROL_FLOW else f"native {loop.kind}")
     what = " and ".join(parts) or "plain operators, for all steps at once"
     on_cpu = any(fired.made.on_cpu for fired in loop.fired)
     unknown = (

@@ -4,11 +4,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ortscan.report.codes import meaning
-from ortscan.report.tables import rows, safe, table
-from ortscan.report.words import plural
+from ortscan.report.entries import Entries
+from ortscan.report.tables import safe, table
+from rewrites.base.counted import counted
 from rewrites.migration import LiftedScan, Migration
 
-__all__ = ["conversion_table", "migration_headline", "scan_table"]
+__all__ = ["became", "conversion_table", "migration_headline", "scan_table"]
 
 _FORMS = {
     "one row": "a Scan over the steps of its one row",
@@ -23,7 +24,7 @@ def migration_headline(migration: Migration) -> str:
         return f"The model is in opset {migration.source} already."
     rewritten = sum(conversion.count for conversion in migration.conversions if conversion.written)
     ir = f", IR {migration.ir_before} -> {migration.ir_after}" if migration.ir_before != migration.ir_after else ""
-    done = [f"{plural(rewritten, 'node')} rewritten", f"{plural(len(migration.scans), 'opset-8 Scan')} lifted"]
+    done = [f"{counted(rewritten, 'node')} rewritten", f"{counted(len(migration.scans), 'opset-8 Scan')} lifted"]
     return f"opset {migration.source} -> {migration.target}{ir}: {', '.join(done)}."
 
 
@@ -39,16 +40,17 @@ def conversion_table(migration: Migration, every: bool = False) -> RenderableTyp
             quiet += one.count
     if not quiet:
         return shown
-    line = Text(f"{plural(quiet, 'node')} kept as written, in a later version of the operator")
+    line = Text(f"{counted(quiet, 'node')} kept as written, in a later version of the operator")
     return Group(shown, line) if shown.row_count else line
 
 
 def scan_table(migration: Migration) -> RenderableType:
     """Show what each opset-8 Scan became, and why one runs its rows one by one."""
-    return rows((f"Scan {scan.name}", _what(scan)) for scan in migration.scans)
+    return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)
 
 
-def _what(scan: LiftedScan) -> str:
+def became(scan: LiftedScan) -> str:
+    """Say what an opset-8 Scan became."""
     lengths = ", rows ending at their lengths" if scan.lengths else ""
     if scan.reason is None:
         return f"{_FORMS[scan.form]}{lengths}"

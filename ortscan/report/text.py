@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from ortscan.report.codes import Code, meaning
 from ortscan.report.counts import operator_changes, totals
-from ortscan.report.tables import rows, safe, table
+from ortscan.report.entries import Entries
+from ortscan.report.tables import safe, table
 from ortscan.report.words import headline, loop_line
+from rewrites.base.counted import counted
 from rewrites.base.plain_text import plain
-from rewrites.base.report import Fired, LoopReport, Reason, Report
+from rewrites.base.report import Fate, Fired, LoopReport, Reason, Report
+from rewrites.rules.registry import RULES
 
 __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
 
 _STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
+_PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy"))
+"""Rules whose changes make way for others."""
 _WIDEST_CODE = 24
 
 
@@ -36,7 +40,7 @@ def loop_table(report: Report, every: bool = False) -> RenderableType:
     listed = loops if every else loops[:_MOST_LOOPS]
     reasons = [loop.reasons[0].code if loop.reasons else "" for loop in listed]
     whole = ["kind", "nodes", "fate", *(["reason"] if max(map(len, reasons), default=0) <= _WIDEST_CODE else [])]
-    shown = table("loop", "kind", "steps", "nodes", "fate", "reason", right=("steps", "nodes"), whole=whole)
+    shown = table("loop", "kind", "steps", "nodes", "fate", "reason", right=("steps", "nodes"), whole=whole, names=("loop",))
     for loop, reason in zip(listed, reasons, strict=True):
         steps = "?" if loop.steps is None else loop.steps
         nodes = f"{loop.nodes_before} -> {loop.nodes_after}"
@@ -49,19 +53,26 @@ def loop_table(report: Report, every: bool = False) -> RenderableType:
 def patch_list(report: Report) -> RenderableType:
     """Show every change in the order it was made."""
     lines = [(f"#{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.patches]
-    return rows(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
+    return Entries(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
 
 
-def explanation(report: Report) -> RenderableType:
-    """Show what became of every loop and recurrent node, what was done to it, and why the rest of it stays."""
-    parts: list[RenderableType] = [Text(headline(report)), *(safe(message) for message in report.messages)]
+def explanation(report: Report, every: bool = True) -> RenderableType:
+    """Show what became of every loop and recurrent node, what was done to it, why the rest of it stays, and what would change that.
+
+    ``every``: show changes too that only prepare others.
+    """
+    parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:
-        heading = Text(plain(loop.where), style=f"bold {_STYLES[loop.fate]}")
-        parts += [Text(), heading, Padding(_loop(loop), (0, 0, 0, 2))]
-    for node in (*report.nodes, *report.pairs):
-        heading = Text(plain(node.where), style=f"bold {_STYLES['kept' if node.reasons else 'removed']}")
-        parts += [Text(), heading, Padding(rows(_did(node.fired) + _why(node.reasons)), (0, 0, 0, 2))]
+        where = f"{loop.where}, from {loop.scope}" if loop.scope else loop.where
+        parts += [Text(), _heading(where, loop.fate), Entries(_loop(loop, every), 2)]
+    for node in (*report.nodes, *report.pairs, *report.cells):
+        heading = _heading(node.where, "kept" if node.reasons else "removed")
+        parts += [Text(), heading, Entries(_did(node.fired) + _why(node.reasons), 2)]
     return Group(*parts)
+
+
+def _heading(where: str, fate: Fate) -> Text:
+    return Text(plain(where), style=f"bold {_STYLES[fate]}")
 
 
 def code_text(code: Code) -> RenderableType:
@@ -69,10 +80,20 @@ def code_text(code: Code) -> RenderableType:
     return Group(Text(code.code, style="bold"), Text(code.meaning), Text(), Text(code.text))
 
 
-def _loop(loop: LoopReport) -> RenderableType:
-    notes = [("note", note) for note in loop.notes]
-    runs = [("runs", loop.runs)] if loop.runs else []
-    return Group(safe(loop_line(loop)), rows(runs + _did(loop.fired) + _why(loop.reasons) + notes))
+def _loop(loop: LoopReport, every: bool) -> list[tuple[str, str]]:
+    telling = [fired for fired in loop.fired if every or fired.rule not in _PREPARING]
+    besides = len(loop.fired) - len(telling)
+    return [
+        *([("is", loop.is_a)] if loop.is_a else []),
+        ("was", loop_line(loop)),
+        *([("cost", loop.cost)] if loop.cost else []),
+        *([("runs", loop.runs)] if loop.runs else []),
+        *_did(telling),
+        *([("did", f"{counted(besides, 'change')} that prepared for others: -v lists them")] if besides else []),
+        *_why(loop.reasons),
+        *[("note", note) for note in loop.notes if every],
+        *[("try", advice.text) for advice in loop.advice],
+    ]
 
 
 def _did(changes: Sequence[Fired]) -> list[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 from collections import Counter
 
+from rewrites.base.counted import counted
 from rewrites.base.report import Fate, LoopReport, Report
 
-__all__ = ["headline", "loop_line", "plural", "refused_node", "size"]
+__all__ = ["gone", "headline", "loop_line", "refused_node", "size"]
 
-_RECURRENT = ("RNN", "LSTM", "GRU")
+_RECURRENT = ("RNN", "LSTM", "GRU", "DynamicQuantizeLSTM")
 _FATES: dict[Fate, str] = {
     "removed": "no loop left",
     "planned": "compiled where ortscan's library is registered",
@@ -16,22 +17,25 @@ _FATES: dict[Fate, str] = {
 }
 
 
-def plural(count: int, noun: str) -> str:
-    """Return ``1 loop``, ``2 loops``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def headline(report: Report) -> str:
     """Say in one sentence what became of the loops, and in one more each what became of recurrent nodes."""
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed
-    others = [f" {plural(changed, 'recurrent node')} made to run on onnxruntime."] if changed else []
-    others += [f" {plural(left, 'recurrent node')} that onnxruntime does not run left."] if left else []
+    others = [f" {counted(changed, 'recurrent node')} made to run on onnxruntime."] if changed else []
+    others += [f" {counted(left, 'recurrent node')} that onnxruntime does not run left."] if left else []
+    taken = sum(1 for node in report.cells if node.fired)
+    others += [f" {counted(taken, 'recurrent node')} computed by ortscan's library where it is registered."] if taken else []
     if not report.loops:
         return "The model has no Scan or Loop." + "".join(others)
     fates = Counter(loop.fate for loop in report.loops)
     parts = [f"{fates[fate]} {fate}" for fate in _FATES if fates[fate]]
-    return f"{plural(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
+    return f"{counted(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
+
+
+def gone(report: Report) -> str:
+    """Return ``2 of 3 loops gone``."""
+    removed = sum(loop.fate == "removed" for loop in report.loops)
+    return f"{removed} of {counted(len(report.loops), 'loop')} gone" if report.loops else "no loops"
 
 
 def refused_node(report: Report) -> str | None:
@@ -47,7 +51,7 @@ def loop_line(loop: LoopReport) -> str:
     steps = "unknown number of steps" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
-    nodes = plural(loop.nodes_before, "node")
+    nodes = counted(loop.nodes_before, "node")
     if loop.fate not in ("removed", "planned") and loop.nodes_after != loop.nodes_before:
         nodes += f", now {loop.nodes_after}"
     return f"{loop.kind}, {steps}, {nodes} in its body: {loop.fate} ({_FATES[loop.fate]})"

@@ -5,7 +5,7 @@ None of the first is ever run. What might kill it, or is not known not to, is ru
 Works round ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
 ORT-LOOP-EMPTY-CONDITION, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS, ORT-CAST-AFTER-TRANSPOSE,
 ORT-HALVES-AFTER-TRANSPOSE, ORT-EINSUM-OF-NOTHING, ORT-UNIQUE-OF-NOTHING, ORT-CONV-EMPTY-FILTER, ORT-LAYERNORM-EMPTY-NAME,
-ORT-ATTENTION-OF-NOTHING and ONNX-SPLIT-OUTPUTS.
+ORT-ATTENTION-OF-NOTHING, ORT-QUANTIZED-LSTM-NO-STEPS, ORT-QUANTIZED-LSTM-NO-ROWS and ONNX-SPLIT-OUTPUTS.
 """
 
 from collections.abc import Container, Sequence, Set
@@ -27,7 +27,7 @@ from rewrites.ops.traits import operators
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 
-_RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
+_RECURRENT = frozenset(["RNN", "LSTM", "GRU", "DynamicQuantizeLSTM"])
 _FRAGILE = _RECURRENT | {"Einsum", "Attention"}
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
 _HARMLESS = operators("survives-empty") | _CONVOLUTIONS | {"Scan", "Unique"}

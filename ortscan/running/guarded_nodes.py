@@ -2,7 +2,7 @@
 
 If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
 
-Works round ORT-RECURRENT-NO-ROWS.
+Works round ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from ortscan.base.proto_graphs import all_graphs, bodies_of
 
 __all__ = ["guarded_nodes"]
 
-_RECURRENT = ("RNN", "GRU", "LSTM")
+_RECURRENT = ("RNN", "GRU", "LSTM", "DynamicQuantizeLSTM")
 _STEPS, _ROWS = 0, 1
 _LENGTHS = 4
 _DEEPEST = 8

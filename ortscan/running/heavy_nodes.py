@@ -23,7 +23,7 @@ _FREE = 16
 
 _PRODUCTS = frozenset(["MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"])
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "DeformConv"])
-_RECURRENT = frozenset(["RNN", "GRU", "LSTM"])
+_RECURRENT = frozenset(["RNN", "GRU", "LSTM", "DynamicQuantizeLSTM"])
 _ALL_PAIRS = frozenset(["Attention", "CDist", "DFT", "Det", "MultiHeadAttention", "NonMaxSuppression", "STFT"])
 """What may do something for each two rows or columns of an operand."""
 

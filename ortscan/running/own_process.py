@@ -80,6 +80,11 @@ class OwnProcessRunner:
             return Outcome(None, f"still running after {taken:.2g} s", taken, timed_out=True)
         return Outcome(None, cause, taken, died=True)
 
+    def peak_bytes(self) -> int | None:
+        """Return what the process took at its peak for the session and its runs; None where that is not known."""
+        reply = None if self._process is None else self._ask(None, None, _GRACE)
+        return reply if isinstance(reply, int) else None
+
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
@@ -152,15 +157,21 @@ def serve() -> None:
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     memory, recipe = pickle.load(sys.stdin.buffer)
-    if memory is not None:
-        import onnxruntime  # noqa: F401  # what every session takes does not count
+    import onnxruntime  # noqa: F401  # what every session takes does not count
 
+    if memory is not None:
         child_process.limit_memory(memory)
+    before = child_process.peak_memory()
     runner = Runner(*recipe)
     _reply(replies, (runner.error, runner.late))
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:
-            _reply(replies, runner.run(*pickle.load(sys.stdin.buffer)))
+            request = pickle.load(sys.stdin.buffer)
+            _reply(replies, runner.run(*request) if request is not None else _more(before, child_process.peak_memory()))
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def _reply(stream: IO[bytes], answer: object) -> None:

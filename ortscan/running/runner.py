@@ -5,24 +5,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import onnx
 
-from ortscan.custom_ops.need import calls_python
-from ortscan.native.library import calls_native, register_library
+from ortscan.native.library import register_library
 from ortscan.ort.element_types import numpy_type
+from ortscan.ort.installed import warn_of_old
 from ortscan.ort.onnx_says import in_short
 from rewrites.base.errors import OptionError
 from rewrites.base.raised_by import is_raised_by
+from rewrites.native.names import DOMAIN as NATIVE
+from rewrites.python_ops.names import DOMAIN as PYTHON
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
     from ortscan.modelio.source import Source
 
-__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "on_one_thread"]
+__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "on_one_thread", "register_called"]
 
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena")
 _CANCELED = "ModelLoadCanceled"
@@ -93,6 +96,7 @@ class Runner:
         import onnxruntime as ort
         from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
 
+        warn_of_old()
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.use_deterministic_compute = True
@@ -100,12 +104,7 @@ class Runner:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", source.folder)
         if configure is not None:
             configure(options)
-        if calls_python(source.target):
-            from ortscan.custom_ops.registration import register
-
-            register(options)
-        if calls_native(source.target):
-            register_library(options)
+        register_called(options, source.target)
         if not optimise:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.outputs = list(outputs)
@@ -158,6 +157,17 @@ class Runner:
         return [_from_ort(value) for value in results]
 
 
+def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
+    """Make known to ``options`` which of ortscan's own operators the model at a path, or in bytes, calls."""
+    called = _named(target, PYTHON, NATIVE)
+    if PYTHON in called:
+        from ortscan.custom_ops.registration import register_python
+
+        register_python(options)
+    if NATIVE in called:
+        register_library(options)
+
+
 def on_one_thread(options: "ort.SessionOptions") -> None:
     """Make a session without threads of its own: starting them takes ten times as long as making a small session."""
     options.intra_op_num_threads = 1
@@ -172,6 +182,12 @@ def check_providers(providers: Sequence[Any]) -> None:
         name = provider if isinstance(provider, str) else provider[0]
         if name not in available:
             raise OptionError(f"providers has '{name}', but this onnxruntime has {', '.join(available)}")
+
+
+def _named(target: str | bytes, *domains: str) -> list[str]:
+    """Return those domains whose operators the model at a path, or in bytes, may call; it is not parsed. Raises OSError."""
+    content = target if isinstance(target, bytes) else Path(target).read_bytes()
+    return [domain for domain in domains if domain.encode() in content]
 
 
 def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:

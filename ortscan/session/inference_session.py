@@ -1,10 +1,11 @@
 """``InferenceSession``: onnxruntime's own, with a model that was optimised first. ``import ortscan`` does not import this."""
 
-import contextlib
 import functools
+import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import onnxruntime as ort
@@ -14,14 +15,17 @@ from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.native.library import library_path, register_library
 from ortscan.ort.session_entries import entry_of
 from ortscan.session.applied import Applied
+from ortscan.session.fixed_inputs import FixedInputs
 from ortscan.session.given import as_path_or_bytes
 from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.in_words import in_words
+from ortscan.session.mistyped import warn_of_mistyped
 from ortscan.session.opening import FOLDER_ENTRY, opened
 from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.replaced_weights import check_weights
-from ortscan.session.settings import Settings, read_settings
+from ortscan.session.running import Running
+from ortscan.session.settings import KNOWN, PREFIX, Settings, read_settings
 from ortscan.session.source import Source
 from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 
@@ -31,12 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["InferenceSession"]
 
-_NOTHING = contextlib.nullcontext()
+_log = logging.getLogger("ortscan.session")
+
 _UNKNOWN_PROVIDER = "Unknown Provider Type"
 _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
-class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
+class InferenceSession(Running):
     """An ``onnxruntime.InferenceSession`` that takes the loops out of its model first.
 
     It takes what onnxruntime's takes, and an ``onnx.ModelProto`` or ``onnx_ir.Model`` too. What to do is read from entries of the
@@ -64,7 +69,6 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         self.ortscan = Applied("original")
-        self._ortscan_python_ops = False
         model, self._ortscan_holder = as_path_or_bytes(path_or_bytes)
         super().__init__(model, sess_options, providers, provider_options, **kwargs)
 
@@ -84,12 +88,14 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         try:
             problem = self._ortscan_open_optimised(settings, arguments)
             if problem is None:
+                self._ortscan_fix(settings)
                 return
             if settings.strict and isinstance(problem, OrtscanError):
                 raise problem
             if settings.strict:
                 self._ortscan_refuse(problem, arguments)
             self._ortscan_open_original(problem, arguments)
+            self._ortscan_fix(settings)
         finally:
             del problem  # its traceback leads back to here, and holds the model
 
@@ -106,6 +112,11 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
                 if there != target:
                     self._sess_options = options
                     problem = self._ortscan_open_for(there, source, settings, arguments)
+            _log.info(
+                "%s in %.3f s%s", self.ortscan.source, self.ortscan.seconds, f": {self.ortscan.why}" if self.ortscan.why else ""
+            )
+            if self.ortscan.source != "cached":
+                warn_of_mistyped(options, PREFIX, KNOWN)
             return problem
         finally:
             del problem
@@ -144,7 +155,11 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
     def _ortscan_settings(self) -> Settings:
         settings = read_settings(self._sess_options, self._ortscan_defaults)
         off = self._sess_options is not None and self._sess_options.graph_optimization_level == _DISABLED
-        return Settings(enable=False) if settings.enable is None and off else settings
+        if settings.enable is None and off:
+            return Settings(enable=False)
+        # a model that onnxruntime saves must run where the library is not, and it saves no functions
+        is_saved = self._sess_options is not None and bool(self._sess_options.optimized_model_filepath)
+        return replace(settings, plans=library_path() is not None and not is_saved)
 
     def _ortscan_open(self, prepared: Prepared, arguments: tuple[Any, ...]) -> None:
         given = self._model_path, self._model_bytes, self._sess_options
@@ -153,10 +168,10 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
             self._sess_options = _shared_options() if prepared.data_of is None else ort.SessionOptions()
         try:
             if prepared.python_ops:
-                from ortscan.custom_ops.registration import register
+                from ortscan.custom_ops.registration import register_python
 
                 with not_while_forking():
-                    register(self._sess_options)
+                    register_python(self._sess_options)
             register_library(self._sess_options)
             with at_work(), not_while_forking(), opened(prepared, self._sess_options, is_ours) as (path, content):
                 if not prepared.is_original:
@@ -194,47 +209,9 @@ class InferenceSession(ort.InferenceSession):  # type: ignore[misc]
         words = f"{self._ortscan_name()} runs as it is, since ortscan could not optimise it: {said}"
         warnings.warn(words, OrtscanWarning, stacklevel=5)
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; what was raised inside a Python custom op is raised here."""
-        with self._ortscan_run(args, kwargs):
-            return super().run(*args, **kwargs)
-
-    def run_with_ort_values(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; see ``run``."""
-        with self._ortscan_run(args, kwargs):
-            return super().run_with_ort_values(*args, **kwargs)
-
-    def run_with_iobinding(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; see ``run``."""
-        with self._ortscan_run(args, kwargs):
-            return super().run_with_iobinding(*args, **kwargs)
-
-    def run_with_ortvaluevector(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; see ``run``."""
-        with self._ortscan_run(args, kwargs):
-            return super().run_with_ortvaluevector(*args, **kwargs)
-
-    def run_async(
-        self, output_names: Any, input_feed: Any, callback: Callable[..., Any], user_data: Any, run_options: Any = None
-    ) -> Any:
-        """Run as onnxruntime's class does; the message the callback gets says what was raised inside a Python custom op."""
-        if not self._ortscan_python_ops:
-            return super().run_async(output_names, input_feed, callback, user_data, run_options)
-        from ortscan.custom_ops.runs import explaining
-
-        told, over = explaining(callback, (input_feed, run_options))
-        try:
-            return super().run_async(output_names, input_feed, told, user_data, run_options)
-        except BaseException:
-            over()
-            raise
-
-    def _ortscan_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
-        if not self._ortscan_python_ops:
-            return _NOTHING
-        from ortscan.custom_ops.runs import run_of_python_ops
-
-        return run_of_python_ops([*args, *kwargs.values()])
+    def _ortscan_fix(self, settings: Settings) -> None:
+        values = settings.options.get("fix_inputs")
+        self._ortscan_fixed = FixedInputs(values, super(Running, self).get_inputs()) if values else None
 
 
 @functools.cache

@@ -67,7 +67,7 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
             raise OptionError(f"this version of ortscan has no option '{name}'.")
     found = rewritten(model, wanted, level, on_difference)
     found.data = digests
-    if found.report.changed and "fix_shapes" not in options:
+    if found.report.changed and not {"fix_shapes", "fix_dims"} & options.keys():
         found.loaded.interface = with_known_outputs(found.loaded.interface, known_outputs(hollow))
     return found
 

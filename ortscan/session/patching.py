@@ -39,9 +39,10 @@ def patched(**options: Any) -> Iterator[type]:
     innermost counts, the last to be entered where threads overlap. Raises OptionError for an option there is not.
     """
     from ortscan.session.inference_session import InferenceSession
+    from ortscan.session.running import Running
     from ortscan.session.settings import spelled
 
-    original = InferenceSession.__mro__[1]
+    original = Running.__mro__[1]
 
     class PatchedSession(InferenceSession, metaclass=_StandIn):
         __doc__ = InferenceSession.__doc__

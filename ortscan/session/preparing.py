@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ATTEMPTS", "LookUp", "Prepared", "at_work", "forget", "is_at_work", "prepare"]
 
 _ONLY_FOR_LOOPS = frozenset(
-    ("target", "shapes", "max_unroll", "memory_budget", "fast_math", "native", "passes", "skip", "verify", "on_difference")
+    ("target", "shapes", "dims", "max_unroll", "memory_budget", "fast_math", "native", "passes", "skip", "verify", "on_difference")
 )
 _NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()
@@ -97,10 +97,15 @@ def prepare(source: Source, settings: Settings, target: str, look_up: LookUp = "
         prepared = Prepared(Applied("original", "the model is in onnxruntime's own format"))
     else:
         with at_work():
-            prepared = _prepared(source, settings, {"target": target, **settings.options}, look_up)
+            prepared = _prepared(source, settings, _options(settings, target), look_up)
     prepared.applied.target = str(settings.options.get("target", target))
     prepared.applied.seconds = time.perf_counter() - started
     return prepared
+
+
+def _options(settings: Settings, target: str) -> dict[str, Any]:
+    options = {"target": target, **settings.options}
+    return {"native": True, **options} if settings.plans and options["target"] == "cpu" else options
 
 
 def forget(prepared: Prepared) -> None:

@@ -5,18 +5,20 @@ sessions for its callers. An option of ``optimize`` needs one line in ``OPTIONS`
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ortscan.ort.session_entries import entry_of
 from rewrites.base.errors import OptionError
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["OPTIONS", "PREFIX", "Settings", "read_settings", "spelled"]
+__all__ = ["KNOWN", "OPTIONS", "PREFIX", "Settings", "read_settings", "spelled"]
 
 PREFIX = "ortscan."
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
@@ -46,10 +48,32 @@ def _names(text: str) -> list[str]:
     return name_list(text)
 
 
-def _shapes(text: str) -> dict[str, tuple[int, ...]]:
+def _shapes(text: str) -> dict[str, tuple[int | None, ...]]:
     from ortscan.base.option_values import shape
 
     return dict(shape(part) for part in text.split(";") if part.strip())
+
+
+def _dims(text: str) -> dict[str, int]:
+    from ortscan.base.option_values import dim
+
+    return dict(dim(part) for part in text.split(";") if part.strip())
+
+
+def _values(text: str) -> dict[str, Any]:
+    from ortscan.base.option_values import input_value
+
+    if text.startswith("{"):
+        values = json.loads(text)
+        assert isinstance(values, dict)
+        return values
+    return dict(input_value(part) for part in text.split(";") if part.strip())
+
+
+def _frozen(text: str) -> bool | list[str]:
+    from ortscan.base.option_values import frozen
+
+    return _flag(text) if text.lower() in _TRUE + _FALSE else frozen(text)
 
 
 def _opset(text: str) -> int | str:
@@ -64,7 +88,11 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "target": str,
     "opset": _opset,
     "shapes": _shapes,
+    "dims": _dims,
     "fix_shapes": _shapes,
+    "fix_dims": _dims,
+    "fix_inputs": _values,
+    "freeze": _frozen,
     "max_unroll": int,
     "memory_budget": _bytes,
     "fast_math": _flag,
@@ -86,17 +114,23 @@ _OWN: dict[str, Callable[[str], Any]] = {
 }
 
 
+KNOWN = frozenset((*_OWN, *OPTIONS))
+"""All names that are read."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a session was asked for.
 
     ``enable``: whether to optimise; None where nothing was said. ``strict``: whether what goes wrong is raised instead of the
-    original model being used. ``cache``, ``cache_dir``, ``cache_size``: whether and where optimised models are kept, and how many
+    original model being used. ``plans``: whether loops are to run compiled where nothing is said of that.
+    ``cache``, ``cache_dir``, ``cache_size``: whether and where optimised models are kept, and how many
     bytes of them. ``options``: those of ``optimize`` that were given.
     """
 
     enable: bool | None = None
     strict: bool = False
+    plans: bool = False
     cache: bool = True
     cache_dir: str | None = None
     cache_size: int | None = None
@@ -118,21 +152,33 @@ def spelled(options: Mapping[str, Any]) -> dict[str, str]:
     texts = {}
     for name, value in options.items():
         if name not in OPTIONS and name not in _OWN:
-            raise OptionError(f"there is no session option '{name}'; there are {', '.join([*_OWN, *OPTIONS])}.")
+            known = [*_OWN, *OPTIONS]
+            raise OptionError(f"there is no session option '{name}'; there are {', '.join(known)}{did_you_mean(name, known)}.")
         try:
-            texts[name] = _spell(value)
+            texts[name] = json.dumps(dict(value), default=_as_list) if name == "fix_inputs" else _spell(value)
         except Exception:  # a str or an iterator is anybody's code
             raise OptionError(f"the session option {PREFIX}{name} cannot be {shown(value)}.") from None
         _read(name, texts[name])
     return texts
 
 
+def _as_list(value: Any) -> Any:
+    """Return an array, or a number of numpy's, as json writes it."""
+    return value.tolist()
+
+
 def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, Mapping):
-        return ";".join(f"{name}:{','.join(map(str, dims))}" for name, dims in value.items())
+        return ";".join(_spell_sizes(name, sizes) for name, sizes in value.items())
     return ",".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else str(value)
+
+
+def _spell_sizes(name: str, sizes: Any) -> str:
+    if not isinstance(sizes, Iterable):
+        return f"{name}={sizes}"
+    return f"{name}:{','.join('?' if size is None else str(size) for size in sizes)}"
 
 
 def _read(name: str, text: str) -> Any:

@@ -61,12 +61,14 @@ def test_optimize_writes_a_model_without_the_loop_that_computes_the_same(save, o
     np.testing.assert_allclose(run_model(out, x=x)[0], run_model(source, x=x)[0], rtol=1e-5)
 
 
-def test_optimize_shows_tables_in_80_plain_columns(save, out, capsys):
+def test_optimize_shows_plain_lines_that_are_broken_nowhere_in_a_pipe(save, out, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert main(["optimize", save(MAP), "-o", str(out), "-v"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     lines = captured.out.splitlines()
-    assert all(line.isprintable() and len(line) <= 80 for line in lines)
+    assert all(line.isprintable() for line in lines)
+    assert sum(line.startswith("verified on onnxruntime: ") and "equal (" in line for line in lines) == 1
     assert ["Scan", "1", "0"] in [line.split() for line in lines]
     said = " ".join(captured.out.split())
     assert said.startswith("1 loop: 1 removed.")
@@ -138,7 +140,7 @@ def test_a_result_that_differs_is_never_written(save, out, capsys, monkeypatch):
     assert "NOT verified on onnxruntime" in captured.out
     assert "nothing written" in captured.out
     assert captured.err.startswith("ortscan: error: ")
-    assert "NOT verified" in out.with_suffix(".html").read_text()
+    assert "different: output" in out.with_suffix(".html").read_text()
 
 
 def test_a_result_that_cannot_be_compared_is_never_written(save, out, tmp_path, capsys):
@@ -179,7 +181,7 @@ def test_stop_after_makes_only_so_many_changes(save, capsys):
 
 def test_every_listed_pass_can_be_skipped(save, capsys):
     assert main(["optimize", "--list-passes"]) == 0
-    names = capsys.readouterr().out.split()
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names
     assert main(["optimize", save(MAP), "--dry-run", "--strict", "-q", "--skip", ",".join(names)]) == 4
 
@@ -220,7 +222,7 @@ def test_options_may_stand_between_the_files(save, out, tmp_path):
 def test_what_to_do_where_the_original_runs_on_nothing_is_said(save, out, capsys):
     refuses = """
     <ir_version: 8, opset_import: ["": 18]>
-    g (float[T, 4] x) => (float[T, 4] y) <int64 big = {1000}> {
+    g (float[T, 4] x) => (float[T, 4] y) <int64 big = {1000000000000}> {
       row = Gather(x, big)
       y = Scan <num_scan_inputs = 1, body = b (float[4] xi) => (float[4] yi) { yi = Add(xi, row) }> (x)
     }

@@ -69,7 +69,7 @@ def test_what_is_made_of_a_loop_over_it_is_one(form, kind):
 def test_one_step_over_float8_is_reshaped_where_onnxruntime_can(kind, opset, left):
     text = f"""<ir_version: 10, opset_import: ["": {opset}]> g (float[2] h, {kind}[1,2] xs) => (float[2] l, {kind}[1,2] ys) {{
         l, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, {kind}[2] x) => (float[2] n, {kind}[2] y) {{
-            f = Cast <to = 1> (x) n = Add (s, f) y = CastLike (n, x) }}> (h, xs) }}"""
+            f = Cast <to = 1> (x) n = Sub (f, s) y = CastLike (n, x) }}> (h, xs) }}"""
     model = onnx.parser.parse_model(text)
     after = ortscan.optimize(model)
     assert ("Scan" in {node.op_type for node in after.graph.node}) == left

@@ -49,6 +49,7 @@ def test_reports_warnings_and_errors_come_through(sums):
     report = ortscan.explain(sums, time_limit=300, target="onnx")
     assert isinstance(report, Report)
     assert report == ortscan.explain(sums, target="onnx")
+    assert report.to_html().count("<svg") == 2
     with pytest.raises(ortscan.OrtscanError, match=r"opset must be in 1\.\."):
         ortscan.migrate(sums, 999, time_limit=300)
     with pytest.warns(OrtscanWarning, match="nothing was compared: 'q0' would take 4096 MiB"):

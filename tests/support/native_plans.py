@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 from ortscan.native import building
-from ortscan.native.building import build
-from rewrites.native import Input, InputKind, Instruction, Op, Operand, Output, Phase, Plan, Size, Value, ValueKind, encode
+from ortscan.native.building import LIBRARIES, build
+from rewrites.native.elements import FLOAT
+from rewrites.native.encoding import encode
+from rewrites.native.operations import Op
+from rewrites.native.plan import Form, Input, InputKind, Instruction, Operand, Output, Phase, Plan, Size, Value, ValueKind
 
-__all__ = ["elementwise", "library", "operand", "plan_session", "row", "run_native", "single"]
+__all__ = ["elementwise", "library", "operand", "outputs_of", "plan_session", "row", "run_native", "single"]
 
 Array = npt.NDArray[Any]
-
-
-_NAMES = ("libortscan.so", "libortscan.dylib", "ortscan.dll")
 
 
 @functools.cache
@@ -37,9 +38,9 @@ def library() -> Path:
     folder.mkdir(parents=True, exist_ok=True)
 
     def built() -> Path | None:
-        installed = (home / name for name in _NAMES)
+        installed = (home / name for name in LIBRARIES.values())
         up_to_date = (file for file in installed if file.is_file() and file.stat().st_mtime > newest)
-        return next(up_to_date, None) or next((folder / name for name in _NAMES if (folder / name).is_file()), None)
+        return next(up_to_date, None) or next((folder / name for name in LIBRARIES.values() if (folder / name).is_file()), None)
 
     if (there := built()) is not None:
         return there
@@ -62,16 +63,27 @@ def _one_at_a_time(lock: Path) -> Iterator[None]:
         shutil.rmtree(lock, ignore_errors=True)
 
 
-def plan_session(plan: Plan | bytes, inputs: int, outputs: int, constants: dict[int, Array] | None = None) -> ort.InferenceSession:
+def outputs_of(plan: Plan) -> int:
+    """Return how many outputs its node has."""
+    return len(plan.states) + len(plan.outputs) - (plan.form == Form.LOOP)
+
+
+def plan_session(
+    plan: Plan | bytes, inputs: int, outputs: int, constants: dict[int, Array] | None = None, *, operator: str | None = None
+) -> ort.InferenceSession:
     """Return a session of one node that runs a plan; constants are inputs that are initializers."""
     text = base64.b64encode(plan if isinstance(plan, bytes) else encode(plan)).decode()
     names = [f"i{index}" for index in range(inputs)]
-    node = helper.make_node("Scan1", names, [f"o{index}" for index in range(outputs)], domain="ai.ortscan", plan=text)
+    types = [each.dtype for each in plan.inputs] if isinstance(plan, Plan) else []
+    kinds = [each.dtype for each in (*plan.inputs[: len(plan.states)], *plan.outputs)] if isinstance(plan, Plan) else []
+    if isinstance(plan, Plan) and plan.form == Form.LOOP:
+        operator, kinds = operator or "Loop1", kinds[1:]
+    node = helper.make_node(operator or "Scan1", names, [f"o{index}" for index in range(outputs)], domain="ai.ortscan", plan=text)
     graph = helper.make_graph(
         [node],
         "g",
-        [helper.make_tensor_value_info(name, 1, None) for index, name in enumerate(names) if index not in (constants or {})],
-        [helper.make_tensor_value_info(name, 1, None) for name in node.output],
+        [each for index, each in enumerate(_infos(names, types)) if index not in (constants or {})],
+        _infos(list(node.output), kinds),
         [numpy_helper.from_array(array, names[index]) for index, array in (constants or {}).items()],
     )
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.ortscan", 1)]
@@ -83,10 +95,16 @@ def plan_session(plan: Plan | bytes, inputs: int, outputs: int, constants: dict[
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
+def _infos(names: Sequence[str], types: Sequence[int]) -> list[onnx.ValueInfoProto]:
+    return [
+        helper.make_tensor_value_info(name, kind, None) for name, kind in zip(names, [*types, *[FLOAT] * len(names)], strict=False)
+    ]
+
+
 def run_native(plan: Plan, inputs: Sequence[Array], constants: Collection[int] = ()) -> list[Array]:
     """Run a plan once."""
     held = {index: inputs[index] for index in constants}
-    session = plan_session(plan, len(plan.inputs), len(plan.states) + len(plan.outputs), held)
+    session = plan_session(plan, len(plan.inputs), outputs_of(plan), held)
     return list(session.run(None, {f"i{index}": array for index, array in enumerate(inputs) if index not in held}))
 
 
@@ -111,15 +129,21 @@ def single(
     immediates: tuple[float, float] = (0.0, 0.0),
     block: int = 1,
     stepwise: bool = True,
+    dtype: int = FLOAT,
+    to: int | None = None,
 ) -> Plan:
-    """Return a plan of one instruction: value 0 is the stacked output, the others are scanned inputs; counts are of their rows."""
+    """Return a plan of one instruction: value 0 is the stacked output, the others are scanned inputs; counts are of their rows.
+
+    All have the type ``dtype``, or the output the type ``to``.
+    """
     three, two, one, zero = map(Size, dims)
     m, n, k = map(Size, matrix)
-    values = [Value(ValueKind.STACKED, 0, Size(counts[0]))]
-    values += [Value(ValueKind.SCANNED, index, Size(count)) for index, count in enumerate(counts[1:])]
+    to = to or dtype
+    values = [Value(ValueKind.STACKED, 0, Size(counts[0]), dtype=to)]
+    values += [Value(ValueKind.SCANNED, index, Size(count), dtype=dtype) for index, count in enumerate(counts[1:])]
     return Plan(
-        inputs=tuple(Input(InputKind.SCANNED, (Size(count),)) for count in counts[1:]),
-        outputs=(Output((Size(counts[0]),)),),
+        inputs=tuple(Input(InputKind.SCANNED, (Size(count),), dtype=dtype) for count in counts[1:]),
+        outputs=(Output((Size(counts[0]),), dtype=to),),
         states=(),
         values=tuple(values),
         instructions=(Instruction(op, (three, two, one, zero), tuple(operands), (m, n, k), immediates),),
@@ -128,8 +152,16 @@ def single(
     )
 
 
-def elementwise(op: Op, count: int, sources: Sequence[bool], immediates: tuple[float, float] = (0.0, 0.0)) -> Plan:
+def elementwise(
+    op: Op,
+    count: int,
+    sources: Sequence[bool],
+    immediates: tuple[float, float] = (0.0, 0.0),
+    *,
+    dtype: int = FLOAT,
+    to: int | None = None,
+) -> Plan:
     """Return a plan of an elementwise operation on rows; true is a source that is one number."""
     operands = [row(0), *(row(index + 1, repeated) for index, repeated in enumerate(sources))]
     counts = [count, *(1 if repeated else count for repeated in sources)]
-    return single(op, (1, 1, 1, count), operands, counts, immediates=immediates)
+    return single(op, (1, 1, 1, count), operands, counts, immediates=immediates, dtype=dtype, to=to)

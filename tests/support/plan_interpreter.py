@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rewrites.native.elements import BOOL, NUMPY, bytes_of, has_kernel
 from rewrites.native.operations import Op
-from rewrites.native.plan import FLOAT, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
+from rewrites.native.plan import Form, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
 
 __all__ = ["run_plan"]
 
-Floats = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
+_MOST_STEPS = 2000
+"""Of a loop with a condition."""
 
 
-def run_plan(plan: Plan, inputs: Sequence[npt.NDArray[Any]]) -> list[Floats]:
+def run_plan(plan: Plan, inputs: Sequence[npt.NDArray[Any]]) -> list[Array]:
     """Return the final states and the stacked outputs of a plan."""
     with np.errstate(all="ignore"):
         return _Run(plan, inputs).outputs()
@@ -25,13 +28,15 @@ class _Run:
     def __init__(self, plan: Plan, inputs: Sequence[npt.NDArray[Any]]) -> None:
         self.plan = plan
         assert len(inputs) == len(plan.inputs)
-        assert all(each.dtype == FLOAT for each in (*plan.inputs, *plan.outputs, *plan.values))
-        assert all(array.dtype == np.float32 for array in inputs)
+        assert all(array.dtype == NUMPY[each.dtype] for array, each in zip(inputs, plan.inputs, strict=True))
         self.symbols = [inputs[symbol.input].shape[symbol.axis] for symbol in plan.symbols]
         kinds = [each.kind for each in plan.inputs]
-        assert kinds == sorted(kinds)
+        assert sorted(kinds, key=[0, 1, 2, 1].__getitem__) == kinds
         assert kinds.count(InputKind.INITIAL) == len(plan.states)
         steps = {array.shape[0] for array, kind in zip(inputs, kinds, strict=True) if kind == InputKind.SCANNED}
+        if plan.form == Form.LOOP:
+            steps = {min(max(int(inputs[len(plan.states)].reshape(())), 0), _MOST_STEPS)}
+            assert (plan.inputs[0].dtype, inputs[0].size, kinds[len(plan.states)]) == (BOOL, 1, InputKind.LIMIT)
         assert len(steps) == 1
         self.steps = steps.pop()
         for array, each in zip(inputs, plan.inputs, strict=True):
@@ -39,9 +44,9 @@ class _Run:
             assert array.shape == (*rows, *map(self.number, each.dims))
         self.shapes = [array.shape for array in inputs]
         self.inputs = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
-        self.constants = np.frombuffer(plan.constants, "<f4").astype(np.float32)
-        self.workspace = np.full(self.number(plan.workspace), np.nan, np.float32)
-        self.stacked = [np.full(self.steps * self.elements(each.dims), np.nan, np.float32) for each in plan.outputs]
+        self.constants = np.frombuffer(plan.constants, np.uint8)
+        self.regions = [np.full(self.number(size), np.nan, np.float32).view(np.uint8) for size in plan.regions]
+        self.stacked = [np.full(self.steps * self.elements(each.dims), _nothing(each.dtype)) for each in plan.outputs]
         self.step = 0
 
     def number(self, size: Size) -> int:
@@ -51,14 +56,19 @@ class _Run:
     def elements(self, dims: Sequence[Size]) -> int:
         return math.prod(map(self.number, dims))
 
-    def outputs(self) -> list[Floats]:
+    def outputs(self) -> list[Array]:
         for index, state in enumerate(self.plan.states):
             if state.storage != Storage.OUTPUT_ROWS:
                 self.state(index, new=False)[:] = self.inputs[index]
         for start in range(0, self.steps, self.plan.block):
+            if self.plan.form == Form.LOOP:
+                self.step = start
+                if not self.state(0, new=False).all():
+                    self.steps = start
+                    break
             block = range(start, min(start + self.plan.block, self.steps))
             for phase in self.plan.phases:
-                instructions = self.plan.instructions[phase.first : phase.first + phase.count]
+                instructions = phase.of(self.plan.instructions)
                 assert len(instructions) == phase.count
                 if phase.stepwise:
                     order = [(step, each) for step in block for each in instructions]
@@ -69,28 +79,29 @@ class _Run:
         self.step = self.steps
         finals = [self.state(index, new=False).copy().reshape(self.shapes[index]) for index in range(len(self.plan.states))]
         shapes = [(self.steps, *map(self.number, each.dims)) for each in self.plan.outputs]
-        return [*finals, *(rows.reshape(shape) for rows, shape in zip(self.stacked, shapes, strict=True))]
+        rows = [rows[: math.prod(shape)].reshape(shape) for rows, shape in zip(self.stacked, shapes, strict=True)]
+        return [*finals[self.plan.form == Form.LOOP :], *rows]
 
-    def stacked_row(self, output: int, step: int) -> Floats:
+    def stacked_row(self, output: int, step: int) -> Array:
         each = self.plan.outputs[output]
         count = self.elements(each.dims)
         row = self.steps - 1 - step if each.backwards else step
         assert 0 <= row < self.steps
         return self.stacked[output][row * count : (row + 1) * count]
 
-    def state(self, index: int, *, new: bool) -> Floats:
+    def state(self, index: int, *, new: bool) -> Array:
         state, count = self.plan.states[index], self.inputs[index].size
         if state.storage == Storage.OUTPUT_ROWS:
             if new:
-                return self.stacked_row(state.output, self.step)
-            return self.stacked_row(state.output, self.step - 1) if self.step else self.inputs[index]
+                return self.stacked_row(state.place, self.step)
+            return self.stacked_row(state.place, self.step - 1) if self.step else self.inputs[index]
+        dtype = self.plan.inputs[index].dtype
         offset = self.number(state.offset)
         if state.storage == Storage.TWO_ROWS and (self.step % 2 == 1) != new:
             offset += count
-        assert 0 <= offset <= offset + count <= self.workspace.size
-        return self.workspace[offset : offset + count]
+        return _typed(self.regions[state.place], dtype, offset, count)
 
-    def value(self, index: int) -> Floats:
+    def value(self, index: int) -> Array:
         """The elements that are a value's own in this step."""
         value = self.plan.values[index]
         count, offset = self.number(value.count), self.number(value.offset)
@@ -104,9 +115,17 @@ class _Run:
                 assert self.plan.inputs[value.index].kind == InputKind.CAPTURED
                 storage = self.inputs[value.index]
             case ValueKind.CONSTANT:
-                storage = self.constants
+                storage = _typed(self.constants, value.dtype, offset, count)
+                offset = 0
             case ValueKind.TEMPORARY | ValueKind.ROWS:
-                storage = self.workspace
+                if value.kind == ValueKind.ROWS:
+                    assert 0 <= offset + self.plan.block * count <= self.regions[value.index].size // bytes_of(value.dtype)
+                    offset += self.step % self.plan.block * count
+                storage = _typed(self.regions[value.index], value.dtype, offset, count)
+                offset = 0
+            case ValueKind.STEP_NUMBER:
+                assert self.plan.form == Form.LOOP
+                storage = np.array([self.step], np.int64)
             case ValueKind.STACKED:
                 storage = self.stacked_row(value.index, self.step)
             case ValueKind.OLD | ValueKind.NEW:
@@ -117,14 +136,10 @@ class _Run:
                 wide = (self.number(pack.k), self.number(pack.n))
                 strides = (self.number(pack.stride_k), self.number(pack.stride_n))
                 storage = _view(self.inputs[pack.input], self.number(pack.offset), wide, strides).reshape(-1)
-        if value.kind == ValueKind.ROWS:
-            offset += self.step % self.plan.block * count
-        if value.kind not in (ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.CONSTANT):
-            assert (offset, count) == (0, storage.size)
-        assert 0 <= offset <= offset + count <= storage.size
-        return storage[offset : offset + count]
+        assert (offset, count, NUMPY[value.dtype]) == (0, storage.size, storage.dtype)
+        return storage
 
-    def operand(self, operand: Operand, dims: Sequence[int]) -> Floats:
+    def operand(self, operand: Operand, dims: Sequence[int]) -> Array:
         return _view(self.value(operand.value), self.number(operand.offset), dims, [*map(self.number, operand.strides)])
 
     def do(self, instruction: Instruction) -> None:
@@ -141,6 +156,9 @@ class _Run:
             for operand, shape in zip(given, shapes[: len(given)], strict=True)
         ]
         _check_strides(instruction, dims[3], [None if each is None else self.number(each.strides[3]) for each in given])
+        types = {self.plan.values[each.value].dtype for each in given if each is not None}
+        assert all(has_kernel(instruction.op, dtype) for dtype in types)
+        assert len(types) == 1 or instruction.op == Op.CAST
         destination, *sources = arrays
         assert destination is not None
         assert given[0] is not None
@@ -148,6 +166,8 @@ class _Run:
         for source in sources:
             assert source is None or _same(destination, source) or not np.shares_memory(destination, source)
         result = np.asarray(_result(instruction, sources))
+        if instruction.op == Op.CAST:
+            result = result != 0 if destination.dtype == np.bool_ else result.astype(destination.dtype)
         if Op.SUM <= instruction.op <= Op.DOT:
             destination[..., 0] = result
         else:
@@ -156,7 +176,7 @@ class _Run:
     def is_pack(self, operand: Operand) -> bool:
         return self.plan.values[operand.value].kind == ValueKind.PACK
 
-    def matrix(self, operand: Operand) -> Floats:
+    def matrix(self, operand: Operand) -> Array:
         pack = self.plan.packs[self.plan.values[operand.value].index]
         assert (self.number(operand.offset), *map(self.number, operand.strides)) == (0, 0, 0, 0, 0)
         return self.value(operand.value).reshape(self.number(pack.k), self.number(pack.n))
@@ -165,30 +185,30 @@ class _Run:
 _WRITABLE = {ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.STACKED, ValueKind.NEW}
 
 
-def _view(elements: Floats, offset: int, dims: Sequence[int], strides: Sequence[int]) -> Floats:
+def _view(elements: Array, offset: int, dims: Sequence[int], strides: Sequence[int]) -> Array:
     """Return the elements that strides name; fail if one is outside."""
     if 0 in dims:
-        return np.zeros(dims, np.float32)
+        return np.zeros(dims, elements.dtype)
     reach = [(dim - 1) * stride for dim, stride in zip(dims, strides, strict=True)]
     low, high = offset + sum(min(0, each) for each in reach), offset + sum(max(0, each) for each in reach)
     assert 0 <= low <= high < elements.size, (offset, dims, strides, elements.size)
-    return np.lib.stride_tricks.as_strided(elements[offset:], dims, [4 * stride for stride in strides])
+    return np.lib.stride_tricks.as_strided(elements[offset:], dims, [elements.itemsize * stride for stride in strides])
 
 
-def _same(one: Floats, other: Floats) -> bool:
+def _same(one: Array, other: Array) -> bool:
     return one.ctypes.data == other.ctypes.data and one.shape == other.shape and one.strides == other.strides
 
 
 def _check_strides(instruction: Instruction, count: int, inner: Sequence[int | None]) -> None:
     """Hold the innermost strides to what kernels know."""
     op = instruction.op
-    if op in (Op.COPY, Op.GEMM, Op.MATMUL) or count <= 1:
+    if op in (Op.COPY, Op.CAST, Op.GEMM, Op.MATMUL) or count <= 1:
         return
     assert inner[0] == (0 if Op.SUM <= op <= Op.DOT else 1), (op, inner)
     assert all(each in (0, 1, None) for each in inner[1:]), (op, inner)
 
 
-def _result(instruction: Instruction, sources: Sequence[Floats | None]) -> npt.NDArray[Any]:
+def _result(instruction: Instruction, sources: Sequence[Array | None]) -> npt.NDArray[Any]:
     x = [source for source in sources if source is not None]
     first, second = (np.float32(each) for each in instruction.immediates)
     op = instruction.op
@@ -213,20 +233,51 @@ def _result(instruction: Instruction, sources: Sequence[Floats | None]) -> npt.N
     raise AssertionError(op)
 
 
-def _erf(x: Floats) -> Floats:
+def _typed(memory: Array, dtype: int, offset: int, count: int) -> Array:
+    """Return elements of a type out of bytes; ``offset`` counts elements."""
+    each = bytes_of(dtype)
+    assert 0 <= offset * each <= (offset + count) * each <= memory.size
+    return memory[offset * each : (offset + count) * each].view(NUMPY[dtype])
+
+
+def _nothing(dtype: int) -> Any:
+    """Return what shows that nothing was written, as far as the type has such a number."""
+    kind = NUMPY[dtype]
+    return kind.type(np.nan if kind.kind == "f" else True if dtype == BOOL else np.iinfo(kind).max // 3)
+
+
+def _cut_off(a: Array, b: Array) -> Array:
+    safe = np.where(b == 0, 1, b)
+    whole = np.floor_divide(a, safe)
+    return np.where(b == 0, 0, whole + ((whole < 0) & (whole * safe != a))).astype(a.dtype)
+
+
+def _end(dtype: np.dtype, sign: int) -> Any:
+    """Return the highest number of a type, or the lowest."""
+    if dtype.kind == "f":
+        return dtype.type(sign * np.inf)
+    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+def _erf(x: Array) -> Array:
     return np.vectorize(math.erf, otypes=[np.float32])(x) if x.size else x
 
 
 def _truth(made: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *x: made(*x).astype(np.float32)
+    return lambda *x: made(*x).astype(x[0].dtype)
 
 
-def _softmax(x: Floats) -> Floats:
+def _softmax(x: Array) -> Array:
     powers = np.exp(x - x.max(-1, keepdims=True, initial=-np.inf))
     return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
-def _log_softmax(x: Floats) -> Floats:
+def _log_add_exp(a: Array, b: Array) -> Array:
+    most = np.maximum(a, b)
+    return np.asarray(most + np.log(np.exp(a - most) + np.exp(b - most)))
+
+
+def _log_softmax(x: Array) -> Array:
     below = x - x.max(-1, keepdims=True, initial=-np.inf)
     return np.asarray(below - np.log(np.exp(below).sum(-1, keepdims=True)))
 
@@ -236,7 +287,7 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.ADD: np.add,
     Op.SUB: np.subtract,
     Op.MUL: np.multiply,
-    Op.DIV: np.divide,
+    Op.DIV: lambda a, b: a / b if a.dtype.kind == "f" else _cut_off(a, b),
     Op.MAX: np.maximum,
     Op.MIN: np.minimum,
     Op.GREATER: _truth(np.greater),
@@ -245,6 +296,8 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.LESS_OR_EQUAL: _truth(np.less_equal),
     Op.EQUAL: _truth(np.equal),
     Op.COPY: lambda x: x.copy(),
+    Op.CAST: lambda x: x.copy(),
+    Op.MOD: lambda a, b: np.where(b == 0, 0, np.mod(a, b)),
     Op.NEG: np.negative,
     Op.ABS: np.abs,
     Op.SQRT: np.sqrt,
@@ -255,7 +308,7 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.RECIPROCAL: np.reciprocal,
     Op.NOT: _truth(lambda x: x == 0),
     Op.SOFTPLUS: lambda x: np.logaddexp(np.float32(0), x),
-    Op.RELU: lambda x: np.maximum(x, np.float32(0)),
+    Op.RELU: lambda x: np.maximum(x, x.dtype.type(0)),
     Op.ERF: _erf,
     Op.FLOOR: np.floor,
     Op.CEIL: np.ceil,
@@ -265,17 +318,20 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.COS: np.cos,
     Op.SOFTSIGN: lambda x: x / (1 + np.abs(x)),
     Op.GELU: lambda x: _HALF * x * (1 + _erf(x * _ROOT)),
-    Op.WHERE: lambda c, a, b: np.where(c != 0, a, b),
+    Op.WHERE: lambda c, a, b: np.where(c != 0, a + a.dtype.type(0), b),
+    Op.SELECT: lambda c, a, b: np.where(c != 0, a, b),
     Op.MUL_ADD: lambda a, b, c: a * b + c,
     Op.MUL_SUB: lambda a, b, c: a * b - c,
     Op.SUB_MUL: lambda a, b, c: c - a * b,
     Op.MUL_ADD_MUL: lambda a, b, c, e: a * b + c * e,
-    Op.SUM: lambda x: x.sum(-1),
-    Op.MEAN: lambda x: x.mean(-1),
-    Op.REDUCE_MAX: lambda x: x.max(-1, initial=-np.inf),
-    Op.REDUCE_MIN: lambda x: x.min(-1, initial=np.inf),
-    Op.SUM_OF_SQUARES: lambda x: (x * x).sum(-1),
-    Op.DOT: lambda x, y: (x * y).sum(-1),
+    Op.MUL_SUB_MUL: lambda a, b, c, e: a * b - c * e,
+    Op.LOG_ADD_EXP: _log_add_exp,
+    Op.SUM: lambda x: x.sum(-1, dtype=x.dtype),
+    Op.MEAN: lambda x: x.mean(-1) if x.shape[-1] else x.sum(-1),
+    Op.REDUCE_MAX: lambda x: x.max(-1, initial=_end(x.dtype, -1)),
+    Op.REDUCE_MIN: lambda x: x.min(-1, initial=_end(x.dtype, 1)),
+    Op.SUM_OF_SQUARES: lambda x: (x * x).sum(-1, dtype=x.dtype),
+    Op.DOT: lambda x, y: (x * y).sum(-1, dtype=x.dtype),
     Op.SOFTMAX: _softmax,
     Op.LOG_SOFTMAX: _log_softmax,
 }

@@ -3,11 +3,15 @@
 import struct
 from collections.abc import Iterator
 
-from rewrites.native import (
+from rewrites.native.elements import BOOL, DOUBLE, INT32, INT64, NUMPY, has_kernel, words_of
+from rewrites.native.operations import Op
+from rewrites.native.plan import (
+    ONE,
+    ZERO,
+    Form,
     Input,
     InputKind,
     Instruction,
-    Op,
     Operand,
     Output,
     Pack,
@@ -20,17 +24,19 @@ from rewrites.native import (
     Value,
     ValueKind,
 )
-from rewrites.native.plan import ONE, ZERO
 from tests.support.native_plans import elementwise, operand, row, single
 
-__all__ = ["LACKING", "arity", "lstm", "recurrence", "sample_plans"]
+__all__ = ["LACKING", "arity", "counting", "lstm", "recurrence", "sample_plans"]
 
-LACKING = {Op.SIN, Op.COS}
+LACKING = {Op.SIN, Op.COS, Op.MOD}
+"""Operations without a kernel for floats."""
 
 
 def arity(op: Op) -> int:
     """Return the number of sources of an elementwise operation."""
-    return 2 if op < Op.COPY else 1 if op < Op.WHERE else 4 if op == Op.MUL_ADD_MUL else 3
+    if op in (Op.MUL_ADD_MUL, Op.MUL_SUB_MUL):
+        return 4
+    return 2 if op < Op.COPY or op == Op.LOG_ADD_EXP else 1 if op < Op.WHERE else 3
 
 
 def sample_plans() -> Iterator[Plan]:
@@ -38,7 +44,7 @@ def sample_plans() -> Iterator[Plan]:
     for op in Op:
         if op in LACKING:
             continue
-        if op < Op.SUM:
+        if op < Op.SUM and op != Op.CAST:
             yield elementwise(op, 37, [False] * arity(op), (0.5, 0.25))
             yield elementwise(op, 21, [index % 2 == 0 for index in range(arity(op))], (0.5, 0.25))
             operands = [operand(index, (0, 30, 15, 1), 2) for index in range(arity(op) + 1)]
@@ -50,12 +56,14 @@ def sample_plans() -> Iterator[Plan]:
             sources = [row(2), row(3)] if op == Op.LAYER_NORMALIZATION else [row(2)] if op == Op.RMS_NORMALIZATION else []
             rows = operand(1, (0, 0, 23, 1))
             yield single(op, (1, 1, 3, 23), [operand(0, (0, 0, 23, 1)), rows, *sources], [69, 69, *[23] * len(sources)])
+    yield from _of_other_types()
     matrices = [operand(0, (0, 35, 7, 1)), operand(1, (0, 15, 3, 1)), operand(2, (0, 21, 7, 1)), operand(3, (0, 0, 0, 1))]
     yield single(Op.MATMUL, (1, 2, 1, 1), matrices, [70, 30, 42, 7], matrix=(5, 7, 3))
     columns = [operand(0, (0, 0, 1, 5)), operand(1, (0, 0, 1, 5)), operand(2, (0, 0, 1, 3))]
     yield single(Op.MATMUL, (1, 1, 1, 1), columns, [35, 15, 21], matrix=(5, 7, 3))
     reversed_rows = operand(1, (0, 0, -5, -1), 14)
     yield single(Op.COPY, (1, 1, 3, 5), [operand(0, (0, 0, 1, 3)), reversed_rows], [15, 15])
+    yield from map(counting, Storage)
     for storage in Storage:
         for backwards in (False, True):
             yield recurrence(storage, backwards=backwards)
@@ -64,6 +72,75 @@ def sample_plans() -> Iterator[Plan]:
     for rows in (1, 3, 9):
         yield lstm(Size(rows), 6)
     yield lstm(None, 5)
+
+
+def _of_other_types() -> Iterator[Plan]:
+    for op in Op:
+        for dtype in (INT32, INT64, DOUBLE):
+            if op < Op.SUM and has_kernel(op, dtype):
+                yield elementwise(op, 21, [index % 2 == 0 for index in range(arity(op))], dtype=dtype)
+            elif op < Op.LAYER_NORMALIZATION and has_kernel(op, dtype):
+                sources = [operand(index + 1, (0, 0, 19, 1)) for index in range(2 if op == Op.DOT else 1)]
+                yield single(op, (1, 1, 3, 19), [operand(0, (0, 0, 1, 0)), *sources], [3, *[57] * len(sources)], dtype=dtype)
+    for dtype in NUMPY:
+        for to in NUMPY:
+            yield elementwise(Op.CAST, 17, [False], dtype=dtype, to=to)
+        yield single(Op.COPY, (1, 1, 3, 5), [operand(0, (0, 0, 1, 3)), operand(1, (0, 0, -5, -1), 14)], [15, 15], dtype=dtype)
+        yield _changing_places(dtype)
+
+
+def _changing_places(dtype: int) -> Plan:
+    """Two states: one becomes the other, which becomes the row; stacked is the first."""
+    count = Size(5)
+    values = [Value(kind, index, count, dtype=dtype) for index in (0, 1) for kind in (ValueKind.OLD, ValueKind.NEW)]
+    values += [Value(ValueKind.SCANNED, 2, count, dtype=dtype), Value(ValueKind.STACKED, 0, count, dtype=dtype)]
+    copies = [(5, 0), (1, 2), (3, 4)]
+    return Plan(
+        inputs=tuple(Input(kind, (count,), dtype=dtype) for kind in (InputKind.INITIAL, InputKind.INITIAL, InputKind.SCANNED)),
+        outputs=(Output((count,), dtype=dtype),),
+        states=(State(Storage.TWO_ROWS, Size(8)), State(Storage.IN_PLACE, Size(18))),
+        values=tuple(values),
+        instructions=tuple(Instruction(Op.COPY, (ONE, ONE, ONE, count), (row(to), row(of))) for to, of in copies),
+        phases=(Phase(True, 0, len(copies)),),
+        regions=(Size(23 * words_of(dtype)),),
+    )
+
+
+def counting(storage: Storage = Storage.IN_PLACE, size: int = 3, least: int = 5) -> Plan:
+    """A Loop: h = h + the number of the step, stacked, while that number is below `least`."""
+    count = Size(size)
+    i, old, new, y, on, few, t = range(7)
+    values = (
+        Value(ValueKind.STEP_NUMBER, 0, ONE, dtype=INT64),
+        Value(ValueKind.OLD, 1, count, dtype=INT64),
+        Value(ValueKind.NEW, 1, count, dtype=INT64),
+        Value(ValueKind.STACKED, 0, count, dtype=INT64),
+        Value(ValueKind.NEW, 0, ONE, dtype=BOOL),
+        Value(ValueKind.CONSTANT, 0, ONE, ONE, dtype=INT64),
+        Value(ValueKind.TEMPORARY, 0, ONE, dtype=INT64),
+    )
+    instructions = [
+        Instruction(Op.ADD, (ONE, ONE, ONE, count), (row(new), row(old), row(i, repeated=True))),
+        Instruction(Op.LESS, (ONE,) * 4, (row(t), row(i), row(few))),
+        Instruction(Op.CAST, (ONE,) * 4, (row(on), row(t))),
+    ]
+    if storage != Storage.OUTPUT_ROWS:
+        instructions.append(Instruction(Op.COPY, (ONE, ONE, ONE, count), (row(y), row(new))))
+    return Plan(
+        inputs=(
+            Input(InputKind.INITIAL, (), dtype=BOOL),
+            Input(InputKind.INITIAL, (count,), dtype=INT64),
+            Input(InputKind.LIMIT, (), dtype=INT64),
+        ),
+        outputs=(Output((count,), dtype=INT64),),
+        states=(State(Storage.TWO_ROWS, Size(8)), State(storage, ZERO if storage == Storage.OUTPUT_ROWS else Size(2))),
+        values=values,
+        instructions=tuple(instructions),
+        phases=(Phase(True, 0, len(instructions)),),
+        constants=struct.pack("<2q", 0, least),
+        regions=(Size(4 + 4 * size),),
+        form=Form.LOOP,
+    )
 
 
 def recurrence(storage: Storage, *, backwards: bool = False, block: int = 2, blocks_of_rows: bool = True, size: int = 13) -> Plan:
@@ -98,7 +175,7 @@ def recurrence(storage: Storage, *, backwards: bool = False, block: int = 2, blo
         instructions=instructions,
         phases=(Phase(False, 0, 1), Phase(True, 1, 3)) if blocks_of_rows else (Phase(True, 0, 4),),
         constants=struct.pack("<2f", 2.0, 0.5),
-        workspace=Size(3 * size + block * size),
+        regions=(Size(3 * size + block * size),),
         block=block,
     )
 
@@ -157,5 +234,5 @@ def lstm(batch: Size | None, hidden: int) -> Plan:
         phases=(Phase(True, 0, 7),),
         packs=(Pack(3, ZERO, Size(hidden), wide, ONE, Size(hidden)),),
         symbols=symbols,
-        workspace=rows(2 * hidden + gates),
+        regions=(rows(2 * hidden + gates),),
     )

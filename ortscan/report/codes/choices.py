@@ -42,10 +42,23 @@ TABLE = (
         "unknown ones.",
     ),
     Code(
+        "OUTPUT-RANK",
+        "The model declares another rank for an output than the output has.",
+        "onnx does not infer what the state of a Loop is in the end, so nobody objects to what is declared of it, or of what is "
+        "made from it. Of what would be written instead onnx infers it, and refuses the model. Correct the declared shape of the "
+        "output; onnxruntime warns of it in each run.",
+    ),
+    Code(
         "SELF-CHECK",
         "What ortscan made of the loop was found wrong, and taken back.",
         "Every result is looked at before anyone gets it: onnx's checker and its strict inference, the shapes and types of the "
         "original, loading in onnxruntime, and where asked for a comparison of the numbers. This one did not pass, so the rule "
         "that made it leaves the loop as it is. That is a defect of ortscan's. Please report it, with the model.",
+    ),
+    Code(
+        "RUNTIME",
+        "The onnxruntime that the result is for does not have what it would take.",
+        "With --runtime, a result has only operators and element types for which that release has kernels on the CPU. What this "
+        "rule made needs one that came later, so the loop is left to the other rules.",
     ),
 )

@@ -2,12 +2,40 @@
 
 import difflib
 
-from ortscan.report.codes import cells, choices, loops, native, operators, python_ops, recurrent_nodes, scans, unknowns, unrolling
+from ortscan.report.codes import (
+    attention,
+    cells,
+    choices,
+    cumulative,
+    linear,
+    loops,
+    native,
+    operators,
+    python_ops,
+    recurrent_nodes,
+    scans,
+    unknowns,
+    unrolling,
+)
 from ortscan.report.codes.code import Code
 
 __all__ = ["CODES", "lookup", "meaning", "similar"]
 
-_TABLES = (loops, scans, cells, unrolling, recurrent_nodes, operators, unknowns, choices, python_ops, native)
+_TABLES = (
+    loops,
+    scans,
+    cells,
+    cumulative,
+    attention,
+    linear,
+    unrolling,
+    recurrent_nodes,
+    operators,
+    unknowns,
+    choices,
+    python_ops,
+    native,
+)
 CODES = {entry.code: entry for table in _TABLES for entry in table.TABLE}
 
 

@@ -1,10 +1,21 @@
-"""Why a loop has no plan for the library of loop plans."""
+"""Why a loop has no plan for the library of loop plans, or a recurrent node stays with onnxruntime."""
 
 from ortscan.report.codes.code import Code
 
 __all__ = ["TABLE"]
 
 TABLE = (
+    Code(
+        "NATIVE-CELL",
+        "A recurrent node has what the library's kernel does not.",
+        "The kernel takes floats, batches behind the steps, and the activations Tanh, Sigmoid, Relu, HardSigmoid, LeakyRelu, Elu "
+        "and Softsign. Other nodes stay with onnxruntime.",
+    ),
+    Code(
+        "NATIVE-COST",
+        "onnxruntime's recurrent node is no slower than the library's.",
+        "Of wide nodes all time goes into the product with the recurrent weights, which takes as long as it takes to read them.",
+    ),
     Code(
         "NATIVE-FORM",
         "The loop, or an operator of its body, is in a form that loop plans do not have.",
@@ -30,6 +41,11 @@ TABLE = (
     Code(
         "NATIVE-TYPE",
         "A value is of a type that loop plans do not have.",
-        "States, scanned, captured and stacked values are 32-bit floats; inside the body there may be bools too.",
+        "Values are floats, doubles, int32, int64 or bools, and each operator has some of these types only.",
+    ),
+    Code(
+        "NATIVE-WEIGHTS",
+        "The weights of a recurrent node are not constant.",
+        "The kernel reads weights in an order of its own, into which constants are brought once, and others in each run.",
     ),
 )

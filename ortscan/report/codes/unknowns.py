@@ -6,6 +6,13 @@ __all__ = ["TABLE"]
 
 TABLE = (
     Code(
+        "DEFAULT-INPUT",
+        "The loop reads initializers that are listed as inputs, which each run may replace.",
+        "From IR version 4 on an initializer that is listed as an input is a default and no constant: no rule may build on its "
+        "value, and onnxruntime does not either. freeze=True (--freeze all) makes such initializers constants, which most of them "
+        "are meant to be.",
+    ),
+    Code(
         "DYNAMIC-STRUCTURE",
         "The axes that an operator works on are computed, not constant.",
         "Which axes they become with the steps in front cannot be told. Exporters usually can give axes as constants.",

@@ -87,7 +87,7 @@ def test_a_model_without_a_loop_is_left_alone_without_being_read_twice():
 
 
 def test_options_are_read_from_the_session_options():
-    session = ortscan.InferenceSession(parsed(MAP), options(skip="loop-fission"))
+    session = ortscan.InferenceSession(parsed(MAP), options(skip="loop-fission,native-loop"))
     assert "Scan" in operators(session)
     assert ortscan.InferenceSession(parsed(MAP), options(target="cuda")).ortscan.target == "cuda"
 

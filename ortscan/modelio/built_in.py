@@ -1,0 +1,127 @@
+"""Inputs that become constants of the model, as ``fix_inputs`` and ``freeze`` ask.
+
+    g(x, sr, W = {...})    fix_inputs={"sr": 16000}, freeze=True    ->    g(x) {sr = {16000}, W = {...}}
+
+An input that always gets one value decides Ifs, trip counts and shapes. An initializer that is listed as an input is a default, in
+whose place another value may come with each run, so that no rule may build on it. Neither is an input of the result.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.loading import AnyModel, ModelLike, load
+from ortscan.ort.element_types import numpy_type
+from rewrites.base.errors import OptionError
+from rewrites.base.near_names import did_you_mean
+from rewrites.base.plain_text import quoted, shown
+
+__all__ = ["check_built_in", "listed_defaults", "with_inputs_built_in"]
+
+_MOST_SHOWN = 8
+
+
+def check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool | list[str]]:
+    """Read both options. Raises OptionError where ``fix_inputs`` is no dict by name, or ``freeze`` neither a bool nor names."""
+    if fix_inputs is not None and not (isinstance(fix_inputs, Mapping) and all(isinstance(name, str) for name in fix_inputs)):
+        raise OptionError(f"fix_inputs must be a dict such as {{'sr': 16000}}, not {shown(fix_inputs)}.")
+    values = dict(fix_inputs or {})
+    if isinstance(freeze, bool | np.bool_):
+        return values, bool(freeze)
+    try:
+        names = [] if isinstance(freeze, str | bytes | Mapping) else list(freeze)
+    except TypeError:
+        names = []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"freeze must be True, False or a list of names of initializers, not {shown(freeze)}.")
+    return values, names
+
+
+def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any = False) -> AnyModel:
+    """Return ``model`` with values in the place of inputs; itself where that is none.
+
+    ``fix_inputs``: arrays or numbers by the names of inputs. ``freeze``: True for all initializers that are listed as inputs, or
+    names of them. Raises OptionError where there is no such input, or it cannot have that value; and what ``load`` raises.
+    """
+    values, wanted = check_built_in(fix_inputs, freeze)
+    if not values and not wanted:
+        return model
+    loaded = load(model)
+    graph = loaded.model.graph
+    inputs = {value.name or "": value for value in graph.inputs}
+    weights = [value.name or "" for value in listed_defaults(loaded.model)]
+    for name in wanted if isinstance(wanted, list) else ():
+        if name not in weights and not (name in graph.initializers and loaded.listed is not None):
+            raise OptionError(f"freeze: the model lists no initializer '{name}' as an input; it lists {_named(weights)}.")
+    frozen = [name for name in weights if name in values or wanted is True or (isinstance(wanted, list) and name in wanted)]
+    for name, given in values.items():
+        if name not in inputs:
+            raise OptionError(f"fix_inputs: the model has no input '{name}'; it has {_named(inputs)}{did_you_mean(name, inputs)}.")
+        array = _array(inputs[name], given)
+        inputs[name].const_value = ir.serde.deserialize_tensor(onnx.numpy_helper.from_array(array, name))
+        loaded.built_in.append(f"built in: '{name}' is {_in_words(array)}, and no input any more")
+    if others := [name for name in frozen if name not in values]:
+        loaded.built_in.append(f"built in: {_named(others)}, of which the model listed defaults as inputs")
+    gone = {*values, *frozen}
+    for name in gone:
+        graph.inputs.remove(inputs[name])
+        if name not in graph.initializers:
+            graph.register_initializer(inputs[name])
+    loaded.interface = loaded.interface.without(gone)
+    return loaded if gone else model
+
+
+def listed_defaults(model: ir.Model) -> list[ir.Value]:
+    """Return the initializers that are inputs as well, from IR version 4 on."""
+    return [value for value in model.graph.inputs if value.is_initializer()]
+
+
+def _array(value: ir.Value, given: Any) -> np.ndarray:
+    """Return what was given as the array that the input takes."""
+    name = value.name
+    if not isinstance(value.type, ir.TensorType) or value.dtype is None:
+        raise OptionError(f"fix_inputs: input '{name}' is no tensor.")
+    array = _converted(given, numpy_type(value.dtype.value))
+    if array is None:
+        raise OptionError(f"fix_inputs: '{name}' is {value.dtype.name}, which {shown(given)} is not.")
+    declared = array.shape if value.shape is None else value.shape.dims
+    free = [size if isinstance(size, int) else None for size in declared]
+    if array.ndim == 0 and all(size in (None, 1) for size in free):
+        array = array.reshape([1] * len(free))
+    if len(free) != array.ndim or any(size not in (None, own) for size, own in zip(free, array.shape, strict=True)):
+        raise OptionError(f"fix_inputs: '{name}' has the shape {value.shape}, which {shown(given)} has not.")
+    return array
+
+
+def _converted(given: Any, dtype: np.dtype[Any]) -> np.ndarray | None:
+    """Return what was given in a type of its own kind, or None: integers must stay what they are, and numbers finite."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in {"O": "UO", "b": "b", "i": "iu", "u": "iu"}.get(dtype.kind, "iufV"):
+            return None
+        with np.errstate(over="ignore"):
+            made = array.astype(dtype)
+        if dtype.kind in "biu":
+            return made if np.array_equal(made, array) else None
+        if dtype.kind == "O":
+            return made if all(isinstance(text, str) for text in made.reshape(-1)) else None
+        lost = np.isfinite(array.astype(np.float64)) & ~np.isfinite(made.astype(np.float64))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if lost.any() else made
+
+
+def _in_words(array: np.ndarray) -> str:
+    if math.prod(array.shape) == 1:
+        return shown(array.reshape(-1).tolist()[0])
+    return f"an array of the shape {list(array.shape)}"
+
+
+def _named(names: Iterable[str]) -> str:
+    known = list(names)
+    more = f" and {len(known) - _MOST_SHOWN} more" if len(known) > _MOST_SHOWN else ""
+    return ", ".join(map(quoted, known[:_MOST_SHOWN])) + more if known else "none"

@@ -1,0 +1,64 @@
+"""The Report that ``explain`` gives: what became of every loop, with its drawings, in words, as data and as an HTML page."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+from ortscan.drawing.drawings import drawings_of
+from ortscan.drawing.picture import Drawings
+from ortscan.modelio import AnyModel
+from ortscan.page.document import document, fragment, header
+from ortscan.report import html
+from ortscan.report.words import headline, loop_line
+from rewrites.base.plain_text import plain
+from rewrites.base.report import Report as Outcome
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Report", "drawn"]
+
+
+class Report(Outcome):
+    """What became of every loop of a model, and why. ``drawings``: of the loops, by where they are; ``title``: of the page."""
+
+    drawings: Mapping[str, Drawings] = MappingProxyType({})
+    title: str = "A model"
+
+    @classmethod
+    def of(cls, outcome: Outcome, drawings: Mapping[str, Drawings] | None = None, model: object = None) -> "Self":
+        """Return ``outcome`` with drawings; ``model``: what was given, whose file the page is named after."""
+        made = cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
+        made.drawings = drawings or {}
+        made.title = Path(model).name if isinstance(model, str | os.PathLike) else cls.title
+        return made
+
+    def summary(self) -> str:
+        """Return one line on all loops, and one on each, with the reason that matters most where it is left."""
+        lines = [headline(self)]
+        for loop in self.loops:
+            code = f" ({loop.reasons[0].code})" if loop.reasons else ""
+            lines.append(f"{plain(loop.where)}: {loop_line(loop)}{code}")
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """Return a whole HTML page that needs nothing else."""
+        return document(self.title, self._content())
+
+    def _repr_html_(self) -> str:
+        return fragment(self._content())
+
+    def _content(self) -> str:
+        head = header("ortscan", self.title, [headline(self), *self.messages], html.cards_of(self))
+        return head + html.report_sections(self, self.drawings)
+
+
+def drawn(outcome: Outcome, given: AnyModel, result: ir.Model, model: object) -> Report:
+    """Return ``outcome`` with drawings of the loops of ``given`` and ``result``; ``model``: what the caller gave."""
+    steps = {loop.where: loop.steps for loop in outcome.loops}
+    return Report.of(outcome, drawings_of(steps, given, result), model)

@@ -1,0 +1,26 @@
+"""Which answers of onnxruntime are guesses of its own."""
+
+import numpy as np
+
+from tests.fuzz.case import Case
+from tests.fuzz.judging import judge
+from tests.fuzz.trust import session_of
+from tests.support.runtime import run_session
+from tests.support.text import model_from_text
+
+CONTRADICTED = """<ir_version: 9, opset_import: ["": 14]>
+g (float[T,2,4] x) => (float[?,?,?] ys) <int64 first = {0}, int64[1] one = {1}> {
+  n = Shape (x) t = Gather (n, first) more = Less (first, t)
+  k, ys = Loop (t, more, first) <body = b (int64 i, bool c, int64 p) => (bool c1, int64 p1, float[2,3] y) {
+    unread = Constant <value_float = 1.0> () step = Identity (i)
+    r = Gather (x, i) u = Unsqueeze (r, one) y = ReduceSumSquare <axes = [-1], keepdims = 0> (u) p1 = Add (p, step) c1 = Identity (c) }>
+}"""
+
+
+def test_sizes_that_a_body_declares_against_its_operators_are_guesses_where_there_is_no_step() -> None:
+    model = model_from_text(CONTRADICTED, check=False)
+    nothing = {"x": np.zeros((0, 2, 4), np.float32)}
+    shapes = {run_session(session_of(model.SerializeToString(), plain=plain), nothing)[0].shape for plain in (True, False)}
+    assert shapes == {(0, 2, 0), (0, 2, 1)}
+    case = Case(model, [{"x": np.ones((2, 2, 4), np.float32)}, nothing], "optimize", {})
+    assert judge(case).verdict == "ok"

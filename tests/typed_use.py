@@ -1,0 +1,20 @@
+"""What users write, for mypy alone (``mypy tests/typed_use.py``): it has to find this right, and wrong where it is told to ignore it."""
+
+import onnx
+import onnx_ir as ir
+
+import ortscan
+
+
+def use() -> None:
+    """Use what comes back of all kinds of models."""
+    onnx.save(ortscan.optimize("m.onnx", target="qnn", fix_dims={"T": 4}, verify="full"), "o.onnx")
+    model, report = ortscan.optimize("m.onnx", report=True)
+    onnx.save(model, "o.onnx")
+    print(report.summary())
+    own: ir.Model = ortscan.optimize(ir.load("m.onnx"))
+    onnx.save(ortscan.migrate("m.onnx", "latest"), "o.onnx")
+    for loop in ortscan.explain(own, advice=True, fast_math=True).loops:
+        print(loop.where, [advice.flags for advice in loop.advice])
+    ortscan.optimize("m.onnx", target="gpu")  # type: ignore[call-overload]
+    ortscan.explain("m.onnx", fast_maths=True)  # type: ignore[call-arg]
