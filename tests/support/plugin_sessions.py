@@ -11,6 +11,7 @@ import onnx
 import onnxruntime as ort
 
 import ortscan
+from ortscan.plugin.registration import PROVIDER
 
 __all__ = ["SCAN", "Array", "asked_options", "both", "feeds_of_scan", "taken"]
 
@@ -49,7 +50,8 @@ def taken(model: onnx.ModelProto, feeds: Mapping[str, Array], folder: Path) -> i
     session = ort.InferenceSession(model.SerializeToString(), options)
     session.run(None, feeds)
     events = json.loads(Path(session.end_profiling()).read_text())
-    return len({event["name"] for event in events if event.get("args", {}).get("provider") == "OrtscanExecutionProvider"})
+    nodes = [event for event in events if event["cat"] == "Node"]
+    return len({node["name"] for node in nodes if node["args"].get("provider") == PROVIDER})
 
 
 def _options() -> ort.SessionOptions:

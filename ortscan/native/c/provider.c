@@ -13,7 +13,7 @@ __declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long, const char
 #include <dlfcn.h>
 #endif
 
-enum { HANDS_CAPTURES_OVER = 27 }; // of onnxruntime 1
+enum { HANDS_CAPTURES_OVER = 27, PROFILES = 25 }; // of onnxruntime 1
 
 static const char NAME[] = "OrtscanExecutionProvider";
 
@@ -28,6 +28,7 @@ typedef struct {
   host host;
   bool asks; // the planner, whatever the model holds
   claim *claims;
+  profile *profile;
 } provider;
 
 static void drop_claims(provider *p) {
@@ -81,7 +82,7 @@ static OrtStatus *CALL compile(OrtEp *ep, const OrtGraph **graphs, const OrtNode
   for (size_t i = 0; i < count; i++) {
     claim *c = p->claims;
     while (c && !stands_for(api, fused[i], c)) c = c->next;
-    infos[i] = c ? compute_info_new(c, fused[i]) : 0;
+    infos[i] = c ? compute_info_new(c, fused[i], p->profile) : 0;
     const char *name = 0;
     if (infos[i] && went_well(api, Node_GetName(fused[i], &name)) && name) log_line(&p->host, LOG_INFO, "%s runs as %s", c->title, name);
     if (infos[i]) continue;
@@ -95,6 +96,8 @@ static void CALL release_infos(OrtEp *ep, OrtComputeInfo **infos, size_t count) 
   (void)ep;
   for (size_t i = 0; i < count; i++) compute_info_free(infos[i]);
 }
+
+static OrtStatus *CALL create_profiler(OrtEp *ep, OrtProfiler **made) { return profiler_new(((provider *)(void *)ep)->profile, made); }
 
 static const char *CALL ep_name(const OrtEp *e) { return (void)e, NAME; }
 static const char *CALL factory_name(const OrtEpFactory *f) { return (void)f, NAME; }
@@ -117,6 +120,13 @@ static OrtStatus *CALL devices_of(OrtEpFactory *base, const OrtDevice *const *de
   return 0;
 }
 
+// Whether a version is 1 and so much, or newer.
+static bool is_as_of(const char *version, int minor) {
+  const int major = atoi(version);
+  const char *rest = strchr(version, '.');
+  return major > 1 || (major == 1 && rest && atoi(rest + 1) >= minor);
+}
+
 static OrtStatus *CALL create_ep(OrtEpFactory *base, const OrtDevice *const *devices, const void *const *about, size_t count, const OrtSessionOptions *options, const OrtLogger *log, OrtEp **ep) {
   const OrtApi *api = ((factory *)(void *)base)->host.api;
   int asks = 0;
@@ -126,6 +136,8 @@ static OrtStatus *CALL create_ep(OrtEpFactory *base, const OrtDevice *const *dev
   made->base.version = OBJECT_VERSION;
   made->base.GetName = ep_name, made->base.GetCapability = get_capability, made->base.Compile = compile, made->base.ReleaseNodeComputeInfos = release_infos;
   made->host = ((factory *)(void *)base)->host, made->host.logger = log;
+  if (!(made->profile = profile_new(&made->host))) return free(made), CreateStatus(STATUS_FAIL, "OrtscanExecutionProvider: out of memory");
+  if (is_as_of(made->host.base->GetVersionString(), PROFILES)) made->base.version = PROFILER_VERSION, made->base.CreateProfiler = create_profiler;
   made->asks = went_well(api, HasSessionConfigEntry(options, "ep.ortscanexecutionprovider.ask", &asks)) && asks;
   *ep = &made->base;
   return 0;
@@ -133,7 +145,7 @@ static OrtStatus *CALL create_ep(OrtEpFactory *base, const OrtDevice *const *dev
 
 static void CALL release_ep(OrtEpFactory *base, OrtEp *ep) {
   (void)base;
-  if (ep) drop_claims((void *)ep);
+  if (ep) drop_claims((void *)ep), profile_release(((provider *)(void *)ep)->profile);
   free(ep);
 }
 
@@ -146,13 +158,6 @@ static void stay(void) {
   Dl_info mine;
   if (dladdr((void *)NAME, &mine)) dlopen(mine.dli_fname, RTLD_NOW | RTLD_NODELETE);
 #endif
-}
-
-// Whether a version is 1 and so much, or newer.
-static bool is_as_of(const char *version, int minor) {
-  const int major = atoi(version);
-  const char *rest = strchr(version, '.');
-  return major > 1 || (major == 1 && rest && atoi(rest + 1) >= minor);
 }
 
 EXPORTED OrtStatus *CALL CreateEpFactories(const char *registered, const OrtApiBase *base, const void *log, OrtEpFactory **factories, size_t most, size_t *given) {

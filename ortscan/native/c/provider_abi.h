@@ -4,7 +4,7 @@
 #include "abi.h"
 #include <stdbool.h>
 
-enum { TABLE_VERSION = 24, OBJECT_VERSION = 23, PROVIDER_SLOTS = 64, CPU_DEVICE = 0, ARENA_ALLOCATOR = 1, DEFAULT_MEMORY = 0, STRING_ELEMENT = 8 };
+enum { TABLE_VERSION = 24, OBJECT_VERSION = 23, PROFILER_VERSION = 25, PROVIDER_SLOTS = 64, CPU_DEVICE = 0, ARENA_ALLOCATOR = 1, DEFAULT_MEMORY = 0, STRING_ELEMENT = 8 };
 enum { NO_ATTRIBUTE, INT_ATTRIBUTE, INTS_ATTRIBUTE, FLOAT_ATTRIBUTE, FLOATS_ATTRIBUTE, STRING_ATTRIBUTE, STRINGS_ATTRIBUTE, GRAPH_ATTRIBUTE, TENSOR_ATTRIBUTE };
 
 typedef struct OrtGraph OrtGraph;
@@ -20,7 +20,9 @@ typedef struct OrtAllocator OrtAllocator;
 typedef struct OrtModelMetadata OrtModelMetadata;
 typedef struct OrtMemoryInfo OrtMemoryInfo;
 typedef struct OrtLogger OrtLogger;
-typedef struct { void *slot[8]; } OrtEpApi;
+typedef struct OrtEvent OrtEvent;
+typedef struct OrtEvents OrtEvents;
+typedef struct { void *slot[80]; } OrtEpApi;
 typedef struct { uint32_t version; bool drop_constants; } OrtFusion;
 
 // What one fused node runs.
@@ -32,6 +34,16 @@ struct OrtComputeInfo {
   void(CALL *ReleaseState)(OrtComputeInfo *, void *state);
 };
 
+// Who is told when a profile begins and ends, and adds what it knows.
+typedef struct OrtProfiler OrtProfiler;
+struct OrtProfiler {
+  uint32_t version;
+  void(CALL *Release)(OrtProfiler *);
+  OrtStatus *(CALL *StartProfiling)(OrtProfiler *, int64_t nanoseconds_since_start);
+  void *StartEvent, *StopEvent;
+  OrtStatus *(CALL *EndProfiling)(OrtProfiler *, OrtEvents *);
+};
+
 typedef struct OrtEp OrtEp;
 struct OrtEp {
   uint32_t version;
@@ -39,6 +51,8 @@ struct OrtEp {
   OrtStatus *(CALL *GetCapability)(OrtEp *, const OrtGraph *, OrtSupported *);
   OrtStatus *(CALL *Compile)(OrtEp *, const OrtGraph **, const OrtNode **fused, size_t count, OrtComputeInfo **, OrtNode **);
   void(CALL *ReleaseNodeComputeInfos)(OrtEp *, OrtComputeInfo **, size_t count);
+  void *not_given[11]; // from GetPreferredDataLayout to Sync
+  OrtStatus *(CALL *CreateProfiler)(OrtEp *, OrtProfiler **); // as of version 25
   void *rest[PROVIDER_SLOTS];
 };
 
@@ -126,3 +140,6 @@ struct OrtEpFactory {
 #define FROM_PROVIDER_TABLE(place, result, ...) ((result(CALL *)(__VA_ARGS__))provider_api->slot[place])
 #define CreateEpDevice FROM_PROVIDER_TABLE(0, OrtStatus *, OrtEpFactory *, const OrtDevice *, const void *, const void *, OrtEpDevice **)
 #define AddNodesToFuse FROM_PROVIDER_TABLE(2, OrtStatus *, OrtSupported *, const OrtNode *const *, size_t, const OrtFusion *)
+#define CreateProfilingEvent FROM_PROVIDER_TABLE(65, OrtStatus *, int, int32_t, int32_t, const char *, int64_t, int64_t, const char *const *, const char *const *, size_t, OrtEvent **)
+#define ReleaseProfilingEvent FROM_PROVIDER_TABLE(66, void, OrtEvent *)
+#define ProfilingEventsContainer_AddEvents FROM_PROVIDER_TABLE(72, OrtStatus *, OrtEvents *, const OrtEvent *const *, size_t)

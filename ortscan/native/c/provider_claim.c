@@ -23,11 +23,6 @@ EXPORTED void ortscan_answer(void *question, const void *data, size_t count) {
   r->count = count;
 }
 
-static char *copy_of(const char *text) {
-  char *copy = malloc(strlen(text) + 1);
-  return copy ? strcpy(copy, text) : 0;
-}
-
 static char *title_of(const OrtApi *api, const OrtNode *node) {
   const char *name = 0, *operator = 0;
   fault text;

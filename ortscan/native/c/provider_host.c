@@ -2,6 +2,8 @@
 #include "provider_graph.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 void log_line(const host *h, int level, const char *format, ...) {
   const OrtApi *api = h->api;
@@ -18,4 +20,9 @@ void log_line(const host *h, int level, const char *format, ...) {
   (void)nowhere;
 #endif
   if (h->logger) went_well(api, Logger_LogMessage(h->logger, level, text, file, 0, "OrtscanExecutionProvider"));
+}
+
+char *copy_of(const char *text) {
+  char *copy = malloc(strlen(text) + 1);
+  return copy ? strcpy(copy, text) : 0;
 }

@@ -16,3 +16,6 @@ enum { LOG_INFO = 1, LOG_WARNING = 2 };
 __attribute__((format(printf, 3, 4)))
 #endif
 void log_line(const host *h, int level, const char *format, ...);
+
+// Return a copy for the caller to free; null where memory is out.
+char *copy_of(const char *text);

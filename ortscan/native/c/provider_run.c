@@ -18,10 +18,13 @@ OrtStatus *source_value(const compute_info *c, OrtKernelContext *context, int32_
 
 static OrtStatus *CALL compute(OrtComputeInfo *info, void *state, OrtKernelContext *context) {
   const compute_info *c = (void *)info;
+  const int64_t begun = profile_begin(c->profile);
   bool fits = false;
   (void)state;
   OrtStatus *failed = c->claim->loop ? run_plan(c, context, &fits) : 0;
-  return failed || fits ? failed : run_model(c, context);
+  if (!failed && !fits) failed = run_model(c, context);
+  if (begun && c->name) profile_end(c->profile, c->name, begun);
+  return failed;
 }
 
 static OrtStatus *CALL create_state(OrtComputeInfo *info, void *context, void **state) { return (void)context, *state = info, (OrtStatus *)0; }
@@ -49,11 +52,14 @@ static bool place_all(compute_info *c, const OrtNode *fused) {
   return good && placed && placed == named; // none that nobody would write
 }
 
-OrtComputeInfo *compute_info_new(claim *c, const OrtNode *fused) {
+OrtComputeInfo *compute_info_new(claim *c, const OrtNode *fused, profile *p) {
   compute_info *made = calloc(1, sizeof *made);
   if (!made) return 0;
   made->base = (OrtComputeInfo){OBJECT_VERSION, create_state, compute, release_state};
-  made->claim = c;
+  const OrtApi *api = c->host.api;
+  const char *name = 0;
+  made->claim = c, made->profile = p;
+  if (went_well(api, Node_GetName(fused, &name)) && name) made->name = profile_name(p, c->title, name);
   atomic_fetch_add(&c->users, 1);
   made->sources = calloc((size_t)c->n_sources + 1, sizeof *made->sources), made->results = calloc((size_t)c->n_results + 1, sizeof *made->results);
   if (made->sources && made->results && place_all(made, fused)) return &made->base;

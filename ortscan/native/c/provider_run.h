@@ -1,6 +1,7 @@
 // What runs a claimed loop.
 #pragma once
 #include "provider_claim.h"
+#include "provider_profile.h"
 
 enum { NOWHERE = -1 };
 
@@ -8,11 +9,13 @@ enum { NOWHERE = -1 };
 typedef struct {
   OrtComputeInfo base;
   claim *claim;
+  profile *profile;
+  const profiled *name;
   int32_t *sources, *results;
 } compute_info;
 
 // Return what onnxruntime runs in the place of the loop; null where memory is out, or where the fused node is not as it was announced.
-OrtComputeInfo *compute_info_new(claim *c, const OrtNode *fused);
+OrtComputeInfo *compute_info_new(claim *c, const OrtNode *fused, profile *p);
 void compute_info_free(OrtComputeInfo *info);
 
 // Run the claim's plan; `fits` is false, and nothing done, where what it is given is not as the plan has it.
