@@ -6,6 +6,7 @@ __all__ = ["nature"]
 
 _BY_RULE = {
     "cumulative": "running sum, product or extreme",
+    "cumulative-logsumexp": "running logarithm of a sum of powers",
     "linear-recurrence": "linear recurrence s' = a * s + b",
     "gated-recurrence": "linear recurrence s' = a * s + b, with an a of its own in each step",
     "constant-filter": "filter with constant coefficients",

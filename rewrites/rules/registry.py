@@ -40,6 +40,7 @@ from rewrites.rules.native import native_cell, native_loop
 from rewrites.rules.recurrence import (
     constant_filter,
     cumulative,
+    cumulative_logsumexp,
     gated_recurrence,
     linear_attention,
     linear_recurrence,
@@ -161,6 +162,7 @@ RULES: tuple[Rule[Any], ...] = (
     split_products.RULE,
     linear_recurrence.RULE,
     gated_recurrence.RULE,
+    cumulative_logsumexp.RULE,
     unroll.RULE,
     native_loop.RULE,
     unroll_recurrent_nodes.RULE,

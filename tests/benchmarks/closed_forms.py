@@ -26,6 +26,11 @@ _STEPS = {
     "product": ("float", "n = Mul (s, x)", 26),
     "maximum": ("float", "n = Max (s, x)", 18),
     "any": ("bool", "n = Or (s, x)", 18),
+    "logsumexp": (
+        "float",
+        "m = Max (s, x) a = Sub (s, m) b = Sub (x, m) c = Exp (a) d = Exp (b) e = Add (c, d) f = Log (e) n = Add (m, f)",
+        18,
+    ),
 }
 _LINEAR = {
     "EMA": ("d = Sub (a, s1) e = Mul (d, g) n1 = Add (s1, e) y = Identity (n1)", "float g = {0.1}", 1),
