@@ -8,19 +8,31 @@ import subprocess
 import sys
 from typing import IO, Any
 
-__all__ = ["CAN_LIMIT_MEMORY", "cause", "end", "end_with_parent", "limit_memory", "own_stdout", "peak_memory", "start"]
+__all__ = ["CAN_LIMIT_MEMORY", "can_start", "cause", "end", "end_with_parent", "limit_memory", "own_stdout", "peak_memory", "start"]
 
 CAN_LIMIT_MEMORY = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 
 
+def can_start() -> bool:
+    """Whether there is an interpreter to start: not in a frozen program, nor in one that has Python inside it, such as uwsgi."""
+    if getattr(sys, "frozen", False):
+        return False
+    executable = _executable()
+    return executable != sys.executable or os.path.basename(executable).lower().startswith(("python", "pypy"))
+
+
+def _executable() -> str:
+    """Return what ``multiprocessing`` starts too, which a program with Python inside may have set."""
+    return os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable or "")
+
+
 def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
-    """Start ``python -c code`` with this process' modules; ``options`` are those of Popen."""
+    """Start ``python -c code`` with this process' modules; ``options`` are those of Popen. Raises OSError."""
     path = os.pathsep.join(_search_path())
-    executable = os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable)
     env = {**os.environ, "PYTHONPATH": path}
     apart = "import sys; sys.path[:] = filter(None, sys.path); "  # not the working folder, as "-P" has it from Python 3.11 on
-    return subprocess.Popen([executable, "-c", apart + code, *arguments], env=env, **options)
+    return subprocess.Popen([_executable(), "-c", apart + code, *arguments], env=env, **options)
 
 
 def _search_path() -> list[str]:

@@ -17,18 +17,22 @@ __all__ = ["one_at_a_time"]
 _LONGEST_WAIT = 60.0
 """Seconds."""
 
+_BYTES_A_SECOND = 4 << 20
+"""What is optimised and compared in a second, at the least."""
+
 _STEP = 0.02
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
-def one_at_a_time(folder: Path, key: str) -> Iterator[bool]:
+def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
     """Hold the lock for the entry ``key`` of the cache in ``folder`` while the block runs, where it can be had.
 
-    Gives whether another had it before, and has done what it could.
+    It is made of a model of ``size`` bytes, and waited for longer where those are many. Gives whether another had the lock before,
+    and has done what it could.
     """
     file = folder / "locks" / key
-    handle, waited = _locked(file)
+    handle, waited = _locked(file, _LONGEST_WAIT + size / _BYTES_A_SECOND)
     try:
         yield waited
     finally:
@@ -36,9 +40,9 @@ def one_at_a_time(folder: Path, key: str) -> Iterator[bool]:
             _let_go(file, handle)
 
 
-def _locked(file: Path) -> tuple[int | None, bool]:
+def _locked(file: Path, seconds: float) -> tuple[int | None, bool]:
     """Wait for the lock; give None where it cannot be had, and whether it had to be waited for."""
-    last, waited = time.monotonic() + _LONGEST_WAIT, False
+    last, waited = time.monotonic() + seconds, False
     with contextlib.suppress(OSError, ImportError):
         make_folder(file.parent)
         while time.monotonic() < last:

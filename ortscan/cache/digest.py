@@ -21,6 +21,7 @@ __all__ = [
     "Noted",
     "TIME_STEP_NS",
     "digest_of_bytes",
+    "digest_of_file",
     "digests_of_files",
     "identity_of_file",
     "lives_in_memory",
@@ -65,7 +66,7 @@ def _digest(size: int, chunk: Callable[[int], bytes | memoryview]) -> str:
     return hashlib.sha256(b"".join(parts) + str(size).encode()).hexdigest()
 
 
-def _digest_of_file(path: str) -> str:
+def digest_of_file(path: str) -> str:
     """Return ``digest_of_bytes`` of what is in a file, of which no more than a chunk for each thread is in memory."""
 
     def chunk(start: int) -> bytes:
@@ -96,7 +97,7 @@ def digests_of_files(paths: Sequence[str], notes: Notes) -> list[str]:
             continue
         can_be_told = shows_changes(path, identity)
         noted.pop(path, None)
-        digest = _digest_of_file(path)
+        digest = digest_of_file(path)
         digests.append(digest)
         if can_be_told and identity_of_file(path) == identity:
             fresh[path] = (identity, digest)

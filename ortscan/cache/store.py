@@ -20,12 +20,15 @@ from ortscan.cache.structure import has_structure, structure_of
 from ortscan.cache.well_formed import is_well_formed
 from ortscan.cache.writing import is_spare, listed, make_folder, spare_name
 
-__all__ = ["PARTS", "Entry", "Store", "Usage"]
+__all__ = ["MODEL", "PARTS", "Entry", "Store", "Usage"]
 
 PARTS = ("models", "files", "locks")
 """The folders in that of a store."""
 
-_MODEL, _FACTS, _REST = "model.onnx", "entry.json", "given.bin"
+MODEL = "model.onnx"
+"""The file of the model in the folder of an entry."""
+
+_FACTS, _REST = "entry.json", "given.bin"
 _NAME = re.compile(r"[0-9a-f]{64}")
 _STRAY_SECONDS = 3600
 _ATTEMPTS = 20
@@ -42,7 +45,7 @@ class Entry:
     @property
     def model(self) -> Path | None:
         """The model file."""
-        return self.folder / _MODEL if self.facts["bytes"] else None
+        return self.folder / MODEL if self.facts["bytes"] else None
 
     @property
     def can_be_opened(self) -> bool:
@@ -124,7 +127,7 @@ class Store:
         make_folder(aside)
         try:
             if content:
-                write_own(aside / _MODEL, content)
+                write_own(aside / MODEL, content)
             if given is not None:
                 runs = runs_between(content, given)
                 write_own(aside / _REST, rest_of(given, runs))
@@ -161,7 +164,7 @@ class Store:
     def usage(self) -> Usage:
         """Count what is there. Raises OSError where the folder cannot be read."""
         found = list(self._entries())
-        models = sum(1 for folder, _, _ in found if (folder / _MODEL).exists())
+        models = sum(1 for folder, _, _ in found if (folder / MODEL).exists())
         return Usage(self.folder, models, sum(size for _, size, _ in found), self.limit)
 
     def clear(self) -> Usage:

@@ -14,9 +14,10 @@ from ortscan.cache.own_files import open_own
 if TYPE_CHECKING:
     from mmap import mmap
 
-__all__ = ["Structure", "fields_of", "has_structure", "number_at", "structure_of"]
+__all__ = ["Structure", "external_places", "fields_of", "has_structure", "number_at", "structure_of"]
 
-_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
+_GRAPH, _INITIALIZER, _RAW_DATA, _EXTERNAL_DATA = 7, 5, 9, 13
+_KEY, _VALUE = 1, 2
 _SIZES = {1: 8, 5: 4}
 _VARINT, _BYTES = 0, 2
 _LARGE = 64 << 10
@@ -51,6 +52,16 @@ def has_structure(path: Path, size: int, structure: Structure) -> bool:
             done = stop
         return digest.hexdigest() == structure[0] and file.seek(0, 2) == size
     return False
+
+
+def external_places(content: bytes) -> Iterator[str]:
+    """Return the files that weights of a graph are in, by the names the model has for them; raises as ``fields_of`` does."""
+    for graph in _fields(content, (0, len(content)), _GRAPH):
+        for tensor in _fields(content, graph, _INITIALIZER):
+            for entry in _fields(content, tensor, _EXTERNAL_DATA):
+                parts = {number: content[start:stop] for number, _, start, stop in fields_of(content, entry)}
+                if parts.get(_KEY) == b"location":
+                    yield parts.get(_VALUE, b"").decode()
 
 
 def _fields(content: "bytes | mmap", within: tuple[int, int], wanted: int) -> Iterator[tuple[int, int]]:

@@ -33,7 +33,7 @@ class OwnProcessRunner:
     """Does what a `Runner` does, and survives it: a run that kills the process has failed, and the next run gets a new one.
 
     ``seconds``: how long making a session may take; ``memory``: what the process may take in bytes, where that can be limited.
-    A frozen program has no interpreter to start; there the process is this one.
+    Where there is no interpreter to start the process is this one.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OwnProcessRunner:
         self._memory = memory if child_process.CAN_LIMIT_MEMORY else None
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
-        self._here = Runner(*self._recipe) if getattr(sys, "frozen", False) else None
+        self._here = None if child_process.can_start() else Runner(*self._recipe)
         if self._here is None:
             self._spawn()
 

@@ -21,7 +21,8 @@ from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.in_words import in_words
 from ortscan.session.mistyped import warn_of_mistyped
 from ortscan.session.opening import FOLDER_ENTRY, opened
-from ortscan.session.preparing import ATTEMPTS, Prepared, at_work, forget, is_at_work, prepare
+from ortscan.session.prepared import Prepared
+from ortscan.session.preparing import ATTEMPTS, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.replaced_weights import check_weights
 from ortscan.session.running import Running
@@ -38,6 +39,7 @@ __all__ = ["InferenceSession"]
 _log = logging.getLogger("ortscan.session")
 
 _UNKNOWN_PROVIDER = "Unknown Provider Type"
+_SWITCHED_OFF = "the SessionOptions switch all optimisation off (ORT_DISABLE_ALL); ortscan.enable 1 optimises it all the same"
 _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
@@ -156,7 +158,7 @@ class InferenceSession(Running):
         settings = read_settings(self._sess_options, self._ortscan_defaults)
         off = self._sess_options is not None and self._sess_options.graph_optimization_level == _DISABLED
         if settings.enable is None and off:
-            return Settings(enable=False)
+            return Settings(enable=False, why_not=_SWITCHED_OFF)
         # a model that onnxruntime saves must run where the library is not, and it saves no functions
         is_saved = self._sess_options is not None and bool(self._sess_options.optimized_model_filepath)
         return replace(settings, plans=library_path() is not None and not is_saved)

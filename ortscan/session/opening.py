@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ortscan.base.external_location import is_below
 from ortscan.base.temporary import TemporaryFolder, insisting
 from ortscan.ort.session_entries import entry_of
-from ortscan.session.preparing import Prepared
+from ortscan.session.prepared import Prepared
 from ortscan.session.source import Source
 from rewrites.base.errors import ModelFileError
 

@@ -122,13 +122,14 @@ KNOWN = frozenset((*_OWN, *OPTIONS))
 class Settings:
     """What a session was asked for.
 
-    ``enable``: whether to optimise; None where nothing was said. ``strict``: whether what goes wrong is raised instead of the
-    original model being used. ``plans``: whether loops are to run compiled where nothing is said of that.
-    ``cache``, ``cache_dir``, ``cache_size``: whether and where optimised models are kept, and how many
-    bytes of them. ``options``: those of ``optimize`` that were given.
+    ``enable``: whether to optimise; None where nothing was said. ``why_not``: why not, in words. ``strict``: whether what goes
+    wrong is raised instead of the original model being used. ``plans``: whether loops are to run compiled where nothing is said
+    of that. ``cache``, ``cache_dir``, ``cache_size``: whether and where optimised models are kept, and how many bytes of them.
+    ``options``: those of ``optimize`` that were given.
     """
 
     enable: bool | None = None
+    why_not: str = "ortscan.enable is 0"
     strict: bool = False
     plans: bool = False
     cache: bool = True

@@ -1,7 +1,8 @@
 """The model a session was given, before anything is done to it."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from ortscan.base.external_location import OutOfReach, folders_of, real_path
 from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_file
 from ortscan.cache.given import sample_of
 from ortscan.cache.notes import Notes
+from ortscan.cache.structure import external_places
 from rewrites.base.errors import ModelFileError
 from rewrites.base.lazy import lazy
 
@@ -16,6 +18,8 @@ __all__ = ["Source"]
 
 _ORT_MAGIC = slice(4, 8)
 _LARGE = 256 << 10
+_LARGE_FOR_A_PROTO = 16 << 20
+_PART = 1 << 20
 _LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 
 
@@ -106,8 +110,28 @@ class Source:
     @property
     def may_hold_loops(self) -> bool:
         """Whether an operator that ortscan knows what to do with is named anywhere in the model, or cannot be ruled out."""
-        return any(name in self.content for name in _LOOPS)
+        return self.names(*_LOOPS)
 
-    def names(self, word: bytes) -> bool:
-        """Whether ``word`` is anywhere in the model."""
-        return word in self.content
+    def names(self, *words: bytes) -> bool:
+        """Whether one of ``words`` is anywhere in the model; of a file only a part is in memory at a time. Raises OSError."""
+        return any(word in part for part in self._parts(max(map(len, words)) - 1) for word in words)
+
+    def _parts(self, overlap: int) -> Iterator[bytes]:
+        if self.given is not None or "content" in vars(self):
+            yield self.content
+            return
+        end = b""
+        with open(self.path or "", "rb") as file:
+            while more := file.read(_PART):
+                yield end + more
+                end = (end + more)[-overlap:]
+
+    @property
+    def size(self) -> int:
+        """How many bytes the model has; those of external data on disk count. Raises OSError."""
+        size = len(self.given) if self.given is not None else os.path.getsize(self.path or "")
+        if size < _LARGE_FOR_A_PROTO and not self.is_in_memory:
+            with suppress(IndexError, KeyError, ValueError, ModelFileError):
+                places = set(external_places(self.content))
+                size += sum(map(os.path.getsize, set(self.data_files(places))))
+        return size

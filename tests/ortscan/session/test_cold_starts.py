@@ -111,7 +111,7 @@ def test_where_no_file_can_be_locked_each_does_the_work(tmp_path: Path):
 
 def test_whoever_waited_for_nothing_optimises(monkeypatch: pytest.MonkeyPatch):
     """The one that was waited for could not keep what it made."""
-    monkeypatch.setattr(cold_start, "_locked", lambda _: (None, True))
+    monkeypatch.setattr(cold_start, "_locked", lambda *_: (None, True))
     assert [ortscan.InferenceSession(parsed(MAP)).ortscan.source for _ in range(2)] == ["optimized", "cached"]
 
 

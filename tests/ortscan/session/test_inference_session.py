@@ -109,10 +109,12 @@ def test_an_option_that_cannot_be_read_is_an_error_not_a_warning(entries: dict[s
 def test_without_graph_optimisation_the_model_is_left_alone_unless_asked_for():
     off = options()
     off.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    assert ortscan.InferenceSession(parsed(MAP), off).ortscan.source == "original"
+    left = ortscan.InferenceSession(parsed(MAP), off).ortscan
+    assert left.source == "original"
+    assert "ORT_DISABLE_ALL" in str(left.why)
     off.add_session_config_entry("ortscan.enable", "1")
     assert ortscan.InferenceSession(parsed(MAP), off).ortscan.source == "optimized"
-    assert ortscan.InferenceSession(parsed(MAP), options(enable="0")).ortscan.source == "original"
+    assert ortscan.InferenceSession(parsed(MAP), options(enable="0")).ortscan.why == "ortscan.enable is 0"
 
 
 def test_the_optimised_model_is_what_onnxruntime_writes_to_optimized_model_filepath(tmp_path: Path):

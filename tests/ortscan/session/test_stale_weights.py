@@ -134,7 +134,7 @@ def test_a_note_is_renewed_only_where_second_names_are_all_that_happened(
     renewal.end()
     may_write("at the end")
     reads = []
-    monkeypatch.setattr(digest, "_digest_of_file", lambda path: reads.append(path) or digest_of_bytes(Path(path).read_bytes()))
+    monkeypatch.setattr(digest, "digest_of_file", lambda path: reads.append(path) or digest_of_bytes(Path(path).read_bytes()))
     assert digests_of_files([str(file)], notes) == [digest_of_bytes(file.read_bytes())]
     assert bool(reads) == (moment != "not at all")
 
