@@ -1,35 +1,36 @@
-"""Puts a model with a loop on a provider that runs none: its number of steps is fixed, and the steps are written out.
+"""Puts Keras's SimpleRNN on a provider that runs no loops: its number of steps is fixed, and the steps are written out.
 
 python examples/without_loops.py
 """
+
+from collections import Counter
+from pathlib import Path
 
 import onnx
 
 import ortscan
 
-BEFORE = """<ir_version: 10, opset_import: ["": 18]>
-smoother (float[T, 4] xs, float[4] start) => (float[4] last, float[T, 4] ys) <float keep = {0.9}, float take = {0.1}> {
-   last, ys = Scan <num_scan_inputs = 1, body = step (float[4] s, float[4] x) => (float[4] next, float[4] y) {
-      a = Mul (s, keep)
-      b = Mul (x, take)
-      c = Add (a, b)
-      next = Tanh (c)
-      y = Identity (next)
-   }> (start, xs)
-}
-"""
+MODEL = Path(__file__).with_name("keras_simple_rnn.onnx")
+STEPS = {"x": [1, 3, 5]}
 
 
 def main() -> None:
-    """Show the model before and after, and where what was a loop runs."""
-    model = onnx.parser.parse_model(BEFORE)
-    print(f"before:\n{BEFORE}")
-    for shapes in (None, {"xs": [3, 4]}):
-        for loop in ortscan.explain(model, target="coreml", fix_shapes=shapes).loops:
-            print(f"with xs {shapes['xs'] if shapes else 'of any length'}, {loop.where} runs as: {loop.runs}")
-    unrolled = ortscan.optimize(model, target="coreml", fix_shapes={"xs": [3, 4]})
-    print(f"\nafter:\n{onnx.printer.to_text(unrolled)}")
-    print(ortscan.verify(model, unrolled, shapes={"xs": [3, 4]}).summary())
+    """Show the operators before and after, and where what was a loop runs."""
+    print("before:", counted(onnx.load(MODEL)))
+    for shapes in (None, STEPS):
+        for loop in ortscan.explain(MODEL, target="coreml", fix_shapes=shapes).loops:
+            print(f"with x {shapes['x'] if shapes else 'of any length'}, {loop.where} runs as: {loop.runs}")
+    unrolled = ortscan.optimize(MODEL, target="coreml", fix_shapes=STEPS)
+    print("after:", counted(unrolled))
+    print(ortscan.verify(MODEL, unrolled, shapes=STEPS).summary())
+    print("on the CPU:", ortscan.bench(MODEL, unrolled, shapes=STEPS, rounds=6, seconds=1).in_short())
+
+
+def counted(model: onnx.ModelProto) -> str:
+    """Return how many nodes of each operator the main graph has."""
+    return ", ".join(
+        f"{count} {operator}" for operator, count in sorted(Counter(node.op_type for node in model.graph.node).items())
+    )
 
 
 if __name__ == "__main__":

@@ -4,12 +4,24 @@ import pytest
 
 from ortscan.options import rule_names
 from rewrites.rules.registry import ON_MODELS
-from tests.support.tables import FOLDER, TABLES
+from tests.support.tables import FOLDER, PARTS, ROOT, TABLES, with_parts
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_as_the_code_is(name):
     assert (FOLDER / name).read_text(encoding="utf-8") == TABLES[name](), "run python -m tests.support.tables"
+
+
+@pytest.mark.parametrize("document", PARTS)
+def test_the_parts_of_a_document_are_as_the_code_and_what_was_measured_are(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert [name for name in PARTS[document] if f"<!-- {name}: made by `python -m tests.support.tables` -->" not in text] == []
+    assert text == with_parts(text, PARTS[document]), "run python -m tests.support.tables"
+
+
+def test_a_part_that_was_changed_by_hand_is_found():
+    text = "<!-- some: made by x -->\nold\n<!-- end -->\nrest\n"
+    assert with_parts(text, {"some": lambda: "new\n"}) == "<!-- some: made by x -->\nnew\n<!-- end -->\nrest\n"
 
 
 def test_every_rule_has_a_row():

@@ -1,74 +1,102 @@
-"""What models of real exporters gain: ``python -m tests.benchmarks.exporters``, a table with a line for each exporter.
+"""What models of real exporters gain: ``python -m tests.benchmarks.exporters``, a line for each, then the tables of the documents.
 
 For each model of the corpus: the original, what ``optimize`` makes of it, and what it makes of it with ``native``, as sessions of ortscan
 have it; interleaved, with one thread. Dimensions that a loop runs over are 64 where they are free, others 1; what the exporter fixed
-is what it is. An argument is a part of the names of the models to take.
+is what it is. An argument is a part of the names of the models to take; ``--write`` keeps what was found in ``exporters.json``, out
+of which ``python -m tests.support.tables`` makes the tables.
 """
 
-import math
+import argparse
+import os
+import platform
 import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
 
 import ortscan
-from tests.support.corpus import CorpusModel, corpus_models
+from ortscan.benchmark.cases import BenchInputs, bench_inputs
+from ortscan.benchmark.ratio import ratio_of
+from ortscan.benchmark.rounds import timed_in_rounds
+from ortscan.benchmark.session import TimedSession
+from ortscan.benchmark.turns import clock_for
+from ortscan.modelio.source import open_source
+from ortscan.verification.values.make_value import ATTEMPTS
+from rewrites.base.counted import counted
+from rewrites.base.errors import OrtscanError, UnsupportedModel
+from tests.support.corpus import CorpusModel, big_corpus, corpus_models
+from tests.support.exporter_tables import FOUND, Found, Gain, Loop, gains_table
+from tests.support.tables import write_tables
 
-__all__ = ["Gain", "gains", "main"]
+__all__ = ["gain_of", "main"]
 
-_SECONDS, _ROUNDS = 1.5, 5
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What one model gained: its loops before and after, and how many times as fast it is, plain and with compiled loops."""
-
-    model: str
-    loops: int
-    left: int
-    plain: float
-    native: float
+_SECONDS, _ROUNDS = 0.6, 6
+_NAMES = ("the original", "the optimised model", "the optimised model with compiled loops")
 
 
-def gains(model: CorpusModel) -> Gain:
+def gain_of(model: CorpusModel) -> Gain:
     """Optimise ``model`` both ways and time it. Raises OrtscanError where it cannot be run."""
-    explained = ortscan.explain(model.path)
-    plain, native = ortscan.optimize(model.path, verify=False), ortscan.optimize(model.path, verify=False, native=True)
-    timed = ortscan.bench(model.path, plain, native, seconds=_SECONDS, rounds=_ROUNDS)
-    at = timed.results[0]
-    return Gain(
-        model.name,
-        len(explained.loops),
-        len(explained.loops) - sum(loop.fate == "removed" for loop in explained.loops),
-        at.ratio(1).value,
-        at.ratio(2).value,
-    )
+    plain, report = ortscan.optimize(model.path, verify=False, report=True)
+    native = ortscan.optimize(model.path, verify=False, native=True)
+    with ExitStack() as stack:
+        sources = [open_source(one, stack) for one in (model.path, plain, native)]
+        load = [partial(TimedSession, source, name, 1) for source, name in zip(sources, _NAMES, strict=True)]
+        sizes, feed = _runnable(bench_inputs([source.proto for source in sources], {}, {}, None), [one() for one in load])
+        _, *others = timed_in_rounds(load, [feed], _ROUNDS, _SECONDS, clock_for(1))
+    loops = tuple(Loop(loop.fate, loop.reasons[0].code if loop.reasons else "") for loop in report.loops)
+    return Gain(model.name, loops, *(round(ratio_of(record.gains[0]).value, 3) for record in others), sizes=sizes)
 
 
-def main(part: str = "") -> None:
-    """Print a line for each model as it is timed, then the table."""
+def _runnable(chosen: BenchInputs, sessions: list[TimedSession]) -> tuple[dict[str, int], Mapping[str, Any]]:
+    """The first of the usual sizes that all models run at, and inputs for it."""
+    refused: OrtscanError | None = None
+    for point, feed in _feeds(chosen):
+        try:
+            for session in sessions:
+                session.run(feed)
+        except OrtscanError as error:
+            refused = error
+        else:
+            return {**point.sizes, **point.trips}, feed
+    raise refused or UnsupportedModel("no inputs can be made up.")
+
+
+def _feeds(chosen: BenchInputs) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    for point in [*chosen.points, *chosen.fallbacks()]:
+        for attempt in ATTEMPTS:
+            yield point, chosen.inputs.feed(point, attempt)
+
+
+def main(part: str = "", write: bool = False) -> None:
+    """Print a line for each model as it is timed, then the table; ``write``: keep it, which takes the whole corpus."""
     warnings.simplefilter("ignore")
-    found: dict[str, list[Gain]] = defaultdict(list)
+    if write and (part or big_corpus() is None):
+        sys.exit("--write takes the whole of the larger corpus: a run without NAME, where ORTSCAN_CORPUS names its folder.")
+    busy = os.getloadavg()[0]
+    gains = []
     for parameters in corpus_models(only=lambda name: part in name):
-        model = parameters.values[0]
-        gain = gains(model)
-        found[model.name.split("__")[0]].append(gain)
-        print(
-            f"{gain.model}: {gain.left} of {gain.loops} loops left, {gain.plain:.2f} x, with native {gain.native:.2f} x", flush=True
-        )
-    print("\n| exporter | models | loops | left | faster | with compiled loops |\n|---|---|---|---|---|---|")
-    for exporter, all_of in [*found.items(), ("all", [gain for some in found.values() for gain in some])]:
-        print(
-            f"| {exporter} | {len(all_of)} | {sum(gain.loops for gain in all_of)} | {sum(gain.left for gain in all_of)} "
-            f"| {_spread([gain.plain for gain in all_of])} | {_spread([gain.native for gain in all_of])} |"
-        )
+        gains.append(gain := gain_of(parameters.values[0]))
+        line = f"{gain.model}: {gain.left} of {counted(len(gain.loops), 'loop')} left"
+        print(f"{line}, {gain.plain:.2f} x, with compiled loops {gain.native:.2f} x", flush=True)
+    found = Found(onnxruntime.__version__, _processor(), os.cpu_count() or 1, round(busy, 1), tuple(gains))
+    print(f"\n{gains_table(found)}")
+    if write:
+        FOUND.write_text(found.to_json(), encoding="utf-8")
+        write_tables()
 
 
-def _spread(ratios: Sequence[float]) -> str:
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    return f"{mean:.2f} ({min(ratios):.3g} to {max(ratios):.3g})"
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.exporters")
+    parser.add_argument("part", nargs="?", default="", metavar="NAME")
+    parser.add_argument("--write", action="store_true")
+    main(**vars(parser.parse_args()))

@@ -1,8 +1,9 @@
-"""The tables in ``ortscan/docs`` that are made from the code: rules, reason codes, targets, defects of onnxruntime.
+"""The tables in documents that are made from the code, or out of what was measured; some are whole files, some parts of one.
 
 `python -m tests.support.tables` writes them.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -15,10 +16,13 @@ from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.edits.rule import Rule
 from rewrites.ops.quirks import QUIRKS
 from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, PRODUCTS_AFTER, RULES, STATELESS_LOOPS
+from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
 
-__all__ = ["FOLDER", "TABLES"]
+__all__ = ["FOLDER", "PARTS", "ROOT", "TABLES", "with_parts", "write_tables"]
 
-FOLDER = Path(__file__).parents[2] / "ortscan" / "docs"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "ortscan" / "docs"
+_PART = re.compile(r"(<!-- (?P<name>[a-z ]+): made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 _MADE = "Made by `python -m tests.support.tables`.\n"
 _USES = {"default": "by default", "always": "always", "asked": "only where named"}
 _BOTH = {"always": "all", "equal": "equal ones", "narrow": "narrow ones", "never": "none"}
@@ -113,6 +117,18 @@ def _unrolls(limits: UnrollLimits) -> str:
     return f"{steps}, up to {limits.nodes} nodes a loop" + (", where that is faster" if limits.where_it_pays else "")
 
 
+def targets_in_short() -> str:
+    """Return a row for all targets that run the same."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for target in TARGETS.values():
+        unrolled = "" if target.unroll.steps == 0 else f"unrolled: {_unrolls(target.unroll)}"
+        loops = "; ".join(filter(None, ["run" if "Scan" in target.control_flow else "", unrolled]))
+        domains = [f"`{domain}`" for domain in sorted(target.domains)]
+        alike.setdefault((loops, _recurrent(target.recurrent), _listed(domains)), []).append(f'`"{target.name}"`')
+    rows = [(", ".join(names), *facts) for facts, names in alike.items()]
+    return _table(["target", "loops that are left", "recurrent nodes", "operators beside onnx's"], rows)
+
+
 def quirks() -> str:
     """Return QUIRKS.md."""
     rows = [
@@ -135,7 +151,33 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {"RULES.md": rules, "REASONS.md": reasons, "TARGETS.md": targets, "QUIRKS.md": quirks}
+PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}", "targets": targets_in_short},
+    "ortscan/docs/COOKBOOK.md": {
+        "gains": lambda: f"{setting(found())}\n{gains_table(found())}",
+        "left by torch": lambda: left_table(found(), ["torch", "keras-torch"]),
+        "left by keras": lambda: left_table(found(), ["tf2onnx", "keras-tensorflow", "keras-jax"]),
+        "left by jax": lambda: left_table(found(), ["jax2onnx"]),
+        "left by sklearn": lambda: left_table(found(), ["skl2onnx"]),
+        "left by onnxscript": lambda: left_table(found(), ["onnxscript", "onnxfn"]),
+    },
+}
+"""Documents, and what stands in them between ``<!-- name: made by ... -->`` and ``<!-- end -->``."""
 
-if __name__ == "__main__":
+
+def with_parts(text: str, parts: dict[str, Callable[[], str]]) -> str:
+    """Return a document with its parts as they ought to be. Raises KeyError for one that nobody makes."""
+    return _PART.sub(lambda part: f"{part[1]}{parts[part['name']]()}{part[3]}", text)
+
+
+def write_tables() -> None:
+    """Write all of them."""
     for name, made in TABLES.items():
         (FOLDER / name).write_text(made(), encoding="utf-8")
+    for name, parts in PARTS.items():
+        document = ROOT / name
+        document.write_text(with_parts(document.read_text(encoding="utf-8"), parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()

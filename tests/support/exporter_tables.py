@@ -1,0 +1,166 @@
+"""The tables of what models of real exporters gain, out of what ``python -m tests.benchmarks.exporters --write`` found."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewrites.base.counted import counted
+
+__all__ = ["FOUND", "Found", "Gain", "Loop", "found", "gains_in_short", "gains_table", "left_table", "setting"]
+
+FOUND = Path(__file__).parents[1] / "benchmarks" / "exporters.json"
+_QUIET = 0.5
+"""Up to such a load the machine was the benchmark's own."""
+_NAMES = {
+    "torch": ["torch"],
+    "jax2onnx": ["jax2onnx"],
+    "tf2onnx": ["tf2onnx"],
+    "Keras, on TensorFlow": ["keras-tensorflow"],
+    "Keras, on JAX": ["keras-jax"],
+    "skl2onnx": ["skl2onnx"],
+    "onnxscript": ["onnxscript"],
+    "functions of ONNX itself": ["onnxfn"],
+    "paddle2onnx": ["paddle2onnx"],
+    "any of them, after another tool": ["post"],
+}
+_IN_SHORT = {
+    "torch": ["torch"],
+    "jax2onnx": ["jax2onnx"],
+    "tf2onnx (TensorFlow, Keras)": ["tf2onnx"],
+    "Keras's own export": ["keras-tensorflow", "keras-jax"],
+    "skl2onnx": ["skl2onnx"],
+    "onnxscript, ONNX's functions": ["onnxscript", "onnxfn"],
+    "paddle2onnx; after other tools": ["paddle2onnx", "post"],
+}
+"""What to call exporters, and how the names of their models begin."""
+_ALL = "**all**"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What became of a loop, and the code of what mattered most where something of it is left."""
+
+    fate: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one model gained: what became of its loops, and how many times as fast it is, plain and with compiled loops."""
+
+    model: str
+    loops: tuple[Loop, ...]
+    plain: float
+    native: float
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def exporter(self) -> str:
+        """What the names of its models begin with."""
+        return self.model.partition("__")[0]
+
+    @property
+    def left(self) -> int:
+        """How many loops are left."""
+        return sum(loop.fate != "removed" for loop in self.loops)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured, and on what: ``load`` is that of the machine before it began."""
+
+    runtime: str
+    processor: str
+    cores: int
+    load: float
+    gains: tuple[Gain, ...]
+
+    def to_json(self) -> str:
+        """Return it as text, a line a model."""
+        facts = asdict(self)
+        lines = ",\n".join(f"  {json.dumps(gain)}" for gain in facts.pop("gains"))
+        return f'{json.dumps(facts)[:-1]}, "gains": [\n{lines}\n]}}\n'
+
+
+def found() -> Found:
+    """Read what was found last."""
+    facts: dict[str, Any] = json.loads(FOUND.read_text(encoding="utf-8"))
+    gains = [Gain(**{**gain, "loops": tuple(Loop(**loop) for loop in gain["loops"])}) for gain in facts.pop("gains")]
+    return Found(**facts, gains=tuple(gains))
+
+
+def setting(measured: Found) -> str:
+    """Say how it was measured."""
+    busy = "" if measured.load <= _QUIET else f", **busy with other work (load {measured.load})**"
+    return (
+        f"Measured with onnxruntime {measured.runtime} on one thread of {measured.processor}, {measured.cores} cores{busy}, on "
+        f"{counted(len(measured.gains), 'model')}; 64 steps\nwhere their number is free, one row where that is. The geometric mean, "
+        "and the least and most; in sessions of ortscan the last column.\n"
+    )
+
+
+def gains_in_short(measured: Found) -> str:
+    """Return a shorter row for each exporter."""
+    rows = [_gains_row(name, gains) for name, gains in _rows(measured, _IN_SHORT)]
+    return _table(["exporter", "models", "loops", "gone", "faster", "with compiled loops"], [(*row[:4], *row[-2:]) for row in rows])
+
+
+def gains_table(measured: Found) -> str:
+    """Return a row for each exporter: how many loops went, and how many times as fast its models are."""
+    titles = ["exporter", "models", "loops", "gone", "left, smaller", "left as they were", "faster", "with compiled loops"]
+    return _table(titles, [_gains_row(name, gains) for name, gains in _rows(measured, _NAMES)])
+
+
+def _gains_row(name: str, gains: Sequence[Gain]) -> Sequence[object]:
+    loops = [loop for gain in gains for loop in gain.loops]
+    gone, kept = sum(loop.fate == "removed" for loop in loops), sum(loop.fate == "kept" for loop in loops)
+    spreads = _spread([gain.plain for gain in gains]), _spread([gain.native for gain in gains])
+    return name, len(gains), len(loops), gone, len(loops) - gone - kept, kept, *spreads
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return f"{mean:.2f}" if len(ratios) == 1 else f"{mean:.2f} ({min(ratios):.3g} to {max(ratios):.3g})"
+
+
+def _rows(measured: Found, names: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, Sequence[Gain]]]:
+    assert {prefix for prefixes in names.values() for prefix in prefixes} == {gain.exporter for gain in measured.gains}
+    for name, prefixes in names.items():
+        yield name, _of_exporters(measured, prefixes)
+    yield _ALL, measured.gains
+
+
+def _of_exporters(measured: Found, prefixes: Sequence[str]) -> Sequence[Gain]:
+    """Return the models of exporters."""
+    return [gain for gain in measured.gains if gain.exporter in prefixes]
+
+
+def left_table(measured: Found, prefixes: Sequence[str]) -> str:
+    """Return a row for each reason for which loops of exporters are left: how many, what became of them, in which models."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for gain in _of_exporters(measured, prefixes):
+        for loop in gain.loops:
+            if loop.fate != "removed":
+                where.setdefault((loop.code, loop.fate), []).append(gain.model.partition("__")[2])
+    if not where:
+        return "No loop of these models is left.\n"
+    return _table(
+        ["reason", "what became of it", "loops of"],
+        [
+            (
+                f"`{code}`",
+                fate,
+                ", ".join(f"`{name}`" + (f" ({count})" if count > 1 else "") for name, count in Counter(names).items()),
+            )
+            for (code, fate), names in sorted(where.items())
+        ],
+    )
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
