@@ -31,11 +31,13 @@ _EXACT_TO = 1 << 24
 class Average(Accumulation):
     """The state counts as the mean of ``weight`` numbers before the first step; ``operand`` is what comes in.
 
-    ``sums``: whether the loop itself computes the sum on the way, which may overflow where the mean does not.
+    ``sums``: whether the loop itself computes the sum on the way, which may overflow where the mean does not. ``exact_to``: what
+    counts stands still from there on, and the state is no mean any more; None where no loop takes as many steps.
     """
 
     weight: float = 0.0
     sums: bool = False
+    exact_to: int | None = None
 
     @property
     def op_type(self) -> str:
@@ -59,7 +61,8 @@ def averages(loop: ScanView, opset: int) -> Iterator[Average]:
         ((operand, share),) = [(value, number) for value, number in terms.items() if value is not state.inner]
         weight = _weight(loop, terms[state.inner], share, state)
         if weight is not None:
-            yield Average(state, node, operand, (node,), weight=weight, sums=reader.sums)
+            exact_to = combined(np.add, terms[state.inner], share).exact_to
+            yield Average(state, node, operand, (node,), weight=weight, sums=reader.sums, exact_to=exact_to)
 
 
 def _last(state: State, loop: ScanView) -> ir.Node | None:

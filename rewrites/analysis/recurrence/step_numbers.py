@@ -1,16 +1,18 @@
 """Numbers that depend on the step alone, such as ``1 / (t + 1)``: as functions of the number of the step.
 
 Followed are scan inputs that count, by a Range or a running sum of ones, and scan inputs that are constants; and what a body
-computes of them. A value counts where it holds one number in each step, in however many elements.
+computes of them. A value counts where it holds one number in each step, in however many elements. One that counts by sums of
+float32 stands still from 2 ** 24 on, so ``exact_to`` goes with it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.induction.limits import EXACT
 from rewrites.analysis.recurrence.constants import Constants
 from rewrites.graph.dims import same
 from rewrites.graph.values import through_identity
@@ -26,15 +28,21 @@ _STILL = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class Numbers:
-    """``of``: gives the numbers of an array of steps. ``listed``: they are known for the steps of the loop alone."""
+    """``of``: gives the numbers of an array of steps. ``listed``: they are known for the steps of the loop alone.
+
+    ``exact_to``: they were added up in a type that holds integers up to this one; None where no loop takes as many steps.
+    """
 
     of: Callable[[np.ndarray], np.ndarray]
     listed: bool = False
+    exact_to: int | None = None
 
 
 def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
     """Return what ``compute`` makes of ``parts``."""
-    return Numbers(lambda steps: compute(*(part.of(steps) for part in parts)), any(part.listed for part in parts))
+    limits = [part.exact_to for part in parts if part.exact_to is not None]
+    listed = any(part.listed for part in parts)
+    return Numbers(lambda steps: compute(*(part.of(steps) for part in parts)), listed, min(limits, default=None))
 
 
 class StepNumbers:
@@ -76,7 +84,7 @@ class StepNumbers:
             return None
         if node.op_type == "Range":
             start, step = (self._constants.of(node.inputs[index]) for index in (0, 2))
-            return None if start is None or step is None or backwards else _arithmetic(start, step)
+            return None if start is None or step is None or backwards else _arithmetic(start, step, value.dtype)
         if node.op_type == "CumSum":
             return self._counted(node, backwards)
         if node.op_type == "Slice":
@@ -97,8 +105,8 @@ class StepNumbers:
             return None
         exclusive = bool(node.attributes.get_int("exclusive", 0))
         if before.size:
-            return None if exclusive else _arithmetic(before, number)
-        return _arithmetic(np.zeros(1) if exclusive else number, number)
+            return None if exclusive else _arithmetic(before, number, summed.dtype)
+        return _arithmetic(np.zeros(1) if exclusive else number, number, summed.dtype)
 
     def _led(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
         """Return the one row that comes before others in ``summed``, if any, and the others."""
@@ -120,7 +128,7 @@ class StepNumbers:
         left_out = (0 if end > 1 << 31 else -end) if backwards else start
         if axis != 0 or step not in ([], [1]) or left_out < 0:
             return None
-        return Numbers(lambda steps: found.of(steps + left_out), found.listed)
+        return replace(found, of=lambda steps: found.of(steps + left_out))
 
 
 def _filled(array: np.ndarray) -> Numbers | None:
@@ -138,14 +146,14 @@ def _listed(array: np.ndarray) -> Numbers | None:
     return Numbers(lambda steps: rows[steps.astype(np.int64), 0].astype(np.float64), listed=True)
 
 
-def _arithmetic(start: np.ndarray, step: np.ndarray) -> Numbers:
+def _arithmetic(start: np.ndarray, step: np.ndarray, dtype: ir.DataType | None) -> Numbers:
     first, more = Fraction(start.flat[0].item()), Fraction(step.flat[0].item())
 
     def numbers(steps: np.ndarray) -> np.ndarray:
         found: np.ndarray = steps * more + first if steps.dtype == object else steps * float(more) + float(first)
         return found
 
-    return Numbers(numbers)
+    return Numbers(numbers, exact_to=EXACT[ir.DataType.FLOAT] if dtype == ir.DataType.FLOAT else None)
 
 
 def _computed(node: ir.Node, read: Callable[[ir.Value | None], Numbers | None]) -> Numbers | None:

@@ -4,7 +4,8 @@
 
 Sums and products become CumSum and CumProd (opset 26), equal to the last bit; And and Or a count; Max and Min run in blocks of
 steps, where the number of steps is known or only the last value is needed; means that are brought up to date in each step are sums
-and the step's own last operations. Where a condition leaves the state as it was, what changes nothing comes to it. What reads the
+and the step's own last operations; where float32 numbers count the steps, their number must be known, since those stand still from
+2 ** 24 on. Where a condition leaves the state as it was, what changes nothing comes to it. What reads the
 state as it was before a step reads the row before. Conditions: element types that the operators take and treat as the loop does;
 what comes to the state is computed from
 scan inputs and from outside; stacks stay within the memory budget, and steps are narrow enough that going through memory is not
@@ -21,7 +22,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import nodes_behind, not_repeatable
 from rewrites.analysis.recurrence.accumulation import Accumulation, accumulations
-from rewrites.analysis.recurrence.averages import averages
+from rewrites.analysis.recurrence.averages import Average, averages
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
@@ -57,7 +58,7 @@ def _computed(loop: ScanView, found: Accumulation, ctx: Context) -> Patch | NotA
     form, sizes, need = FORMS[found.op_type], StepSizes.of(loop, ctx), wanted(loop, found.state, found.makers, [found.node])
     reason = (
         _unlike(found, form, ctx)
-        or _unknown(loop, form, need)
+        or _unknown(loop, found, form, need)
         or _too_much(found, sizes)
         or _too_wide(loop, found, form, need, sizes)
     )
@@ -98,7 +99,10 @@ def _unlike(found: Accumulation, form: Form, ctx: Context) -> NotApplicable | No
     return None
 
 
-def _unknown(loop: ScanView, form: Form, need: Wanted) -> NotApplicable | None:
+def _unknown(loop: ScanView, found: Accumulation, form: Form, need: Wanted) -> NotApplicable | None:
+    if isinstance(found, Average) and found.exact_to is not None and not isinstance(loop.steps, int):
+        said = f"what counts the steps is exact up to {found.exact_to} only, and their number is not known"
+        return NotApplicable("CUMULATIVE-STEPS", f"'{need.state.inner.name}' could be computed by {form.name}, but {said}")
     if not form.by_blocks or isinstance(loop.steps, int) or not (need.before or need.after):
         return None
     detail = f"'{need.state.inner.name}' could be computed by {form.name} if their number were known"
