@@ -33,6 +33,14 @@ TABLE = (
         "could not be run by itself, or differed; the latter would be a defect of ortscan worth a report.",
     ),
     Code(
+        "CELL-QUANTIZED",
+        "The state is quantized in each step, which no native node does alike.",
+        "onnxruntime's DynamicQuantizeLSTM quantizes its input by the one range that all steps have together, where a loop does "
+        "each step by its own, and the state by the range of those rows of the batch that a thread happens to work on. So its "
+        "numbers are others, and with several threads not the same as with one. Products of what does not depend on the state "
+        "leave the loop, with the numbers that they have in it.",
+    ),
+    Code(
         "CELL-ROWS",
         "The inputs and states of a recognised cell are not rows of one batch.",
         "A native node wants inputs of shape [steps, batch, features] and states of shape [batch, features] with the same batch. "

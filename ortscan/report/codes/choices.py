@@ -18,6 +18,12 @@ TABLE = (
         "operators of opset 12. Convert the model to opset 12 or later.",
     ),
     Code(
+        "COST-FEW-STEPS",
+        "There are fewer steps than operators that would do them all at once.",
+        "Such as the dynamic quantization of what a step reads, which takes the range of each step by itself: some fifteen "
+        "operators. With more steps it would be faster.",
+    ),
+    Code(
         "COST-LARGE-STEPS",
         "One step is large enough by itself.",
         "The temporaries of a single step already fill the processor's cache, so doing several steps at once would be slower. "

@@ -105,10 +105,11 @@ class StepSizes:
         return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
-        """Return the factors of ``node``, a product, that come from outside the body."""
+        """Return the factors of ``node``, a product, that come from outside the body, or what is dequantized to them."""
         if node.op_type not in _PRODUCTS:
             return []
-        return [value for value in node.inputs[:2] if value is not None and value.graph is not node.graph]
+        factors = map(_stored, node.inputs[:2])
+        return [value for value in factors if value is not None and value.graph is not node.graph]
 
     def rows(self, node: ir.Node) -> int | None:
         """Return the number of rows of a product in one step; None where it is not known."""
@@ -118,3 +119,8 @@ class StepSizes:
         last = result.shape[-1]
         columns = last if isinstance(last, int) else self.options.sizes[last.value or ""]
         return self.elements(result) // max(1, columns)
+
+
+def _stored(value: ir.Value | None) -> ir.Value | None:
+    maker = None if value is None else value.producer()
+    return maker.inputs[0] if maker is not None and maker.op_type == "DequantizeLinear" else value

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
+from rewrites.analysis.quantized_products import dequantizes_operand
 from rewrites.edits.cleanup.sizes_read import sizes_read
 from rewrites.graph.context import Context
 from rewrites.graph.evaluation import evaluate_nodes
@@ -54,6 +55,7 @@ def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
             and node.domain == ""
             and _has_constant_inputs(node, known, made)
             and not _may_kill(node, known)
+            and not dequantizes_operand(node)
             and _is_small(node, ctx, before)
         ):
             work.append(node)

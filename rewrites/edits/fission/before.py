@@ -3,6 +3,7 @@
 States whose next value is such work leave with it: their values at the start of each step are the same stack, one step later.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -10,14 +11,19 @@ import onnx_ir as ir
 from rewrites.analysis.cut.ready import Ready
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import not_repeatable
+from rewrites.analysis.quantized_products import quantized_products
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.fission.liveness import Liveness
 from rewrites.edits.fission.profitability import not_worth_moving
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.context import Context
+from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, State
+from rewrites.loops.checks import label
 
 __all__ = ["Before", "find_before"]
+
+_MANY = 8
 
 
 @dataclass
@@ -48,12 +54,19 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
     while True:
         found = _attempt(loop, ctx, sizes, blocked)
         bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
-        too_wide = not_worth_moving(found.nodes, bound, found.stacks, sizes)
+        too_wide = not_worth_moving(found.nodes, bound, found.stacks, sizes) or _beside_products(found.nodes)
         if not too_wide:
             return found
         found.stacks.build.discard()
         blocked.update(found.refused)
         blocked.update(too_wide)
+
+
+def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
+    """Return those of ``nodes`` that dequantize for a product that stays, which onnxruntime would compute in float32 then."""
+    leaving = set(nodes)
+    stay = NotApplicable("COST-WIDER", "what is multiplied is dequantized beside the product", silent=True)
+    return {node: stay for node in nodes if not leaving.issuperset(quantized_products(node))}
 
 
 def _attempt(
@@ -69,7 +82,10 @@ def _attempt(
     ready = Ready(nodes, loop.states, found.stacks.has)
     while True:
         while (node := ready.next_node()) is not None:
-            refusal = _refusal(node, sizes if bounded else None) or _add(node, found, bounded)
+            is_stacked = bool(node_graphs(node)) or any(
+                found.stacks.get(value).batched for value in node.inputs if value is not None
+            )
+            refusal = _refusal(node, sizes if bounded and is_stacked else None) or _add(node, found, bounded)
             if refusal is None:
                 found.nodes.append(node)
                 found.alive.read(node)
@@ -96,7 +112,9 @@ def _add(node: ir.Node, found: Before, bounded: bool) -> NotApplicable | None:
     if refusal is not None:
         return refusal
     made = {value: stacks.get(value) for value in node.outputs}
-    refusal = found.alive.refusal(made, build.nodes[built:]) if bounded else None
+    refusal = None
+    if bounded:
+        refusal = _too_many(node, len(build.nodes) - built, found) or found.alive.refusal(made, build.nodes[built:])
     if refusal is None:
         found.alive.hold(made, build.nodes[built:])
         return None
@@ -104,6 +122,15 @@ def _add(node: ir.Node, found: Before, bounded: bool) -> NotApplicable | None:
         del stacks.known[value]
     build.discard(built)
     return refusal
+
+
+def _too_many(node: ir.Node, operators: int, found: Before) -> NotApplicable | None:
+    """Return a reason where ``node`` takes many operators for all steps at once, and more than it runs in the loop."""
+    sizes = found.alive.sizes
+    if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:
+        return None
+    detail = f"{node.op_type} {label(node)} takes {operators} operators for all {sizes.steps} steps at once"
+    return NotApplicable("COST-FEW-STEPS", detail)
 
 
 def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:

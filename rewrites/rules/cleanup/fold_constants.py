@@ -5,7 +5,7 @@
 Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size where the dimensions asked for are known; all
 foldable nodes of a body are run at once by the runtime the context gives. What reads them has its shapes inferred again. Never
 computes results of more bytes than ``_LARGEST`` or of unknown size; never folds strings, random operators, integers divided by 0,
-or a node that gives a body output.
+what dequantizes the weights of a product of dequantized numbers, or a node that gives a body output.
 """
 
 import onnx_ir as ir

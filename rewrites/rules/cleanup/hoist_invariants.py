@@ -4,13 +4,15 @@
     ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
 
 Conditions: the node reads nothing that changes from step to step and always gives the same result; in a Loop that might have no
-step at all it must also be unable to fail. Moves whole nested loops and branches too. A node that gives a body output leaves an
+step at all it must also be unable to fail. What dequantizes weights stays beside a product of dequantized numbers, for which
+onnxruntime multiplies integers. Moves whole nested loops and branches too. A node that gives a body output leaves an
 Identity behind, so that each output has a node of its own; it stays where the opset has no Identity for its type.
 """
 
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import cannot_fail, is_deterministic, reads, varying_values
+from rewrites.analysis.quantized_products import dequantizes_operand
 from rewrites.base.counted import counted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
@@ -31,7 +33,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             continue
         free = not any(value in stays for value in reads(node))
         copied = all(can_copy(value, ctx.opset) for value in node.outputs if value.is_graph_output())
-        if free and copied and is_deterministic(node) and (loop.always_runs or cannot_fail(node)):
+        if free and copied and is_deterministic(node) and not dequantizes_operand(node) and (loop.always_runs or cannot_fail(node)):
             moving.append(node)
         else:
             stays.update(node.outputs)

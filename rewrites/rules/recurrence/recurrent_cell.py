@@ -40,7 +40,7 @@ from rewrites.loops.own_results import give_own_nodes
 __all__ = ["RULE", "check"]
 
 
-_PRODUCTS = frozenset({"Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
+_PRODUCTS = frozenset({"DynamicQuantizeMatMul", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul", "RNN"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
