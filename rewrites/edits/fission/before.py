@@ -82,10 +82,7 @@ def _attempt(
     ready = Ready(nodes, loop.states, found.stacks.has)
     while True:
         while (node := ready.next_node()) is not None:
-            is_stacked = bool(node_graphs(node)) or any(
-                found.stacks.get(value).batched for value in node.inputs if value is not None
-            )
-            refusal = _refusal(node, sizes if bounded and is_stacked else None) or _add(node, found, bounded)
+            refusal = _refusal(node, sizes if bounded and _is_stacked(node, found.stacks) else None) or _add(node, found, bounded)
             if refusal is None:
                 found.nodes.append(node)
                 found.alive.read(node)
@@ -131,6 +128,14 @@ def _too_many(node: ir.Node, operators: int, found: Before) -> NotApplicable | N
         return None
     detail = f"{node.op_type} {label(node)} takes {operators} operators for all {sizes.steps} steps at once"
     return NotApplicable("COST-FEW-STEPS", detail)
+
+
+def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
+    """Whether ``node`` may give something else in each step."""
+    sources = stacks.sources()
+    return bool(node_graphs(node)) or any(
+        value in sources or (value in stacks.known and stacks.known[value].batched) for value in node.inputs if value is not None
+    )
 
 
 def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
