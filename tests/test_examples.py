@@ -15,6 +15,7 @@ SAYS = {
     ],
     "optimize_a_model": ["operators: MatMul, Relu\n", "equal", "fixed sizes"],
     "serve_a_model": ["first start: optimized", "second start: cached", "its loop compiled", "optimised first"],
+    "streaming": ["the step alone: removed the loop, optimized", "100 frames of 10 ms", "ortscan: "],
     "torch_loop": ["left RECURRENCE", "did  hoist-invariants", "times as fast"],
     "without_loops": ["1 Loop", "unrolled into 12 nodes, on coreml", "3 Tanh", "equal", "on the CPU"],
 }
@@ -30,6 +31,14 @@ def test_an_example_says_what_it_gained(name, capsys):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert [part for part in SAYS[name] if part not in said] == []
+
+
+def test_a_stream_hears_what_all_frames_at_once_give(capsys):
+    runpy.run_path(str(EXAMPLES / "streaming.py"), run_name="__main__")
+    (said,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("100 frames"))
+    least, most, difference, of_state = (float(part.split()[-1]) for part in said.replace(" to ", ", ").split(", "))
+    assert most - least > 0.1
+    assert max(difference, of_state) < 1e-5
 
 
 def test_no_loop_is_left_in_the_example_for_a_provider_without_loops(capsys):

@@ -1,0 +1,106 @@
+"""Runs a speech model frame by frame, 10 ms each, with its state bound to the session from one frame to the next.
+
+The model is exported for any number of frames, with a loop over them. A session that is told that there is one frame at a time
+(``ortscan.fix_dims``) has the step alone, without a loop; IO binding leaves the state where it is, so that no frame copies it.
+
+python examples/streaming.py
+"""
+
+import timeit
+from functools import partial
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import ortscan
+
+SAMPLES, FEATURES, UNITS = 160, 40, 64
+TEXT = """<ir_version: 9, opset_import: ["": 18]>
+speech (float[frames,1,160] audio, float[1,64] state) => (float[frames,1,1] voice, float[1,64] last) {
+    last, voice = Scan <num_scan_inputs = 1, body = frame (float[1,64] h, float[1,160] x) => (float[1,64] h1, float[1,1] y) {
+        f = MatMul (x, filters) p = Mul (f, f) e = Add (p, floor) m = Log (e)
+        a = MatMul (m, W) az, ar, an = Split <axis = 1, num_outputs = 3> (a)
+        b = MatMul (h, R) bz, br, bn = Split <axis = 1, num_outputs = 3> (b)
+        sz = Add (az, bz) z = Sigmoid (sz) sr = Add (ar, br) r = Sigmoid (sr) rn = Mul (r, bn) sn = Add (an, rn) n = Tanh (sn)
+        d = Sub (h, n) zd = Mul (z, d) h1 = Add (n, zd) o = MatMul (h1, V) y = Sigmoid (o)
+    }> (state, audio)
+}"""
+
+
+def main() -> None:
+    """Stream a second of sound, and compare with all of its frames at once."""
+    model = speech_model()
+    audio = np.random.default_rng(1).normal(0, 0.1, (100, 1, SAMPLES)).astype(np.float32)
+    plain = onnxruntime.InferenceSession(model.SerializeToString(), one_thread())
+    whole, state = plain.run(None, {"audio": audio, "state": np.zeros((1, UNITS), np.float32)})
+
+    options = one_thread()
+    options.add_session_config_entry("ortscan.fix_dims", "frames=1")
+    session = ortscan.InferenceSession(model, options)
+    print(f"the step alone: {session.ortscan.report.loops[0].fate} the loop, {session.ortscan.source}")
+    stream = Stream(session)
+    heard = np.array([stream.hear(frame) for frame in audio])
+    print(f"100 frames of 10 ms: from {heard.min():.2f} to {heard.max():.2f}", end=", ")
+    print(f"largest difference {abs(heard - whole.ravel()).max():.1g}, of the state {abs(stream.state() - state).max():.1g}")
+
+    for name, one in (("onnxruntime", plain), ("ortscan", session)):
+        hear = partial(Stream(one).hear, audio[0])
+        seconds = min(timeit.repeat(hear, number=50, repeat=20)) / 50
+        print(f"{name}: {seconds * 1e6:.0f} µs a frame")
+
+
+class Stream:
+    """A session that is given one frame after the other. ``state`` is read and written in turns, in two places that stay bound."""
+
+    def __init__(self, session: onnxruntime.InferenceSession) -> None:
+        """Bind all inputs and outputs, for both turns."""
+        self._session, self._turn = session, 0
+        self._frame = value(1, 1, SAMPLES)
+        self._voice = value(1, 1, 1)
+        self._states = value(1, UNITS), value(1, UNITS)
+        self._bindings = [self._bound(turn) for turn in (0, 1)]
+
+    def hear(self, frame: np.ndarray) -> float:
+        """Return the probability of speech in ``frame``."""
+        self._frame.update_inplace(frame.reshape(1, 1, SAMPLES))
+        self._session.run_with_iobinding(self._bindings[self._turn])
+        self._turn = 1 - self._turn
+        return float(self._voice.numpy().item())
+
+    def state(self) -> np.ndarray:
+        """Return what is remembered of all frames so far."""
+        return np.asarray(self._states[self._turn].numpy())
+
+    def _bound(self, turn: int) -> onnxruntime.IOBinding:
+        binding = self._session.io_binding()
+        binding.bind_ortvalue_input("audio", self._frame)
+        binding.bind_ortvalue_input("state", self._states[turn])
+        binding.bind_ortvalue_output("voice", self._voice)
+        binding.bind_ortvalue_output("last", self._states[1 - turn])
+        return binding
+
+
+def value(*shape: int) -> onnxruntime.OrtValue:
+    """Return zeros, held by onnxruntime."""
+    return onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
+
+
+def speech_model() -> onnx.ModelProto:
+    """Return the energies of a bank of filters, a GRU over the frames, and a probability for each."""
+    model, rng = onnx.parser.parse_model(TEXT), np.random.default_rng(0)
+    shapes = {"filters": (SAMPLES, FEATURES), "W": (FEATURES, 3 * UNITS), "R": (UNITS, 3 * UNITS), "V": (UNITS, 1)}
+    weights = {name: rng.normal(0, 1 / np.sqrt(shape[0]), shape) for name, shape in shapes.items()} | {"floor": np.array(1e-4)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(one.astype(np.float32), name) for name, one in weights.items())
+    return model
+
+
+def one_thread() -> onnxruntime.SessionOptions:
+    """Return options for sessions of one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return options
+
+
+if __name__ == "__main__":
+    main()
