@@ -83,7 +83,13 @@ void write_tensor(writer *w, uint32_t field, const char *name, const OrtValue *v
 // Return what an attribute holds, to be freed, and its size in bytes.
 static void *content_of(const OrtApi *api, const OrtAttribute *attribute, int type, size_t *size) {
   *size = 0;
-  const bool read = went_well(api, ReadOpAttr(attribute, type, 0, 0, size)); // says the size
+  const bool is_word = type == INT_ATTRIBUTE || type == FLOAT_ATTRIBUTE;
+  int64_t word = 0;
+  if (is_word && went_well(api, ReadOpAttr(attribute, type, &word, type == INT_ATTRIBUTE ? sizeof word : sizeof(float), size))) {
+    void *content = calloc(1, sizeof word);
+    return content ? memcpy(content, &word, sizeof word) : 0;
+  }
+  const bool read = went_well(api, ReadOpAttr(attribute, type, 0, 0, size)); // says the size, in an error that takes its time
   void *content = calloc(*size + 1, 1);
   if (!content || (read && !*size) || went_well(api, ReadOpAttr(attribute, type, content, *size, size))) return content;
   free(content);

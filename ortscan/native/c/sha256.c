@@ -17,6 +17,16 @@ static const uint32_t ROUND[ROUNDS] = {
 
 static uint32_t turn(uint32_t x, int by) { return x >> by | x << (32 - by); }
 
+// One round: the words of the state are a to h, beginning `turned` before the first.
+static inline void add_word(uint32_t s[WORDS], int turned, uint32_t word) {
+#define WORD_OF(n) s[((n) - turned) & (WORDS - 1)]
+  const uint32_t a = WORD_OF(0), b = WORD_OF(1), c = WORD_OF(2), e = WORD_OF(4);
+  const uint32_t one = WORD_OF(7) + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & WORD_OF(5)) ^ (~e & WORD_OF(6))) + word;
+  const uint32_t two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+  WORD_OF(3) += one, WORD_OF(7) = one + two;
+#undef WORD_OF
+}
+
 static void add_block(uint32_t state[WORDS], const uint8_t *block) {
   uint32_t w[ROUNDS], s[WORDS];
   for (int i = 0; i < 16; i++) w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 | (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
@@ -25,12 +35,8 @@ static void add_block(uint32_t state[WORDS], const uint8_t *block) {
     w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
   }
   memcpy(s, state, sizeof s);
-  for (int i = 0; i < ROUNDS; i++) {
-    const uint32_t one = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + ROUND[i] + w[i];
-    const uint32_t two = (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-    memmove(s + 1, s, 7 * sizeof *s);
-    s[4] += one, s[0] = one + two;
-  }
+  for (int i = 0; i < ROUNDS; i += WORDS) // eight rounds turn the words once around, so that none is moved
+    for (int k = 0; k < WORDS; k++) add_word(s, k, ROUND[i + k] + w[i + k]);
   for (int i = 0; i < WORDS; i++) state[i] += s[i];
 }
 
