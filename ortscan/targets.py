@@ -1,7 +1,9 @@
 """Where a model will run, as data: operator domains, control flow, recurrent operators with their limits, how far to unroll.
 
-Source: onnxruntime 1.31 kernel tables and the operator lists of its execution providers. What a provider does not run falls back to
-onnxruntime's CPU provider, with copies to and fro.
+``python -m tests.providers`` runs each provider that can be had without its hardware: rows of such targets say what was seen
+there, and a test holds them to its record (tests/data/providers.json). The others are taken from onnxruntime 1.31's kernel tables
+and the operator lists of its execution providers. What a provider does not run falls back to onnxruntime's CPU, with copies to and
+fro.
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +24,12 @@ _MICROSOFT = frozenset({"com.microsoft"})
 _ALL_RECURRENT = {op: Recurrent() for op in ("RNN", "LSTM", "GRU")}
 _CUDNN = Recurrent(activations=False, clip=False, peepholes=False, input_forget=False, reset_before=False)
 
+_QNN = Recurrent(activations=False, clip=False, input_forget=False, lengths=False)
+"""It takes coupled gates, and runs them as if they were not."""
+_OPENVINO = Recurrent(peepholes=False, input_forget=False)
+"""It takes both, and runs them as if they were not there."""
+_ONLY_IF = frozenset({"If"})
+
 
 @dataclass(frozen=True)
 class Target:
@@ -31,6 +39,7 @@ class Target:
     ``recurrent``: which recurrent operators run there, and within which limits. ``native``: whether they are taken even where
     onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are unrolled where ``max_unroll`` is not given.
     ``bidirectional``: which recurrent nodes run in both directions at once, as ``rewrites.graph.context.Options`` has it.
+    ``recurrent_until``: the newest opset whose recurrent operators run there, where newer ones load as well.
     """
 
     name: str
@@ -40,6 +49,7 @@ class Target:
     native: bool = True
     unroll: UnrollLimits = field(default_factory=UnrollLimits)
     bidirectional: Bidirectional = "equal"
+    recurrent_until: int | None = None
 
     @property
     def loops(self) -> bool:
@@ -49,7 +59,7 @@ class Target:
     @property
     def abilities(self) -> Abilities:
         """What rules need to know of it."""
-        return Abilities(self.name, self.control_flow, self.recurrent)
+        return Abilities(self.name, self.control_flow, self.recurrent, self.recurrent_until)
 
     @property
     def newest_opset(self) -> int:
@@ -67,10 +77,14 @@ class Target:
 
 
 def _without_loops(
-    name: str, recurrent: dict[str, Recurrent], control_flow: frozenset[str] = frozenset(), bidirectional: Bidirectional = "equal"
+    name: str,
+    recurrent: dict[str, Recurrent],
+    control_flow: frozenset[str] = frozenset(),
+    bidirectional: Bidirectional = "equal",
+    recurrent_until: int | None = None,
 ) -> Target:
     limits = UnrollLimits(None, _NODES_WITHOUT_LOOPS)
-    return Target(name, control_flow=control_flow, recurrent=recurrent, unroll=limits, bidirectional=bidirectional)
+    return Target(name, frozenset(), control_flow, recurrent, True, limits, bidirectional, recurrent_until)
 
 
 _NODES_WITHOUT_LOOPS = 20_000
@@ -88,11 +102,11 @@ TARGETS: dict[str, Target] = {
         Target("cuda", recurrent=dict.fromkeys(_ALL_RECURRENT, _CUDNN), unroll=_KEPT),
         Target("tensorrt", unroll=_KEPT),
         _without_loops("directml", dict(_ALL_RECURRENT)),
-        _without_loops("webgpu", {op: Recurrent(clip=False, lengths=False) for op in ("LSTM", "GRU")}, frozenset({"If"})),
+        _without_loops("webgpu", {op: Recurrent() for op in ("LSTM", "GRU")}, _ONLY_IF, recurrent_until=21),
         _without_loops("coreml", {}, bidirectional="never"),
         _without_loops("nnapi", {}, bidirectional="never"),
-        _without_loops("qnn", {"LSTM": Recurrent(lengths=False)}, bidirectional="never"),
-        Target("openvino", unroll=_KEPT),
+        _without_loops("qnn", dict.fromkeys(("LSTM", "GRU"), _QNN), _ONLY_IF),
+        _without_loops("openvino", dict.fromkeys(_ALL_RECURRENT, _OPENVINO), _ONLY_IF),
     )
 }
 

@@ -51,9 +51,11 @@ def load_in_opset(
     rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES,
     runtime: Runtime | None = None,
 ) -> InOpset:
-    """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto`` for 18 where it is older and holds a loop, or a
-    recurrent node that onnxruntime runs in later ones only, or that one of ``rules`` changes there. ``target``: what the place
-    where it will run can do. ``runtime``: the release that it is for, where that is not the installed one.
+    """Load ``model`` and take it to ``opset``: a number, ``keep``, or ``auto``.
+
+    ``auto`` is 18 where it is older and holds a loop, or a recurrent node that onnxruntime runs in later ones only, or that one of
+    ``rules`` changes there; and the newest whose recurrent operators the target runs, where it is newer and may come to have one.
+    ``target``: what the place where it will run can do. ``runtime``: the release it is for, where that is not the installed one.
 
     Raises OptionError for another ``opset``, and MigrationError where a number is out of reach.
     """
@@ -75,6 +77,8 @@ def load_in_opset(
     if runtime is not None and source > runtime.opset:
         loaded, migration = migrated(model, runtime.opset, target)
         return InOpset(loaded, migration, True, _said(migration))
+    if target.recurrent_until is not None and source > target.recurrent_until and _recurs(loaded.model):
+        return _lowered(model, loaded, target.recurrent_until, target)
     wanted = has_loops(loaded.model) or loaded.model.functions or _holds_nodes_to_change(loaded.model, source, rules)
     if source >= _MOST_REWRITES_SINCE or not wanted:
         return InOpset(loaded)
@@ -85,6 +89,20 @@ def load_in_opset(
     if source < _RECURRENT_SINCE:
         _mark_old_nodes(taken.model)
     return InOpset(taken, migration, bool(migration.scans) or _too_old(loaded.model, source), _said(migration))
+
+
+def _recurs(model: ir.Model) -> bool:
+    """Whether there is a recurrent node, or a loop that may become one."""
+    return has_loops(model) or bool(model.functions) or any(is_recurrent(node) for node in all_nodes(model.graph))
+
+
+def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities) -> InOpset:
+    """Take a model to the newest opset whose recurrent operators the target runs; where that cannot be, it stays."""
+    try:
+        taken, migration = migrated(model, opset, target)
+    except MigrationError as error:
+        return InOpset(loaded, messages=[f"{target.name} runs no recurrent node of an opset newer than {opset}: {error}"])
+    return InOpset(taken, migration, True, _said(migration))
 
 
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:

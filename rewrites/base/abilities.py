@@ -39,11 +39,15 @@ class Recurrent:
 
 @dataclass(frozen=True)
 class Abilities:
-    """``name``: of the target. ``control_flow``: which of Scan, Loop and If run; ``recurrent``: which of RNN, LSTM and GRU."""
+    """``name``: of the target. ``control_flow``: which of Scan, Loop and If run; ``recurrent``: which of RNN, LSTM and GRU.
+
+    ``recurrent_until``: the newest opset whose recurrent operators run, where it is not the newest that loads.
+    """
 
     name: str = "cpu"
     control_flow: frozenset[str] = ALL_CONTROL_FLOW
     recurrent: Mapping[str, Recurrent] = field(default_factory=lambda: {op: Recurrent() for op in ("RNN", "LSTM", "GRU")})
+    recurrent_until: int | None = None
 
     @property
     def loops(self) -> bool:

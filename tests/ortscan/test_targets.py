@@ -1,5 +1,7 @@
 """What a target runs, and what `explain` says would run where."""
 
+from dataclasses import fields
+
 import numpy as np
 import onnx
 import pytest
@@ -8,11 +10,13 @@ import ortscan
 from ortscan.errors import OptionError
 from ortscan.ort.opsets import newest_ir_version, newest_opset
 from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
+from rewrites.base.abilities import Recurrent
+from tests.providers import abilities, record
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
-WITHOUT_LOOPS = ["directml", "webgpu", "coreml", "nnapi", "qnn"]
+WITHOUT_LOOPS = ["directml", "webgpu", "coreml", "nnapi", "qnn", "openvino"]
 SUM = """g (float[{steps}, 2] xs, float[2] s0) => (float[2] sT, float[N, 2] ys) {{
     sT, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] x) => (float[2] s1, float[2] y) {{
         a = Sin (s) s1 = Add (a, x) y = Cos (s1) }}> (s0, xs) }}"""
@@ -33,6 +37,32 @@ def lstm(steps: int | str = 4) -> onnx.ModelProto:
         values = [((7 * i) % 11 - 5) / 10 for i in range(shape[0] * shape[1])]
         model.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, shape, values))
     return model
+
+
+SEEN = [seen for seen in record.kept() if seen["target"] in TARGETS]
+
+
+@pytest.mark.parametrize("seen", SEEN, ids=lambda seen: seen["name"])
+def test_the_row_of_a_target_says_what_was_seen_on_its_provider(seen):
+    target = TARGETS[seen["target"]]
+    runs = {one["name"]: one["verdict"] == "runs" for one in seen["abilities"]}
+    assert {op for op in ("Scan", "Loop", "If") if runs[op]} == target.control_flow
+    assert {op for op in ("RNN", "GRU", "LSTM") if runs[op]} == set(target.recurrent)
+    assert (target.bidirectional != "never") == all(runs[f"{op}, bidirectional"] for op in target.recurrent)
+    limits = [one for one in seen["abilities"] if one["limit"] and one["operator"] in target.recurrent]
+    assert {one["limit"] for one in limits} == {limit.name for limit in fields(Recurrent)}
+    for one in limits:
+        assert getattr(target.recurrent[one["operator"]], one["limit"]) == runs[one["name"]], one["name"]
+    newest = max(int(name.removeprefix("opset ")) for name in runs if name.startswith("opset ") and runs[name])
+    asked = max(int(name.removeprefix("opset ")) for name in runs if name.startswith("opset "))
+    assert target.recurrent_until == (None if newest == asked else newest)
+
+
+@pytest.mark.parametrize("seen", SEEN, ids=lambda seen: seen["name"])
+def test_what_optimize_makes_was_equal_on_the_provider_wherever_the_original_was(seen):
+    equal = {when: [one["name"] for one in seen["models"] if one[when]["became"] == "equal"] for when in ("before", "after")}
+    assert set(equal["before"]) <= set(equal["after"])
+    assert not any(one["after"]["became"].startswith("differs") for one in seen["models"])
 
 
 def ops(model: onnx.ModelProto) -> set[str]:
@@ -104,7 +134,7 @@ def test_explain_says_where_what_becomes_of_a_loop_runs(model, target, runs):
 
 def test_explain_names_what_the_target_has_and_the_newest_opset():
     assert ortscan.explain(summing(), target="qnn").messages == [
-        f"qnn runs LSTM, and has no Scan, Loop, If, RNN or GRU; opset {newest_opset()} and IR version {newest_ir_version()} at most"
+        f"qnn runs If, LSTM and GRU, and has no Scan, Loop or RNN; opset {newest_opset()} and IR version {newest_ir_version()} at most"
     ]
     assert ortscan.explain(summing()).messages == []
 
@@ -144,4 +174,31 @@ def test_rows_of_their_own_lengths_are_written_out_to_the_end(lengths, reverse):
     draw = np.random.default_rng(rows).standard_normal
     feeds = {"h0": draw((rows, 2)).astype(np.float32), "xs": draw((rows, 4, 2)).astype(np.float32)}
     feeds["lengths"] = np.array(lengths)
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("opset", [22, 25])
+def test_for_webgpu_recurrent_nodes_are_written_in_the_newest_opset_that_it_runs_them_in(opset):
+    model = lstm()
+    model.opset_import[0].version = opset
+    after = ortscan.optimize(model, target="webgpu", verify=True)
+    assert (ops(after) & {"LSTM", "Scan"}, after.opset_import[0].version) == ({"LSTM"}, 21)
+    assert ortscan.optimize(model, target="qnn").opset_import[0].version == opset
+    assert ortscan.optimize(model, target="webgpu", opset="keep").opset_import[0].version == opset
+
+
+def test_a_model_without_recurrences_keeps_its_opset_for_webgpu():
+    model = model_from_text("g (float[2] x) => (float[2] y) { a = Sin (x) b = Neg (a) y = Neg (b) }", 23)
+    assert ortscan.optimize(model, target="webgpu").opset_import[0].version == 23
+
+
+@pytest.mark.parametrize(
+    ("target", "attributes"), [("openvino", "peepholes"), ("openvino", "coupled gates"), ("qnn", "coupled gates")]
+)
+def test_an_lstm_that_its_provider_would_compute_wrongly_is_written_out(target, attributes):
+    asked = next(one for one in abilities.ABILITIES if one.name == f"LSTM, {attributes}")
+    model = abilities.model_of(asked)
+    after = ortscan.optimize(model, target=target, verify=True)
+    assert "LSTM" not in ops(after)
+    feeds = abilities.feeds(model)
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds), 1e-5, 1e-6)

@@ -16,6 +16,7 @@ from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.edits.rule import Rule
 from rewrites.ops.quirks import QUIRKS
 from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, PRODUCTS_AFTER, RULES, STATELESS_LOOPS
+from tests.providers import record as providers
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
 
 __all__ = ["FOLDER", "PARTS", "ROOT", "TABLES", "with_parts", "write_tables"]
@@ -26,6 +27,7 @@ _PART = re.compile(r"(<!-- (?P<name>[a-z ]+): made by [^>]*-->\n).*?(<!-- end --
 _MADE = "Made by `python -m tests.support.tables`.\n"
 _USES = {"default": "by default", "always": "always", "asked": "only where named"}
 _BOTH = {"always": "all", "equal": "equal ones", "narrow": "narrow ones", "never": "none"}
+_RUN_BY_TESTS = {"onnx": ["run by the tests, on onnxruntime's CPU"], "cpu": ["run by the tests"]}
 _LIMITS = {
     "activations": "its usual activations",
     "clip": "no clip",
@@ -89,9 +91,19 @@ def targets() -> str:
         "What a target lacks falls back to onnxruntime's CPU, with copies to and fro. *Takes cells*: whether a recognised cell becomes the\n"
         "native node always, or only where that is faster. *Both directions*: which pairs of recurrent nodes become one bidirectional node: all,\n"
         "those of equal activations, narrow ones on one row, or none. *Unrolls* holds where `max_unroll` is not given. Every target takes the\n"
-        "opsets and IR versions of the installed onnxruntime.\n",
+        'opsets and IR versions of the installed onnxruntime; where only older recurrent operators run, `opset="auto"` takes the model there.\n'
+        "*Known from*: what it was run on, each row held to what was seen ([PROVIDERS.md](PROVIDERS.md)), or the documentation alone.\n",
     ]
-    titles = ["target", "control flow", "recurrent operators", "domains beside onnx's", "takes cells", "both directions", "unrolls"]
+    titles = [
+        "target",
+        "control flow",
+        "recurrent operators",
+        "domains beside onnx's",
+        "takes cells",
+        "both directions",
+        "unrolls",
+        "known from",
+    ]
     return "\n".join([*head, _table(titles, map(_target, TARGETS.values()))])
 
 
@@ -100,7 +112,13 @@ def _target(target: Target) -> Sequence[object]:
     domains = [f"`{domain}`" for domain in sorted(target.domains)]
     cells = "always" if target.native else "where faster"
     name, both = f"`{target.name}`", _BOTH[target.bidirectional]
-    return name, _listed(flow), _recurrent(target.recurrent), _listed(domains), cells, both, _unrolls(target.unroll)
+    recurrent = _recurrent(target.recurrent) + (f"; up to opset {target.recurrent_until}" if target.recurrent_until else "")
+    return name, _listed(flow), recurrent, _listed(domains), cells, both, _unrolls(target.unroll), _known_from(target.name)
+
+
+def _known_from(name: str) -> str:
+    runs = [f"run on {seen['versions']}" for seen in providers.kept() if seen["target"] == name]
+    return "; ".join([*_RUN_BY_TESTS.get(name, []), *runs]) or "documentation"
 
 
 def _recurrent(operators: dict[str, Recurrent]) -> str:
@@ -150,7 +168,13 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"RULES.md": rules, "REASONS.md": reasons, "TARGETS.md": targets, "QUIRKS.md": quirks}
+TABLES: dict[str, Callable[[], str]] = {
+    "RULES.md": rules,
+    "REASONS.md": reasons,
+    "TARGETS.md": targets,
+    "QUIRKS.md": quirks,
+    "PROVIDERS.md": providers.as_document,
+}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}", "targets": targets_in_short},
     "ortscan/docs/COOKBOOK.md": {
