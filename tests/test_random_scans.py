@@ -3,6 +3,7 @@
 from typing import Any
 
 import onnx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,24 +30,28 @@ def test_a_random_scan_keeps_its_numbers(case):
     assert_rewritten_equal(case)
 
 
+@pytest.mark.long
 @SETTINGS
 @given(st.sampled_from(OPSETS).flatmap(lambda opset: map_scans(opset=opset)))
 def test_a_random_map_keeps_its_numbers(case):
     assert_rewritten_equal(case)
 
 
+@pytest.mark.long
 @SETTINGS
 @given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset)))
 def test_a_random_scan_keeps_its_numbers_where_memory_is_short(case):
     assert_rewritten_equal(case, memory_budget=64)
 
 
+@pytest.mark.long
 @SETTINGS
 @given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset, direct_outputs=True)))
 def test_a_random_scan_that_onnxruntime_computes_wrongly_is_repaired(case):
     assert_rewritten_equal(case)
 
 
+@pytest.mark.long
 @settings(SETTINGS, max_examples=40)
 @given(st.sampled_from(OPSETS).flatmap(lambda opset: scan_models(opset=opset, lengths=False)))
 def test_a_random_scan_of_fixed_shapes_is_written_out_where_the_target_has_no_loops(case):

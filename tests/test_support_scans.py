@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import onnx
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.support.loop_oracle import run_model
@@ -28,6 +29,7 @@ def _scan(case: ScanCase) -> tuple[onnx.NodeProto, dict[str, Any]]:
     return node, {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
 
 
+@pytest.mark.long
 def test_nearly_all_models_are_valid_and_run() -> None:
     tally: Counter[str] = Counter()
 
@@ -46,6 +48,7 @@ def test_nearly_all_models_are_valid_and_run() -> None:
     assert tally["run"] / tally["drawn"] > 0.98
 
 
+@pytest.mark.long
 def test_models_differ_in_everything_the_dialects_offer() -> None:
     seen: Counter[str] = Counter()
 
@@ -94,6 +97,7 @@ def test_options_restrict_what_is_drawn(case: ScanCase) -> None:
     assert all(array.dtype == "float32" for array in case.feeds.values())
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(scan_models(direct_outputs=True, nested=False))
 def test_bodies_that_return_inputs_mean_what_an_identity_would(case: ScanCase) -> None:

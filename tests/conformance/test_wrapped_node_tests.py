@@ -12,6 +12,8 @@ from tests.conformance.table import counts, share_gone, table
 from tests.conformance.try_out import Outcome
 from tests.conformance.wrapping import STEPS, wrap
 
+pytestmark = pytest.mark.long
+
 SAMPLE = 120
 
 

@@ -464,6 +464,7 @@ def test_a_closed_stdout_is_no_error(save, out):
     assert shell(f"optimize nosuch.onnx {out} <&- >&- 2>&-") == (1, "", "")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_behind_stdout_is_named(save):
     for verb in ("explain RECURRENCE", f"explain {save(MAP)}", "optimize --list-passes"):

@@ -7,8 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 import ortscan
 from tests.support.corpus import shipped_corpus
+
+pytestmark = pytest.mark.long
 
 MODELS = sorted(path for path in shipped_corpus().glob("*.onnx"))
 ROOT = Path(__file__).parents[2]

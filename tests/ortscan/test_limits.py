@@ -35,6 +35,7 @@ def sums() -> onnx.ModelProto:
     return model_from_text(SUMS, 18)
 
 
+@pytest.mark.long
 def test_within_its_limits_everything_is_as_it_is_without(sums, tmp_path):
     limits = {"time_limit": 300, "memory_limit": 4 << 30}
     expected = ortscan.optimize(sums)
@@ -45,6 +46,7 @@ def test_within_its_limits_everything_is_as_it_is_without(sums, tmp_path):
     assert isinstance(ortscan.optimize(ir.from_proto(sums), time_limit=300), ir.Model)
 
 
+@pytest.mark.long
 def test_reports_warnings_and_errors_come_through(sums):
     report = ortscan.explain(sums, time_limit=300, target="onnx")
     assert isinstance(report, Report)

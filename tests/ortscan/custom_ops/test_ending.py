@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.python_calls import survives
 
+pytestmark = pytest.mark.long
+
 ASYNC = """
 def once():
     over = threading.Event()

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.python_calls import survives
 
+pytestmark = pytest.mark.long
+
 BAD_RESULTS = {
     "none": "None",
     "a list of lists": "[[1.0, 2.0], 3]",

@@ -217,6 +217,7 @@ def test_infinities_pass_without_a_warning():
     np.testing.assert_array_equal(run([np.ones(2, np.float32), np.zeros(2, np.float32)])[0], [np.inf, np.inf])
 
 
+@pytest.mark.long
 def test_the_library_takes_arrays_as_they_are_and_another_version_of_it_gets_plain_ones():
     code = """
 import numpy as np, onnxruntime_extensions._ocos as library

@@ -118,6 +118,7 @@ def test_a_node_in_a_scan_is_called_at_each_step():
     np.testing.assert_allclose(ys, rows, rtol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [0, 1, 6])
 def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
     made = session(SCAN_OF_UINT64)
@@ -134,6 +135,7 @@ def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
     np.testing.assert_array_equal(ys, np.array(rows, np.uint64).reshape(steps, 4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backwards", [0, 1])
 @pytest.mark.parametrize("out_backwards", [0, 1])
 @pytest.mark.parametrize(("axis", "out_axis"), [(0, 1), (1, 0), (-1, -1)])
@@ -174,6 +176,7 @@ def test_nothing_is_placed_where_a_kernel_or_a_standard_form_exists():
 NODE_TESTS = {"BitCast": "python", "Max": "wider", "Min": "wider", "Pow": "python", "RoiAlign": "python", "TopK": "python"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", NODE_TESTS)
 def test_onnxs_own_tests_of_nodes_without_a_kernel_hold(operator: str):
     ran = 0

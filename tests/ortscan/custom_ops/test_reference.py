@@ -78,6 +78,7 @@ def one(node: str) -> onnx.ModelProto:
 TOP = f"{HEAD} g (uint64[N, 4] x, int64[M] k) => (uint64[N, K] y, int64[N, K] i) {{ y, i = TopK (x, k) }}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("k", "said"), [([-1], "k is -1, which is not from 0 to 4"), ([5], "k is 5,"), ([1, 2], "k has 2 numbers, not one")]
 )

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.python_calls import survives
 
+pytestmark = pytest.mark.long
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes, and forks")
 
 

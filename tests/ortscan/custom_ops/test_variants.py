@@ -1,6 +1,10 @@
 """Everything onnxruntime refuses of Scan and the recurrent operators runs with the text's numbers, or is refused by one sentence."""
 
+import pytest
+
 from tests.support.refused_variants import TABLE, outcomes, table
+
+pytestmark = pytest.mark.long
 
 
 def test_every_variant_runs_or_is_refused_and_the_table_in_the_docs_says_so():

@@ -92,6 +92,7 @@ def sanitized(folder: Path) -> Path:
     raise AssertionError(done.stderr)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="a program for the command line of others")
 def test_damaged_plans_stay_within_bounds_under_sanitizers(tmp_path: Path) -> None:
     plans = [encode(plan) for plan in sample_plans()]

@@ -354,6 +354,7 @@ def try_damaged(rounds: int) -> None:
     print(ran)
 
 
+@pytest.mark.long
 def test_a_damaged_plan_never_ends_the_process() -> None:
     code = "from tests.ortscan.native.test_refusals import try_damaged; try_damaged(3000)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)

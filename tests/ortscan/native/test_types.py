@@ -141,6 +141,7 @@ def session(model: onnx.ModelProto, *, native: bool) -> ort.InferenceSession:
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_loops_of_all_types_give_what_they_gave(first: int) -> None:
     plans = 0

@@ -60,6 +60,7 @@ def test_one_session_runs_in_many_threads() -> None:
         assert all(pool.map(run, range(8)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_loops_of_all_types_make_the_steps_they_made(first: int) -> None:
     plans = 0

@@ -277,6 +277,7 @@ def test_an_entry_is_whole_whoever_writes_and_drops_at_once(tmp_path: Path):
     assert [folder.name for folder in (tmp_path / "models").iterdir()] == [name]
 
 
+@pytest.mark.long
 def test_several_processes_start_on_one_model_at_once(tmp_path: Path, cache: Path):
     onnx.save(parsed(MAP), tmp_path / "m.onnx")
     code = "import sys, ortscan; print(ortscan.InferenceSession(sys.argv[1]).ortscan.source)"

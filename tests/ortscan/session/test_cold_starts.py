@@ -46,6 +46,7 @@ def process(code: str, *given: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
+@pytest.mark.long
 @posix
 def test_processes_that_start_together_wait_for_one(tmp_path: Path, cache: Path):
     onnx.save(parsed(MAP), tmp_path / "m.onnx")

@@ -186,6 +186,7 @@ def test_a_file_found_whole_is_read_for_it_once_while_it_is_the_same_and_the_mac
     assert source_of_start() == "optimized"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["path", "bytes"])
 def test_a_bit_changed_in_any_file_of_the_cache_costs_one_start_at_most(
     form: str, model: onnx.ModelProto, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -36,6 +36,7 @@ def test_a_model_is_optimised_that_makes_a_mean_of_what_is_stacked() -> None:
     assert ortscan.verify(model_from_text(STACKED), after).ok
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("numbers", [("0",), ("0", "0", "0"), ("1", "1")])
 def test_a_model_that_gives_anything_else_without_a_step_is_another(numbers: tuple[str, ...]) -> None:
     assert not ortscan.verify(model_from_text(STACKED), told(*numbers)).ok

@@ -42,6 +42,7 @@ def test_a_random_loop_keeps_its_numbers(seed: int) -> None:
             assert_same_numbers(found, expected, why=f"{loop.kinds}: ")
 
 
+@pytest.mark.long
 def test_most_random_loops_become_scans() -> None:
     left = [
         seed

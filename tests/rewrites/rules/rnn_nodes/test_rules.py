@@ -393,6 +393,7 @@ def test_a_rule_can_be_left_out():
     assert not report.changed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "name"), [("LSTM", "layout 1 with all inputs"), ("GRU", "double with all inputs"), ("RNN", "opset 1")]
 )

@@ -29,6 +29,7 @@ def test_a_scan_that_gives_what_it_was_given_leaves_the_strings_where_they_are()
         assert stack.tolist() == [WORDS.tolist()] * 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["y = Identity (x)", "k = Concat <axis = 0> (x) y = Identity (k)"])
 def test_a_model_that_stacks_them_so_itself_is_compared_by_what_it_means(words: str) -> None:
     model = read(LOOP.format(inside=words))

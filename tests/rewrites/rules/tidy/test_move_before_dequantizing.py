@@ -28,6 +28,7 @@ def model_of(moved: str, kind: str = "int8") -> onnx.ModelProto:
     return model_from_text(text.replace("int64[1] o", "int64[1] l = {-1}, int64[1] o").replace("k, o)", "o, k)", 0), check=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moved", MOVED)
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_it_loads_in_every_opset(moved, kind):
@@ -55,6 +56,7 @@ g (float[2,3] x, int64 n, float h) => (float y, float[K,3] r) <float s = {{0.1}}
         e = ReduceSum <keepdims = 0> (r1) k = Tanh (e) f = Tanh (k) a1 = Sub (f, a) }}> }}"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", ["m = Identity (t)", "m = Transpose <perm = [0, 1]> (t)", "m = Add (t, a)"])
 @pytest.mark.parametrize(("kind", "zero"), [("int8", ", p"), ("uint8", ", p"), ("uint8", "")])
 def test_a_loop_that_reads_what_was_moved_out_of_it_loads(kind, more, zero):
