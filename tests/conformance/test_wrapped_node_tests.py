@@ -12,8 +12,6 @@ from tests.conformance.table import counts, share_gone, table
 from tests.conformance.try_out import Outcome
 from tests.conformance.wrapping import STEPS, wrap
 
-pytestmark = pytest.mark.long
-
 SAMPLE = 120
 
 
@@ -27,15 +25,18 @@ def outcomes(tests: tuple[NodeTest, ...]) -> list[Outcome]:
     return list(run(random.Random(1).sample(plans(tests), SAMPLE)))
 
 
+@pytest.mark.long
 def test_nothing_is_wrong_invalid_or_crashed(outcomes: list[Outcome]) -> None:
     assert [outcome for outcome in outcomes if outcome.status in ("wrong", "invalid", "crash")] == []
 
 
+@pytest.mark.long
 def test_nearly_all_leave_the_loop(outcomes: list[Outcome]) -> None:
     assert counts(outcomes)["gone"] > SAMPLE / 2
     assert share_gone(outcomes) >= 0.92
 
 
+@pytest.mark.long
 def test_what_is_left_says_why(outcomes: list[Outcome]) -> None:
     codes = {outcome.code for outcome in outcomes if outcome.status == "left"}
     assert codes <= set(CODES) - {"NO-BATCHING-RULE", "MALFORMED"}
