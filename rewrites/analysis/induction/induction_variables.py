@@ -1,7 +1,9 @@
 """What a loop's states and trip count are as integers: which states are induction variables.
 
 A state is one where its next value is itself plus a constant, or the number of the step plus a constant that fits its initial
-value. By induction it is its initial value then, plus a multiple of the number of the step, in every step.
+value. By induction it is its initial value then, plus a multiple of the number of the step, in every step. Where floating-point
+numbers count, or integers by way of them, that is so for as many steps as ``within`` says: they stand still at some number. They
+start from constants then that leave room for that, and their steps are small.
 """
 
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.limits import SLOPE_IN_FLOATS
+from rewrites.analysis.induction.limits import EXACT, INTEGERS, SLOPE_IN_FLOATS
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView, State
 
@@ -43,11 +45,13 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
     outside = Integers(opset)
     starts: dict[ir.Value, Affine] = {}
     for state in loop.states:
-        start = outside.scalar(state.initial)
-        if start is not None and state.initial.dtype in (ir.DataType.INT32, ir.DataType.INT64):
-            starts[state.inner] = start
+        start, kind = outside.scalar(state.initial), state.initial.dtype
+        if start is not None and (kind in INTEGERS or (kind in EXACT and start.number is not None)):
+            starts[state.inner] = start.limited(_last_exact(kind))
     shapes = {state.inner: static_dims(state.initial) or () for state in loop.states}
-    known: dict[ir.Value, Affine] = {inner: Affine.symbol(inner, shapes[inner]) for inner in starts}
+    known: dict[ir.Value, Affine] = {
+        inner: Affine.symbol(inner, shapes[inner]).limited(_last_exact(inner.dtype)) for inner in starts
+    }
     if isinstance(loop, LoopView):
         known[loop.iteration] = Affine.symbol(STEP, _one_element(loop.iteration))
     body = Integers(opset, loop.body, known)
@@ -66,7 +70,20 @@ def _one_element(iteration: ir.Value) -> tuple[int, ...]:
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
+def _last_exact(dtype: ir.DataType | None) -> int | None:
+    """Return up to which number those of ``dtype`` count; None for integers."""
+    return EXACT[dtype] - 1 if dtype in EXACT else None
+
+
 def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
+    found = _of_step(state, start, after)
+    if found is None or found.exact_to is None:
+        return found
+    is_far = start.number is not None and abs(start.number) > found.exact_to >> 2
+    return None if is_far or abs(found.step) > SLOPE_IN_FLOATS else found
+
+
+def _of_step(state: State, start: Affine, after: Affine) -> Counter | None:
     if not after.terms.keys() - {state.inner} and after.factor(state.inner) == 1:
         return Counter(state, start, int(after.const.item()), after.exact_to)
     slope = after.factor(STEP)

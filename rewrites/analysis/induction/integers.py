@@ -102,12 +102,13 @@ class Integers:
             return None if inner is None else Affine.of(1) - inner
         if node.op_type not in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
             return None
-        low, high = self.of(node.inputs[0]), self.of(node.inputs[1])
-        if low is None or high is None:
-            return None
+        sides, has_equal = list(node.inputs), node.op_type.endswith("OrEqual")
         if node.op_type.startswith("Greater"):
-            low, high = high, low
-        return high - low + Affine.of(1 if node.op_type.endswith("OrEqual") else 0)
+            sides.reverse()
+        # an integer is less than 5.5 where it is less than 6, and more where it is more than 5; or equal where below, and above
+        low = self.of(sides[0]) or _whole(sides[0], np.ceil if has_equal else np.floor)
+        high = self.of(sides[1]) or _whole(sides[1], np.floor if has_equal else np.ceil)
+        return None if low is None or high is None else high - low + Affine.of(1 if has_equal else 0)
 
     def _read(self, value: ir.Value) -> Affine | None:
         array = const_array(value)
@@ -168,6 +169,12 @@ class Integers:
         if self.body is not None and value.graph is self.body and (dim.value is None or not self._same_sizes):
             return None
         return Affine.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
+
+
+def _whole(value: ir.Value | None, rounded: np.ufunc) -> Affine | None:
+    """Return the integer next to one constant floating-point number."""
+    array = const_array(value)
+    return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
 
 
 def _elements(value: ir.Value) -> int | None:

@@ -3,8 +3,8 @@
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
 Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the number of the step plus a constant
-that fits its initial value. Where its final value is read, the trip count must be known before the loop. Those on the way
-through floating-point numbers need a constant trip count for which those are exact.
+that fits its initial value. Where its final value is read, the trip count must be known before the loop. Floating-point numbers
+that count, and integers by way of those, need a constant trip count for which those are exact; a Cast to an integer is one then.
 """
 
 import numpy as np
@@ -14,6 +14,7 @@ from rewrites.analysis.induction.affine_expression import Affine
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import larger
 from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count, within
+from rewrites.analysis.induction.limits import INTEGERS
 from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -46,8 +47,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         inside, after = ctx.builder(), ctx.builder()
         for counter in found:
             state = counter.state
+            for cast in _casts_to_integers(state.inner):
+                replace_value(cast.outputs[0], _now(inside, counter, loop.iteration, cast.outputs[0].dtype), ctx.names)
             if state.inner.uses():
-                replace_value(state.inner, _now(inside, counter, loop.iteration), ctx.names)
+                replace_value(state.inner, _now(inside, counter, loop.iteration, state.initial.dtype), ctx.names)
             if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
                 assert loop.limit is not None
                 zero = after.const(np.array(0, np.int64))
@@ -71,13 +74,21 @@ def _may_go(counter: Counter, steps: Affine | None) -> bool:
     return steps is not None or final is None or not (final.uses() or final.is_graph_output())
 
 
-def _now(b: Builder, counter: Counter, iteration: ir.Value) -> ir.Value:
-    """Return the induction variable in a step, in its own type and shape."""
-    number = _cast(b, iteration, counter.state.initial.dtype)
+def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
+    """Return the Casts to integers of floating-point numbers that count."""
+    if counted.dtype in INTEGERS:
+        return []
+    users = {user: None for user, _ in counted.uses()}
+    return [user for user in users if user.op_type == "Cast" and user.outputs[0].dtype in INTEGERS]
+
+
+def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | None) -> ir.Value:
+    """Return the induction variable in a step, in type ``kind`` and its own shape."""
+    number = _cast(b, iteration, kind)
     if counter.step != 1:
-        number = b.op("Mul", number, _constant(b, counter, counter.step))
+        number = b.op("Mul", number, _constant(b, counter.step, kind))
     if counter.start.number != 0:
-        number = b.op("Add", number, counter.state.initial)
+        number = b.op("Add", number, _cast(b, counter.state.initial, kind, counter.state.initial.dtype))
     dims = static_dims(counter.state.initial) or ()
     shapes = [static_dims(value) or () for value in (iteration, counter.state.initial)]
     fits = shapes[0] == dims or (counter.start.number != 0 and len(dims) >= len(shapes[0]))
@@ -100,17 +111,17 @@ def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
     dims = list(static_dims(initial) or ())
     known = const_array(number)
     if known is not None:
-        return b.const(known.astype(np.int32 if initial.dtype == ir.DataType.INT32 else np.int64).reshape(dims))
+        return b.const(known.astype((initial.dtype or ir.DataType.INT64).numpy()).reshape(dims))
     typed = _cast(b, number, initial.dtype)
     return reshape(b, typed, dims) if dims else typed
 
 
-def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
-    return value if dtype == ir.DataType.INT64 or dtype is None else b.op("Cast", value, to=int(dtype))
+def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None, own: ir.DataType | None = ir.DataType.INT64) -> ir.Value:
+    return value if dtype == own or dtype is None else b.op("Cast", value, to=int(dtype))
 
 
-def _constant(b: Builder, counter: Counter, number: int) -> ir.Value:
-    return b.const(np.array(number, np.int32 if counter.state.initial.dtype == ir.DataType.INT32 else np.int64))
+def _constant(b: Builder, number: int, dtype: ir.DataType | None) -> ir.Value:
+    return b.const(np.array(number, (dtype or ir.DataType.INT64).numpy()))
 
 
 RULE = Rule("induction-states", "loop_form", "loop", check, formerly="counter-states")
