@@ -72,7 +72,12 @@ STAYING = {
     "by itself": counting("Add (k, k)"),
     "with another start than the number of the step": counting("Add (i, one)", start="1"),
     "a vector": counting("Add (k, one)", kind="int64[2]", start="0, 0", use="x = Cast <to = 1> (k)"),
-    "a float": counting("Add (k, one)", kind="float", use="x = Add (h, k)").replace("float one", "float one"),
+    "by halves": counting("Add (k, one)", kind="float", use="x = Add (h, k)").replace("float one = {1}", "float one = {0.5}"),
+    "a float, for ever": counting("Add (k, one)", kind="float", use="x = Add (h, k)", steps=None),
+    "a float from where it stands still": counting("Add (k, one)", kind="float", start="16777216", use="x = Add (h, k)"),
+    "a float by large steps": counting("Add (k, one)", kind="float", use="x = Add (h, k)").replace(
+        "float one = {1}", "float one = {1001}"
+    ),
     "never": counting("Identity (k)"),
     "in half floats too far": counting(
         "Cast <to = 7> (g)",
@@ -89,6 +94,13 @@ STAYING = {
 @pytest.mark.parametrize("case", STAYING)
 def test_what_does_not_count_evenly_stays(case: str) -> None:
     stays(induction_states, STAYING[case])
+
+
+def test_a_float_counts_too() -> None:
+    after, report = apply(counting("Add (k, one)", kind="float", use="x = Add (h, k)"), [induction_states])
+    (left,) = (node for node in after.graph.node if node.op_type == "Loop")
+    assert len(left.input) == 3
+    assert [fired.rule for fired in report.loops[0].fired] == ["induction-states"]
 
 
 def test_the_last_value_of_a_loop_that_stops_early_stays_a_state() -> None:
