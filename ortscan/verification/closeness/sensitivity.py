@@ -42,6 +42,8 @@ class Sensitivity:
             a threshold exactly, but for the outputs of recurrent nodes. Noise inside leaves out in any case: it does not move what
             is computed without rounding.
         special: whether it was fed NaN or infinities.
+        large: whether it was fed numbers of which sums and products overflow: what is not finite then, and is with smaller ones, is
+            infinite or NaN by the order of sums, and is left out.
         hit: the outputs that were judged more mildly, and whether elements were left out.
     """
 
@@ -50,9 +52,11 @@ class Sensitivity:
     feed: Mapping[str, Any]
     leaves_out: bool
     special: bool = False
+    large: bool = False
     hit: dict[str, bool] = field(default_factory=dict)
     _moved: dict[tuple[str, float], list[Sequence[Any]]] = field(default_factory=dict)
     _noisy: dict[float, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    _smaller: list[Sequence[Any] | None] = field(default_factory=list)
 
     def widening(self, name: str, position: int, dtype: np.dtype[Any], roundings: float = 1.0) -> Widening:
         """Return what says how much more each element of an output may differ by, for so many roundings of ``dtype``.
@@ -69,12 +73,27 @@ class Sensitivity:
             inside, far_inside = _largest(noisy, before, most, proportions)
             leap, far_away = _largest(stronger, before, most, proportions)
             far = far_inside | far_away & (leap > _LEAP * inside) | (far if self.leaves_out or roundings > 1 else np.False_)
+            far = far | self._overflowed(position, place, before)
             if far.any():
                 self.hit[name] = True
             more = np.minimum(_FACTOR * np.maximum(move, inside), _MOST * most)
             return np.where(far, np.inf, more)
 
         return widened
+
+    def _overflowed(self, position: int, place: tuple[int, ...], before: np.ndarray) -> np.ndarray:
+        """Return which elements are not finite, and are with small inputs."""
+        is_finite = np.isfinite(before) if _is_float(before.dtype) else np.True_
+        if not self.large or np.all(is_finite):
+            return np.zeros(before.shape, bool)
+        if not self._smaller:
+            feed = {name: _small(value) for name, value in self.feed.items()}
+            self._smaller.append(self.run(feed))
+        values = self._smaller[0]
+        small = None if values is None else np.asarray(_at(values[position], place))
+        if small is None or small.shape != before.shape or small.dtype != before.dtype:
+            return np.zeros(before.shape, bool)
+        return np.asarray(~is_finite & np.isfinite(small))
 
     def _noise(self, roundings: float, position: int, place: tuple[int, ...], before: np.ndarray) -> list[np.ndarray]:
         """Return how far an array moves with noise inside, in the runs that leave its shape as it is."""
@@ -122,6 +141,16 @@ def _largest(
         by_size = np.where(proportions > 0, proportions * move.max(initial=0.0), 0.0)
         move = np.minimum(own_scales(move, _MOVED), np.maximum(by_size, _FURTHER * move))
     return move, move > _MOST * most
+
+
+def _small(value: Any) -> Any:
+    """Return the same with small numbers, where it holds floats."""
+    if isinstance(value, list):
+        return [_small(item) for item in value]
+    if not isinstance(value, np.ndarray) or not _is_float(value.dtype):
+        return value
+    largest = float(np.abs(value.astype(np.float64)).max(initial=1.0))
+    return np.asarray(value.astype(np.float64) / largest).astype(value.dtype)
 
 
 def _at(value: Any, place: tuple[int, ...]) -> Any:

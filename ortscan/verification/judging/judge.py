@@ -5,6 +5,7 @@ Works round ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ortscan.ort.element_types import dtype_of
@@ -25,6 +26,7 @@ __all__ = ["Judge", "Judged"]
 
 _REPEATS = 2
 _SHORTEST_LIMIT = 1.0
+_LARGE = ("huge", "large", "steady", "steady across")
 _EXACT = ("mixed", "named", "zeros", "infinite", "NaN")
 _SPECIAL = ("infinite", "NaN")
 _SWALLOWED = "what NaN and infinity become was not compared where recurrent nodes (or LogSoftmax) of onnxruntime's take them"
@@ -198,10 +200,8 @@ class Judge:
         def run(shaken: Mapping[str, Any]) -> Sequence[Any] | None:
             return self.before.run(shaken, self._limit()).values
 
-        def noisy(roundings: float) -> Sequence[Sequence[Any]]:
-            return self._noisy(feed, roundings)
-
-        return Sensitivity(run, noisy, feed, leaves_out=plan.point.kind not in _EXACT, special=plan.point.kind in _SPECIAL)
+        kind, noisy = plan.point.kind, partial(self._noisy, feed)
+        return Sensitivity(run, noisy, feed, leaves_out=kind not in _EXACT, special=kind in _SPECIAL, large=kind in _LARGE)
 
     def _noisy(self, feed: Mapping[str, Any], *roundings: float) -> list[Sequence[Any]]:
         runs = self.noisy()

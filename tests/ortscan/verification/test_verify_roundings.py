@@ -115,6 +115,19 @@ def test_what_overflows_inside_is_no_difference():
     assert "overflow" in outcome.summary()
 
 
+POWERS = """g (float[2,2] s0) => (float[2,2] s) {{ n = Constant <value_int = 5> () s = Loop (n, , s0) <
+  body = b (int64 i, bool c, float[2,2] h) => (bool c1, float[2,2] h1) {{ c1 = Identity(c) p = Mul(h, h) {} }}> }}"""
+
+
+def test_whether_what_overflows_is_infinite_or_no_number_hangs_on_the_order_of_sums():
+    before, after = (POWERS.format(last) for last in ("h1 = Identity(p)", "u = Add(p, p) h1 = Sub(u, p)"))
+    outcome = verify(*(model_from_text(text, 18) for text in (before, after)))
+    assert outcome.outcome == "equal", outcome.summary()
+    assert "overflow" in outcome.summary()
+    never = POWERS.format("u = Add(p, p) v = Sub(p, u) r = Sqrt(v) h1 = Add(r, p)")
+    assert verify(model_from_text(before, 18), model_from_text(never, 18)).outcome == "different"
+
+
 def test_what_is_infinite_for_other_reasons_is_compared():
     text = "g (float[N,4] x) => (float[N,4] y) {{ o = Constant <value = float {{1}}> () z = Constant <value = float {{0}}> () a = Abs(x) b = Max(a, {0}) y = Div(o, b) }}"
     outcome = verify(*(model_from_text(text.format(least), 18) for least in ("z", "o")))
