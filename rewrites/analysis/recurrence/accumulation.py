@@ -1,4 +1,7 @@
-"""States to which each step does something associative with what does not depend on them: ``s' = s + x``, ``s' = max(s, x)``."""
+"""States to which each step does something associative with what does not depend on them: ``s' = s + x``, ``s' = max(s, x)``.
+
+Also the larger by a choice, ``s' = x if x > s else s``, and the last value that was taken on, ``s' = x if c else s``.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from rewrites.analysis.dependence import varying_values
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 
-__all__ = ["Accumulation", "accumulations"]
+__all__ = ["Accumulation", "Choice", "Latch", "accumulations"]
 
 _BOTH = (0, 1)
 _SIDES = {"Add": _BOTH, "And": _BOTH, "Max": _BOTH, "Min": _BOTH, "Mul": _BOTH, "Or": _BOTH, "Sub": (0,)}
@@ -36,6 +39,11 @@ class Accumulation:
         return self.node.op_type
 
     @property
+    def also(self) -> list[ir.Node]:
+        """The nodes that read the state for its next value alone."""
+        return [self.node]
+
+    @property
     def state_first(self) -> bool:
         """Whether the state is the operator's first operand."""
         return through_identity(self.node.inputs[0]) is self.state.inner
@@ -46,11 +54,45 @@ class Accumulation:
         return [self.operand] if self.mask is None else [self.operand, self.mask[0]]
 
 
+@dataclass(frozen=True)
+class Choice(Accumulation):
+    """``node`` is a Where that takes ``operand`` on where it is larger (``is_max``), or smaller, by ``compared``."""
+
+    is_max: bool = True
+    compared: ir.Node | None = None
+
+    @property
+    def op_type(self) -> str:
+        """The operator that gives the same of numbers."""
+        return "Max" if self.is_max else "Min"
+
+    @property
+    def also(self) -> list[ir.Node]:
+        """The nodes that read the state for its next value alone."""
+        is_read = self.compared is not None and len(self.compared.outputs[0].uses()) > 1
+        return [self.node] if is_read or self.compared is None else [self.node, self.compared]
+
+
+@dataclass(frozen=True)
+class Latch(Accumulation):
+    """``node`` is a Where that takes ``operand`` on where ``mask`` says so, and keeps the state elsewhere."""
+
+    @property
+    def op_type(self) -> str:
+        """A name of its own."""
+        return "Latch"
+
+
 def accumulations(loop: ScanView) -> Iterator[Accumulation]:
     """Find the states of ``loop`` that accumulate."""
     varying: set[ir.Value] | None = None
     for state in loop.states:
         made = through_identity(state.next)
+        if (chooser := None if made is None else made.producer()) is not None and chooser.op_type == "Where":
+            varying = varying or varying_values(loop.body, [one.inner for one in loop.states])
+            if (found := _chosen(chooser, state, varying, loop)) is not None:
+                yield found
+                continue
         chosen = None if made is None else made.producer()
         node, mask = (chosen, None) if chosen is None or chosen.op_type != "Where" else _unmasked(chosen, state)
         if chosen is None or node is None or node.graph is not loop.body or node.domain != "" or len(node.inputs) != 2:
@@ -67,6 +109,34 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
             others = [one for one in loop.body if one is not node and (one.domain, one.op_type) == ("", node.op_type)]
             makers = [node, *(one for one in others if _operands(one) == alike)]
             yield Accumulation(state, node, operand, tuple(makers))
+
+
+_LARGER = {"Greater": 0, "Less": 1}
+"""Which operand of a comparison is the larger, where it holds."""
+
+
+def _chosen(node: ir.Node, state: State, varying: set[ir.Value], loop: ScanView) -> Choice | Latch | None:
+    """Read a Where of the state and of what no state has a part in: by which of both is larger, or by a condition of that kind."""
+    condition, *sides = (through_identity(value) for value in node.inputs)
+    kept = [index for index, side in enumerate(sides) if side is state.inner]
+    if len(kept) != 1 or condition is None or node.domain != "" or node.graph is not loop.body:
+        return None
+    taken, when = sides[1 - kept[0]], kept[0] == 1
+    if taken is None or taken in varying:
+        return None
+    kind = state.inner.dtype
+    if condition not in varying:
+        if kind is None or (kind.is_floating_point() and not when):
+            return None  # onnxruntime's Where makes 0 of a -0 that it keeps as its second operand
+        return Latch(state, node, taken, (node,), (condition, when))
+    compared = condition.producer()
+    if compared is None or compared.op_type not in _LARGER or compared.domain != "" or not when:
+        return None
+    read = [through_identity(value) for value in compared.inputs]
+    if read not in ([state.inner, taken], [taken, state.inner]):
+        return None
+    is_max = read[_LARGER[compared.op_type]] is taken
+    return Choice(state, node, taken, (node,), None, is_max, compared)
 
 
 def _unmasked(chosen: ir.Node, state: State) -> tuple[ir.Node | None, tuple[ir.Value, bool] | None]:

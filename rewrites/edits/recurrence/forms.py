@@ -18,6 +18,7 @@ from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.recurrence.given_states import Wanted
 from rewrites.edits.recurrence.prefix_extremes import place_extremes
 from rewrites.edits.recurrence.prefix_flags import place_flags
+from rewrites.edits.recurrence.prefix_latches import place_latches
 from rewrites.edits.recurrence.prefix_means import place_means
 from rewrites.edits.recurrence.prefix_sums import place_sums, starts_neutral
 
@@ -29,7 +30,8 @@ class Form:
     """How states of one kind are computed: by ``place``, of ``types``, from opset ``since`` on.
 
     ``widest_new``, ``widest_returned``: bytes of a step up to which that is no slower, where the stacks are new, and where the loop
-    reads and returns them. ``by_blocks``: the number of steps must be known for more than the last value.
+    reads and returns them. ``by_blocks``: the number of steps must be known for more than the last value; ``for_last``: for that,
+    too.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Form:
     widest_new: int
     widest_returned: int
     by_blocks: bool = False
+    for_last: bool = False
 
     def widest(self, found: Accumulation, returned: bool) -> int | None:
         """Return how many bytes a step of the state may have; None for any number."""
@@ -49,6 +52,7 @@ class Form:
 
 _KIB = 1 << 10
 _NUMBERS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
+_GATHERED = _NUMBERS | {ir.DataType.FLOAT16, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT16}
 _SUMS = Form("CumSum", place_sums, _NUMBERS, since.CUM_SUM, 2 * _KIB, 4 * _KIB)
 _PRODUCTS = Form(
     "CumProd",
@@ -59,6 +63,9 @@ _PRODUCTS = Form(
     4 * _KIB,
 )
 _EXTREMES = Form("blocks of steps", place_extremes, _NUMBERS, since.ALLOWZERO, _KIB, _KIB, by_blocks=True)
+_LATCHES = Form(
+    "the last step that took a value on", place_latches, _GATHERED, since.ALLOWZERO, _KIB, _KIB, by_blocks=True, for_last=True
+)
 _FLAGS = Form("counting", place_flags, frozenset({ir.DataType.BOOL}), since.CUM_SUM, 256, 256)
 _MEANS = Form("CumSum", place_means, frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE}), since.CUM_SUM, 2 * _KIB, 2 * _KIB)
 FORMS = {
@@ -69,5 +76,6 @@ FORMS = {
     "Min": _EXTREMES,
     "And": _FLAGS,
     "Or": _FLAGS,
+    "Latch": _LATCHES,
     "Mean": _MEANS,
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.recurrence.accumulation import Accumulation
+from rewrites.analysis.recurrence.accumulation import Accumulation, Latch
 from rewrites.batching.alignment import repeated
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
@@ -16,7 +16,7 @@ from rewrites.graph.dims import same, without_axis
 from rewrites.graph.values import const_array, rank_of, static_dims
 from rewrites.ops.versions import concat, slice_axis, squeeze, unsqueeze
 
-__all__ = ["Ends", "is_filled", "neutral", "rows_of", "shaped"]
+__all__ = ["Ends", "aligned", "expanded", "is_filled", "neutral", "rows_of", "shaped"]
 
 _END = 2**63 - 1
 
@@ -24,13 +24,19 @@ _END = 2**63 - 1
 def rows_of(stacks: Stacks, found: Accumulation) -> ir.Value:
     """Return what comes to the state in all steps, with the axes of the state behind the steps; of a difference the opposite."""
     b, initial = stacks.build, found.state.initial
-    rows = _aligned(stacks, found.operand, initial)
+    rows = aligned(stacks, found.operand, initial)
     if found.op_type == "Sub":
         rows = b.op("Neg", rows)
-    if found.mask is not None:
+    if found.mask is not None and not isinstance(found, Latch):
         condition, when = found.mask
         sides = [rows, b.const(neutral(found))]
-        rows = b.op("Where", _aligned(stacks, condition, initial), *(sides if when else reversed(sides)))
+        rows = b.op("Where", aligned(stacks, condition, initial), *(sides if when else reversed(sides)))
+    return expanded(stacks, rows, initial)
+
+
+def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
+    """Return ``rows``, which broadcast to the axes of ``initial`` behind the steps, with those axes."""
+    b = stacks.build
     if same(without_axis(rows.shape, 0), initial.shape):
         return rows
     dims = static_dims(initial)
@@ -50,7 +56,7 @@ def neutral(found: Accumulation) -> np.ndarray:
     return np.array({"And": True, "Mul": 1, "Or": False}.get(found.op_type, -0.0 if kind.kind == "f" else 0), kind)
 
 
-def _aligned(stacks: Stacks, value: ir.Value, initial: ir.Value) -> ir.Value:
+def aligned(stacks: Stacks, value: ir.Value, initial: ir.Value) -> ir.Value:
     """Return ``value`` of all steps, with axes behind the steps that broadcast to those of ``initial``."""
     rows = repeated(stacks.build, stacks.get(value), stacks.steps)
     rank, own = rank_of(initial) or 0, (rank_of(rows) or 1) - 1

@@ -2,14 +2,16 @@
 
     sT, ys = Scan(s0, xs) body(s, x) => (s2 = s + x, s2)    ->    c = CumSum([s0, *xs], axis 0);  sT = c[-1];  ys = c[1:]
 
-Sums and products become CumSum and CumProd (opset 26), equal to the last bit; And and Or a count; Max and Min run in blocks of
-steps, where the number of steps is known or only the last value is needed; means that are brought up to date in each step are sums
-and the step's own last operations; where float32 numbers count the steps, their number must be known, since those stand still from
-2 ** 24 on. Where a condition leaves the state as it was, what changes nothing comes to it. What reads the
-state as it was before a step reads the row before. Conditions: element types that the operators take and treat as the loop does;
-what comes to the state is computed from
-scan inputs and from outside; stacks stay within the memory budget, and steps are narrow enough that going through memory is not
-slower than the loop (``forms``); sizes that are not known count as 64 together. A loop that is to be compiled keeps its states
+Sums and products become CumSum and CumProd (opset 26), equal to the last bit; And and Or a count; Max and Min, also by a choice as
+in ``Where(x > s, x, s)``, run in blocks of steps, where the number of steps is known or only the last value is needed, and so does
+the last value that was taken on, ``Where(c, x, s)``, such as the argument of the largest; means that are brought up to date in
+each step are sums and the step's own last operations; where float32 numbers count the steps, their number must be known, since
+those stand still from 2 ** 24 on. Where a condition leaves the state as it was, what changes nothing comes to it. What reads the
+state as it was before a step reads the row before.
+
+Conditions: element types that the operators take and treat as the loop does; what comes to the state is computed from scan inputs
+and from outside; stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than the
+loop (``forms``); sizes that are not known count as 64 together. A loop that is to be compiled keeps its states
 where it has a plan: a sum takes 13 µs where CumSum takes 17 (1000 steps of 16 numbers), 41 where it takes 96 (1000 of 256),
 and 2000 where it takes 6900 (4096 of 1024), a maximum 9 to 47 where blocks take 19 to 325; and other states share its steps.
 """
@@ -55,7 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _computed(loop: ScanView, found: Accumulation, ctx: Context) -> Patch | NotApplicable:
-    form, sizes, need = FORMS[found.op_type], StepSizes.of(loop, ctx), wanted(loop, found.state, found.makers, [found.node])
+    form, sizes, need = FORMS[found.op_type], StepSizes.of(loop, ctx), wanted(loop, found.state, found.makers, found.also)
     reason = (
         _unlike(found, form, ctx)
         or _unknown(loop, found, form, need)
@@ -103,7 +105,7 @@ def _unknown(loop: ScanView, found: Accumulation, form: Form, need: Wanted) -> N
     if isinstance(found, Average) and found.exact_to is not None and not isinstance(loop.steps, int):
         said = f"what counts the steps is exact up to {found.exact_to} only, and their number is not known"
         return NotApplicable("CUMULATIVE-STEPS", f"'{need.state.inner.name}' could be computed by {form.name}, but {said}")
-    if not form.by_blocks or isinstance(loop.steps, int) or not (need.before or need.after):
+    if not form.by_blocks or isinstance(loop.steps, int) or not (need.before or need.after or form.for_last):
         return None
     detail = f"'{need.state.inner.name}' could be computed by {form.name} if their number were known"
     return NotApplicable("CUMULATIVE-STEPS", detail)
