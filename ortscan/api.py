@@ -29,7 +29,7 @@ from rewrites.base.errors import OptionError
 from rewrites.base.report import Report as Found
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing_extensions import Unpack
 
     from ortscan.running.budget import Level
     from ortscan.verification import Verification

@@ -18,7 +18,7 @@ from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing_extensions import Unpack
 
 __all__ = ["explain"]
 

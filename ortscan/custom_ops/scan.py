@@ -16,7 +16,7 @@ from ortscan.custom_ops.ports import dtype_of
 from ortscan.custom_ops.terminating import not_terminated
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 __all__ = ["ScanPlan", "run_scan"]
 

@@ -4,6 +4,7 @@ Where no compiler is to be had the package is built without the library, which `
 ``ORTSCAN_BUILD_NATIVE=0`` in the environment asks for that. It runs before anything is installed, so it imports nothing of ortscan.
 """
 
+import importlib.util
 import os
 import platform
 import runpy
@@ -96,9 +97,15 @@ def _setuptools() -> Any:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return the package of a compiler; nothing where pip cannot reach it, so that the build goes on without."""
-    if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or _building()["compiler"]() is not None:
+    """Return the package of a compiler; nothing where pip cannot reach it, so that the build goes on without.
+
+    Other tools than pip build where there is no pip to ask. They are asked for what every platform that the library is for has.
+    """
+    building = _building()
+    if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or building["compiler"]() is not None:
         return []
+    if importlib.util.find_spec("pip") is None:
+        return [_ZIG] if building["is_for_this_machine"]() else []
     asked = [sys.executable, "-I", "-m", "pip", "index", "versions", "ziglang", "--only-binary", ":all:"]
     found = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300)
     return [_ZIG] if found.returncode == 0 else []

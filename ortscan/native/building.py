@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LIBRARIES", "BuildError", "build", "compiler", "targets"]
+__all__ = ["LIBRARIES", "BuildError", "build", "compiler", "is_for_this_machine", "targets"]
 
 LIBRARIES = {"linux": "libortscan.so", "darwin": "libortscan.dylib", "win32": "ortscan.dll"}
 """The name of the library's file for each ``sys.platform``; where there is another it is that of linux."""
@@ -61,6 +61,11 @@ _TARGETS = {
 def targets() -> tuple[str, ...]:
     """Return the names of the platforms that the library can be built for."""
     return tuple(_TARGETS)
+
+
+def is_for_this_machine() -> bool:
+    """Whether the library can be built for the platform at hand."""
+    return _this_machine() in _TARGETS
 
 
 def compiler() -> list[str] | None:

@@ -19,7 +19,7 @@ from rewrites.base.plain_text import plain
 from rewrites.base.report import Report as Outcome
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 __all__ = ["Report", "drawn"]
 

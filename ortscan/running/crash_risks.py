@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
+from ortscan.ort.installed import is_old
 from ortscan.ort.integer_divisions import may_trap
 from ortscan.running.analysis import Analysis
 from ortscan.running.endless import may_take_all
@@ -105,7 +106,9 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_die_loading(proto: onnx.ModelProto) -> bool:
-    """Whether making a session of the model, or running it first, could kill the process."""
+    """Whether making a session of the model, or running it first, could kill the process: in an old onnxruntime any may."""
+    if is_old():
+        return True
     halves = _holds_halves(proto)
     return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)) or may_trap(proto)
 

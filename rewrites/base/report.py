@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rewrites.base.made import Made
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 __all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
 

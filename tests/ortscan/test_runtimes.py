@@ -10,6 +10,7 @@ import ortscan
 from ortscan.modelio import load
 from ortscan.ort import installed
 from ortscan.ort.runtimes import Runtime, known_runtimes, runtime_named
+from ortscan.running.crash_risks import may_die, may_die_loading
 from ortscan.soundness.lacking import lacking
 from rewrites.base.errors import OptionError, OrtscanError
 from tests.support.runtimes import table_of
@@ -146,12 +147,27 @@ def test_the_table_has_of_each_kernel_the_releases_that_have_it():
     assert table["kernels"][":A"] == [[1, None, {"T": 0}, 0, 1], [1, None, {"T": 0}, 3, 3], [1, 5, {"T": 0}, 1, 2]]
 
 
-def test_an_installed_onnxruntime_that_is_too_old_is_warned_of(monkeypatch):
-    monkeypatch.setattr(onnxruntime, "__version__", "1.24.4")
+@pytest.fixture
+def release(monkeypatch):
+    def say(version):
+        monkeypatch.setattr(onnxruntime, "__version__", version)
+        installed.is_old.cache_clear()
+
+    yield say
+    monkeypatch.undo()
+    installed.is_old.cache_clear()
+
+
+def test_an_installed_onnxruntime_that_is_too_old_is_warned_of_and_runs_in_processes_of_its_own(release):
+    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
+    release("1.24.4")
     with pytest.warns(ortscan.OrtscanWarning, match="onnxruntime 1.24.4 is installed, and ortscan is tested with 1.31 and later"):
         installed.warn_of_old.__wrapped__()
-    monkeypatch.setattr(onnxruntime, "__version__", "1.31.0+cu13")
+    assert may_die(model)
+    assert may_die_loading(model)
+    release("1.31.0+cu13")
     installed.warn_of_old.__wrapped__()
+    assert not may_die_loading(model)
 
 
 WITHOUT = """

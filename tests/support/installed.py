@@ -1,9 +1,12 @@
-"""Tries a wheel or an sdist as a user has it: ``python -m tests.support.installed FILE [PYTHON ...]``.
+"""Tries a wheel or an sdist as a user has it: ``python -m tests.support.installed FILE [PYTHON ...] [--beside WHEEL]``.
 
 Each Python gets an environment of its own with the file and a CPU build of onnxruntime. There a model is optimised, compared, explained
 and run in a session, and there is no other package than ``ortscan``; before onnxruntime is there, one sentence says that it is missing.
+
+``--beside``: the wheel of another build of onnxruntime, such as onnxruntime-gpu, is there first, and has to be the one that is used after.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -39,17 +42,63 @@ print(f"Python {sys.version.split()[0]}, onnxruntime {onnxruntime.__version__}, 
 """
 
 
+WHICH = """
+import importlib.metadata, onnxruntime
+names = (each.metadata["Name"] for each in importlib.metadata.distributions())
+print(*sorted({name for name in names if name.lower().startswith("onnxruntime")}), onnxruntime.__version__, onnxruntime.get_available_providers())
+"""
+
+
+class Environment:
+    """One of its own, in a folder."""
+
+    def __init__(self, folder: str, interpreter: str) -> None:
+        self.folder, self.python = folder, Path(folder) / "env" / "bin" / "python"
+        subprocess.run([interpreter, "-m", "venv", Path(folder) / "env"], check=True)
+
+    def install(self, what: str) -> None:
+        subprocess.run([self.python, "-I", "-m", "pip", "install", "-q", what], check=True, cwd=self.folder)
+
+    def run(self, code: str) -> str:
+        code = f"MODEL = {str(ROOT / 'examples' / 'mlp_per_step.onnx')!r}\n{code}"
+        command = [self.python, "-I", "-c", code]
+        return subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 def try_it(file: Path, interpreter: str) -> None:
     """Do it with one Python."""
     with tempfile.TemporaryDirectory() as folder:
-        python = Path(folder) / "env" / "bin" / "python"
-        subprocess.run([interpreter, "-m", "venv", Path(folder) / "env"], check=True)
-        model = f"MODEL = {str(ROOT / 'examples' / 'mlp_per_step.onnx')!r}\n"
-        for what, code in ((str(file), WITHOUT), (f"ortscan[cpu] @ {file.as_uri()}", WITH)):
-            subprocess.run([python, "-I", "-m", "pip", "install", "-q", what], check=True, cwd=folder)
-            subprocess.run([python, "-I", "-c", model + code], check=True, cwd=folder)
+        there = Environment(folder, interpreter)
+        there.install(str(file))
+        there.run(WITHOUT)
+        there.install(f"ortscan[cpu] @ {file.as_uri()}")
+        print(there.run(WITH), flush=True)
+
+
+def try_beside(file: Path, interpreter: str, wheel: Path) -> None:
+    """Do it with one Python, where another build of onnxruntime is."""
+    with tempfile.TemporaryDirectory() as folder:
+        there = Environment(folder, interpreter)
+        there.install(str(wheel))
+        before = there.run(WHICH)
+        there.install(str(file))
+        print(there.run(WITH), f"before: {before}", f"after:  {there.run(WHICH)}", sep="\n", flush=True)
+        assert there.run(WHICH) == before
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("python", nargs="*", default=[sys.executable])
+    parser.add_argument("--beside", type=Path, metavar="WHEEL")
+    args = parser.parse_args()
+    for each in args.python:
+        if args.beside is None:
+            try_it(args.file.resolve(), each)
+        else:
+            try_beside(args.file.resolve(), each, args.beside.resolve())
 
 
 if __name__ == "__main__":
-    for each in sys.argv[2:] or [sys.executable]:
-        try_it(Path(sys.argv[1]).resolve(), each)
+    main()

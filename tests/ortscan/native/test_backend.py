@@ -66,6 +66,15 @@ def test_a_compiler_is_asked_for_where_pip_can_reach_one(code: int, asked: list[
     assert backend.get_requires_for_build_wheel() == asked
 
 
+@pytest.mark.parametrize(("known", "asked"), [(True, ["wheel", "ziglang>=0.16"]), (False, ["wheel"])])
+def test_a_tool_that_builds_without_pip_is_asked_for_one_on_known_platforms(
+    known: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "_building", lambda: {**_building(False), "is_for_this_machine": lambda: known})
+    monkeypatch.setattr(backend.importlib.util, "find_spec", lambda name: None)
+    assert backend.get_requires_for_build_wheel() == asked
+
+
 def test_nothing_is_asked_for_where_a_compiler_is_there_or_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(True))
     assert backend.get_requires_for_build_wheel() == ["wheel"]
