@@ -100,6 +100,10 @@ class Store:
             return None
         return Entry(self._place_of(key), facts)
 
+    def find_in(self, folder: Path) -> Entry | None:
+        """Return the entry that ``folder`` is, or None."""
+        return self.find(folder.name) if _NAME.fullmatch(folder.name) else None
+
     def get(self, key: str) -> Entry | None:
         """Return the entry of this name, which can be opened, or None; one that cannot is dropped."""
         entry = self.find(key)
@@ -163,20 +167,20 @@ class Store:
 
     def usage(self) -> Usage:
         """Count what is there. Raises OSError where the folder cannot be read."""
-        found = list(self._entries())
+        found = list(self.folders())
         models = sum(1 for folder, _, _ in found if (folder / MODEL).exists())
         return Usage(self.folder, models, sum(size for _, size, _ in found), self.limit)
 
     def clear(self) -> Usage:
         """Forget everything that nobody is about to write; give what was there. Raises OSError where something stays."""
         usage = self.usage()
-        for folder, _, used in self._entries():
+        for folder, _, used in self.folders():
             if not _is_being_written(folder, used):
                 self._take_away(folder)
         self.notes.clear()
         return usage
 
-    def _entries(self) -> Iterator[tuple[Path, int, float]]:
+    def folders(self) -> Iterator[tuple[Path, int, float]]:
         """Return each entry, and what is left of one, with its bytes and the time of its last use. Raises OSError."""
         try:
             found = listed(self._models)
@@ -194,7 +198,7 @@ class Store:
 
     def _trim(self, keep: Path) -> None:
         with suppress(OSError):
-            entries = sorted(self._entries(), key=lambda entry: entry[2])
+            entries = sorted(self.folders(), key=lambda entry: entry[2])
             total, count = sum(size for _, size, _ in entries), len(entries)
             for folder, size, used in entries:
                 if folder == keep or _is_being_written(folder, used):

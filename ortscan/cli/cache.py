@@ -1,17 +1,25 @@
 """``ortscan cache info|clear``: the optimised models that sessions keep."""
 
 import argparse
-from dataclasses import asdict
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.streams import printing
+from rewrites.base.counted import counted
 from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import one_line
 
 if TYPE_CHECKING:
+    from ortscan.cache.listing import Listed
     from ortscan.cache.store import Usage
 
 __all__ = ["add", "run"]
+
+_UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
+_VERDICTS = {"optimized": "optimised", "unchanged": "left as it was", "refuted": "differs"}
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,6 +30,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Show or clear the optimised models that ortscan.InferenceSession keeps on disk.",
     )
     parser.add_argument("action", choices=("info", "clear"), help="info: say what is there; clear: remove it")
+    parser.add_argument("models", nargs="*", metavar="MODEL.onnx", help="only what was made of these files (default: all)")
+    parser.add_argument("--list", action="store_true", help="one line for each: model, size, last use, and how it went")
     parser.add_argument("--dir", metavar="FOLDER", help="the folder (default: ORTSCAN_CACHE_DIR, or the user's cache folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -29,6 +39,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
+    from ortscan.cache.listing import listed_entries
     from ortscan.cache.location import cache_folder
     from ortscan.cache.store import Store
 
@@ -36,20 +47,38 @@ def run(args: argparse.Namespace) -> int:
     if folder is None:
         raise OptionError("this user has no folder for a cache; name one with --dir or ORTSCAN_CACHE_DIR.")
     store = Store(folder)
-    _show(args, store.clear() if args.action == "clear" else store.usage())
+    entries = listed_entries(store, args.models) if args.list or args.models else []
+    usage = store.usage()
+    if args.models:
+        usage = replace(usage, models=sum(one.verdict == "optimized" for one in entries), bytes=sum(one.bytes for one in entries))
+    if args.action == "clear" and args.models:
+        for one in entries:
+            store.drop(one.key)
+    elif args.action == "clear":
+        store.clear()
+    _show(args, usage, entries)
     return ExitCode.OK
 
 
 @printing()
-def _show(args: argparse.Namespace, usage: "Usage") -> None:
+def _show(args: argparse.Namespace, usage: "Usage", entries: "Sequence[Listed]") -> None:
     from ortscan.cli.written import print_json
     from ortscan.report.words import size
 
     if args.json:
-        print_json(action=args.action, **{**asdict(usage), "folder": str(usage.folder)})
+        rows = {"entries": [asdict(one) for one in entries]} if args.list else {}
+        print_json(action=args.action, **{**asdict(usage), "folder": str(usage.folder)}, **rows)
         return
-    models = f"{usage.models} optimised model{'' if usage.models == 1 else 's'}, {size(usage.bytes)}"
+    models = f"{counted(usage.models, 'optimised model')}, {size(usage.bytes)}"
     if args.action == "clear":
         print(f"removed {models}, from {usage.folder}")
     else:
-        print(f"{usage.folder}: {models} of at most {size(usage.limit)}")
+        print(f"{usage.folder}: {models}{'' if args.models else f' of at most {size(usage.limit)}'}")
+    for one in entries if args.list else ():
+        said = f": {one_line(one.said)}" if one.said else ""
+        print(f"  {one.model or 'given as bytes'}, {size(one.bytes)}, used {_ago(one.used)}, {_VERDICTS[one.verdict]}{said}")
+
+
+def _ago(when: float) -> str:
+    passed = time.time() - when
+    return next((f"{counted(int(passed // unit), name)} ago" for unit, name in _UNITS if passed >= unit), "just now")

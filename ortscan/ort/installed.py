@@ -29,6 +29,6 @@ def warn_of_old() -> None:
         oldest = ".".join(map(str, OLDEST))
         warn(
             f"onnxruntime {onnxruntime.__version__} is installed, and ortscan is tested with {oldest} and later: what it compares "
-            f"runs in processes of its own, which takes longer. To make models for an older one, use ortscan with a new one, and set "
-            f"runtime."
+            f"runs in processes of its own, which takes longer. To make models for an older one, use ortscan with a new one, and "
+            f"set runtime."
         )

@@ -1,6 +1,7 @@
 """Where in the cache what becomes of a model is looked for and kept."""
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from ortscan.cache.checked import is_known_whole, is_whole
 from ortscan.cache.checks import checks_of
 from ortscan.cache.digest import digest_of_bytes, digest_of_file
 from ortscan.cache.key import key_of
+from ortscan.cache.listing import OF
 from ortscan.cache.own_files import open_own
 from ortscan.cache.store import Entry, Store
 from ortscan.session.source import Source
@@ -153,6 +155,7 @@ def _are_names(found: Any) -> bool:
 
 def keep(source: Source, place: Place, facts: Mapping[str, Any], content: bytes = b"") -> Entry:
     """Keep ``facts`` and an optimised model at ``place``. Raises OSError."""
+    facts = {OF: os.path.abspath(source.path) if source.path is not None else "", **facts}
     entry = place.store.put(place.key, facts, content, source.given if place.sample_key else None)
     if place.sample_key:
         _note(place, place.sample_key)

@@ -163,7 +163,7 @@ def test_an_installed_onnxruntime_that_is_too_old_is_warned_of_and_runs_in_proce
     release("1.24.4")
     with pytest.warns(ortscan.OrtscanWarning, match="onnxruntime 1.24.4 is installed, and ortscan is tested with 1.31 and later"):
         installed.warn_of_old.__wrapped__()
-    assert may_die(model)
+    assert may_die(model, None)
     assert may_die_loading(model)
     release("1.31.0+cu13")
     installed.warn_of_old.__wrapped__()

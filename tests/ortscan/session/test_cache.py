@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,8 +22,9 @@ from ortscan.cache.location import cache_folder
 from ortscan.cache.notes import Notes
 from ortscan.cache.store import Store
 from ortscan.session.source import Source
+from tests.benchmarks.session_start import model_of_20_mb
 from tests.support.defects import failing
-from tests.support.small_models import MAP, PLAIN, X, expected_of_map, parsed
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed
 
 
 def test_the_second_start_takes_the_model_from_the_cache_report_and_all():
@@ -298,3 +300,34 @@ def test_the_command_line_shows_and_clears_the_cache(cache: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("removed 1 optimised model, ")
     assert main(["cache", "info"]) == 0
     assert ": 0 optimised models, 0 " in capsys.readouterr().out
+
+
+def test_the_command_line_lists_what_is_in_the_cache_and_clears_one_model(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+):
+    def said(*args: str) -> str:
+        assert main(["cache", *args]) == 0
+        return capsys.readouterr().out
+
+    paths = [tmp_path / "map.onnx", tmp_path / "no loop.onnx", tmp_path / "apart.onnx"]
+    onnx.save(parsed(MAP), paths[0])
+    onnx.save(
+        onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }'), paths[1]
+    )
+    onnx.save(model_of_20_mb(layers=1, width=8), paths[2], save_as_external_data=True, location="weights", size_threshold=0)
+    for path in paths:
+        ortscan.InferenceSession(path)
+    ortscan.InferenceSession(parsed(RECURRENCE))
+    lines = said("info", "--list").splitlines()
+    assert len(lines) == 5
+    (line,) = (line for line in lines if f"{paths[0]}, " in line)
+    assert re.search(r"iB, used just now, optimised: compared 1 output on \d cases", line)
+    assert [line.endswith("used just now, left as it was") for line in lines if f"{paths[1]}, " in line] == [True]
+    assert sum(line.startswith("  given as bytes, ") for line in lines) == 1
+    (entry,) = json.loads(said("info", str(paths[0]), "--list", "--json"))["entries"]
+    assert (entry["model"], entry["verdict"]) == (str(paths[0]), "optimized")
+    assert said("clear", str(paths[0]), str(tmp_path / "never seen.onnx")).startswith("removed 1 optimised model, ")
+    assert len(said("info", "--list").splitlines()) == 4
+    assert said("info", str(paths[0])).endswith("0 optimised models, 0 B\n")
+    os.utime(next((cache / "models").glob("*/entry.json")), (time.time() - 7000,) * 2)
+    assert "used 1 hour ago" in said("info", "--list")
