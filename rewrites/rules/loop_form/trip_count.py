@@ -4,9 +4,10 @@
     ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
 
 Conditions: the body's condition is comparisons, joined by And, of affine expressions of the step number (induction variables)
-with integers known before the loop. Integers compared as floating-point numbers count where those hold them exactly: where the bounds
-are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note, and float16 is not, nor what
-is counted in float32 itself, and stands still from there on. A condition that can never turn false, without a trip count, stays.
+with integers known before the loop. Integers compared as floating-point numbers count where those hold them exactly: where the
+bounds are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note, and float16 is
+not, nor what is counted in float32 itself, and stands still from there on. A condition that can never turn false, without a
+trip count, stays.
 """
 
 from dataclasses import dataclass
