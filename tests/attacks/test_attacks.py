@@ -72,6 +72,7 @@ def test_an_attack_is_survived(name: str, outcomes: Mapping[str, "Future[Outcome
     assert not outcome.failure, outcome.failure
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", FAULTS)
 def test_the_frame_notices_an_attack_that(what: str, arena: Arena):
     assert FAULTS[what] in arena.run(faulty_attacks()[f"faulty: {what}"]).failure

@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.python_calls import survives
 
-pytestmark = pytest.mark.long
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes, and forks")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes, and forks"),
+]
 
 
 def test_a_child_that_another_thread_forks_during_a_run_gets_its_signals():

@@ -20,6 +20,8 @@ from tests.support.native_plans import library
 from tests.support.plugin_sessions import SCAN, asked_options, feeds_of_scan
 from tests.support.text import model_from_text
 
+pytestmark = pytest.mark.long
+
 MODEL = model_from_text(SCAN, 18).SerializeToString()
 
 BEGIN = """
