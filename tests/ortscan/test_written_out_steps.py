@@ -10,6 +10,8 @@ import pytest
 
 import ortscan
 from tests.support.corpus import CorpusModel, corpus_models
+from tests.support.numbers import assert_same_numbers
+from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -107,6 +109,51 @@ def test_what_no_rule_makes_better_than_a_loop_stays_written_out() -> None:
             node.op_type = "Sin"
     report = ortscan.explain(model)
     assert not report.changed
+    assert nodes(ortscan.optimize(model)) == nodes(model)
+
+
+SQUEEZED = "s{t} = Slice (xs, j{t}, j{u}, k) x{t} = Squeeze (s{t}, k)"
+
+
+def open_ended(model: onnx.ModelProto, reads: str) -> onnx.ModelProto:
+    """`model` for any number of rows, of which it takes the first six, read another way."""
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "T"
+    if reads != "Gather":
+        for node in [node for node in model.graph.node if node.op_type == "Gather"]:
+            t, at = int(node.output[0][1:]), list(model.graph.node).index(node)
+            text = f"g () => (float y) {{ {reads.format(t=t, u=t + 1)} }}"
+            model.graph.node.remove(node)
+            for one in reversed(onnx.parser.parse_graph(text).node):
+                model.graph.node.insert(at, one)
+        numbers = {f"j{t}": np.array([t]) for t in range(7)}
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in numbers.items())
+    return model
+
+
+@pytest.mark.parametrize("reads", ["Gather", SQUEEZED])
+@pytest.mark.parametrize("kind", CELLS)
+def test_the_number_of_rows_need_not_be_known(kind: str, reads: str) -> None:
+    model = open_ended(written(kind), reads)
+    after = ortscan.optimize(model)
+    assert [node.op_type for node in after.graph.node].count(kind) == 1
+    for rows in (6, 9):
+        feeds = {"xs": np.random.default_rng(rows).standard_normal((rows, 2, 4)).astype(np.float32)}
+        assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+    for each in (model, after):
+        with pytest.raises(Exception, match=r"out of data bounds|must be 1"):
+            ort_run(each, {"xs": np.zeros((3, 2, 4), np.float32)})
+
+
+ALONE = "s{t} = Slice (xs, j{t}, j{u}, k) "
+
+
+@pytest.mark.parametrize(
+    "reads", ["x{t} = Gather (xs, m{t})", f"{ALONE} x{{t}} = Reshape (s{{t}}, rows)", f"{ALONE} x{{t}} = Squeeze (s{{t}})"]
+)
+def test_rows_that_may_be_missing_without_a_word_stay(reads: str) -> None:
+    model = open_ended(written("RNN"), reads)
+    numbers = {f"m{t}": np.array(t - 6) for t in range(6)} | {"rows": np.array([-1, 4])}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in numbers.items())
     assert nodes(ortscan.optimize(model)) == nodes(model)
 
 

@@ -1,4 +1,8 @@
-"""Rows of tensors that are read by constant numbers, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``."""
+"""Rows of tensors that are read by constant numbers, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``.
+
+Of a tensor whose number of rows is not known, those count that onnxruntime refuses to read where they are not there: by a Gather,
+or a Slice of one row that is squeezed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.ops.versions import slice_range, slice_spec, split_spec
-from rewrites.ops.versions.axes import Dynamic, axis_of
+from rewrites.ops.versions.axes import Dynamic, axes_of, axis_of
 
 __all__ = ["Family", "Row", "Rows", "rows_in", "rows_of"]
 
@@ -74,9 +78,10 @@ def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir
     if indices is None or indices.size != 1 or indices.ndim > 1:
         return {}
     index, length = int(indices.reshape(-1)[0]), dim_of(source, axis)
-    if not isinstance(length, int) or not -length <= index < length:
+    if index < 0 if not isinstance(length, int) else not -length <= index < length:
         return {}
-    return {node.outputs[0]: Row(Family(source, axis, 1 if indices.ndim else None), index % length)}
+    place = index % length if isinstance(length, int) else index
+    return {node.outputs[0]: Row(Family(source, axis, 1 if indices.ndim else None), place)}
 
 
 def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, Row]:
@@ -85,10 +90,23 @@ def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.V
         return {}
     (axis,), (start,), (end,) = spec.axes, spec.starts, spec.ends
     length = dim_of(source, axis)
+    if not isinstance(length, int) and start >= 0 and end == start + 1 and _is_squeezed(node.outputs[0], axis, rank, opset):
+        return {node.outputs[0]: Row(Family(source, axis, 1), start)}
     taken = slice_range(start, end, 1, length) if isinstance(length, int) else range(0)
     if not taken or taken[0] % len(taken):
         return {}
     return {node.outputs[0]: Row(Family(source, axis, len(taken)), taken[0] // len(taken))}
+
+
+def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
+    """Whether all that reads ``row`` takes that axis of it away, which has to be of size 1 then."""
+    if row.is_graph_output() or not row.uses():
+        return False
+    for node, _ in row.uses():
+        axes = axes_of(node, opset, rank) if node.op_type == "Squeeze" and node.domain == "" else None
+        if axes is None or isinstance(axes, Dynamic) or axis not in axes:
+            return False
+    return True
 
 
 def _split(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, Row]:

@@ -13,7 +13,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, dim_of
 from rewrites.loops import ScanInput, State
-from rewrites.ops.versions import reshape, slice_axis, unsqueeze
+from rewrites.ops.versions import gather, reshape, slice_axis, unsqueeze
 
 __all__ = ["RolledBody"]
 
@@ -75,7 +75,10 @@ class RolledBody:
         if rows not in self.scanned:
             least, width = rows.first - (steps - 1 if rows.falling else 0), family.width or 1
             outer, value = family.source, self._new(family.source)
-            if least or dim_of(outer, family.axis) != steps * width:
+            if not isinstance(dim_of(outer, family.axis), int):
+                numbers = self.outer.const(np.arange(least, least + steps))
+                outer = gather(self.outer, outer, numbers, family.axis)  # which is refused where there are fewer, as the steps are
+            elif least or dim_of(outer, family.axis) != steps * width:
                 outer = slice_axis(self.outer, outer, family.axis, least * width, (least + steps) * width)
             dims = list(family.source.shape.dims) if family.source.shape is not None else []
             dims[family.axis : family.axis + 1] = [width] if width > 1 else []
