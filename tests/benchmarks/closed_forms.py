@@ -15,7 +15,7 @@ import onnxruntime as ort
 import ortscan
 from tests.support.text import model_from_text
 
-__all__ = ["Timed", "loops", "main"]
+__all__ = ["Timed", "best_of", "loops", "main"]
 
 Timed = tuple[str, onnx.ModelProto, dict[str, np.ndarray]]
 
@@ -142,6 +142,12 @@ def _seconds(session: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> flo
     return spent / runs
 
 
+def best_of(models: list[onnx.ModelProto], feeds: dict[str, np.ndarray], rounds: int = _ROUNDS) -> list[float]:
+    """Return the seconds of each model, in turns, the best of several rounds."""
+    sessions = [_session(model) for model in models]
+    return [min(times) for times in zip(*([_seconds(one, feeds) for one in sessions] for _ in range(rounds)), strict=True)]
+
+
 def main() -> None:
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
     for name, model, feeds in loops():
@@ -149,10 +155,7 @@ def main() -> None:
             continue
         result = ortscan.optimize(model)
         left = sum(node.op_type in ("Scan", "Loop") for node in result.graph.node)
-        sessions = [_session(one) for one in (model, result)]
-        before, after = (
-            min(times) for times in zip(*([_seconds(one, feeds) for one in sessions] for _ in range(_ROUNDS)), strict=True)
-        )
+        before, after = best_of([model, result], feeds)
         print(f"{name:32} {before * 1e6:9.1f} {after * 1e6:9.1f} {before / after:7.2f}{'  loop left' if left else ''}", flush=True)
 
 

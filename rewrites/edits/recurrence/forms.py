@@ -6,12 +6,12 @@ starts from zeros. Max and Min are twice as fast for rows of 1 KiB.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
 
-from rewrites.analysis.recurrence.accumulation import Accumulation
+from rewrites.analysis.recurrence.accumulation import Accumulation, Choice
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.fission.stacks import Stacks
@@ -22,7 +22,7 @@ from rewrites.edits.recurrence.prefix_latches import place_latches
 from rewrites.edits.recurrence.prefix_means import place_means
 from rewrites.edits.recurrence.prefix_sums import place_sums, starts_neutral
 
-__all__ = ["FORMS", "Form"]
+__all__ = ["Form", "form_of"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Form:
 
     ``widest_new``, ``widest_returned``: bytes of a step up to which that is no slower, where the stacks are new, and where the loop
     reads and returns them. ``by_blocks``: the number of steps must be known for more than the last value; ``for_last``: for that,
-    too.
+    too. ``widest_cached``: the same bytes of stacks that stay in the processor's cache; None for any number.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Form:
     widest_returned: int
     by_blocks: bool = False
     for_last: bool = False
+    widest_cached: int | None = None
 
     def widest(self, found: Accumulation, returned: bool) -> int | None:
         """Return how many bytes a step of the state may have; None for any number."""
@@ -63,12 +64,13 @@ _PRODUCTS = Form(
     4 * _KIB,
 )
 _EXTREMES = Form("blocks of steps", place_extremes, _NUMBERS, since.ALLOWZERO, _KIB, _KIB, by_blocks=True)
+_CHOICES = replace(_EXTREMES, widest_cached=2 * _KIB)
 _LATCHES = Form(
     "the last step that took a value on", place_latches, _GATHERED, since.ALLOWZERO, _KIB, _KIB, by_blocks=True, for_last=True
 )
 _FLAGS = Form("counting", place_flags, frozenset({ir.DataType.BOOL}), since.CUM_SUM, 256, 256)
 _MEANS = Form("CumSum", place_means, frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE}), since.CUM_SUM, 2 * _KIB, 2 * _KIB)
-FORMS = {
+_FORMS = {
     "Add": _SUMS,
     "Sub": _SUMS,
     "Mul": _PRODUCTS,
@@ -79,3 +81,8 @@ FORMS = {
     "Latch": _LATCHES,
     "Mean": _MEANS,
 }
+
+
+def form_of(found: Accumulation) -> Form:
+    """Return what becomes of a state."""
+    return _CHOICES if isinstance(found, Choice) else _FORMS[found.op_type]

@@ -35,15 +35,15 @@ def place_latches(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value
     taken = stacks.full(condition) if is_one else expanded(stacks, aligned(stacks, condition, initial), initial)
     if initial.dtype is not None and initial.dtype.is_floating_point():
         rows = b.op("Where", unsqueeze(b, taken, range(1, 1 + rank)) if is_one else taken, rows, rows)
-    numbers = np.arange(1, steps + 1, dtype=np.int64)
+    numbers = np.arange(1, steps + 1, dtype=np.int32)
     order = b.const((numbers[::-1] if ends.backwards else numbers).reshape(-1, *[1] * (0 if is_one else rank)))
-    sides = [order, b.const(np.array(0, np.int64))]
+    sides = [order, b.const(np.array(0, np.int32))]
     positions = b.op("Where", taken, *(sides if when else reversed(sides)))
-    like = b.const(np.array(0, np.int64)) if is_one else initial
+    like = b.const(np.array(0, np.int32)) if is_one else initial
     running = Running(ends, like, lambda earlier, later: b.op("Max", earlier, later))
     last = running.running(positions, steps, None)
     if ends.backwards:
-        last = b.op("Sub", b.const(np.array(steps, np.int64)), last)
+        last = b.op("Sub", b.const(np.array(steps, np.int32)), last)
     values = ends.led(unsqueeze(b, initial, [0]), rows)
     whole = shaped(b.op("Gather" if is_one else "GatherElements", values, last, axis=0), rows, initial)
     if need.after:

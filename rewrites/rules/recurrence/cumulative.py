@@ -29,7 +29,7 @@ from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
-from rewrites.edits.recurrence.forms import FORMS, Form
+from rewrites.edits.recurrence.forms import Form, form_of
 from rewrites.edits.recurrence.given_states import Wanted, give, wanted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
@@ -57,7 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _computed(loop: ScanView, found: Accumulation, ctx: Context) -> Patch | NotApplicable:
-    form, sizes, need = FORMS[found.op_type], StepSizes.of(loop, ctx), wanted(loop, found.state, found.makers, found.also)
+    form, sizes, need = form_of(found), StepSizes.of(loop, ctx), wanted(loop, found.state, found.makers, found.also)
     reason = (
         _unlike(found, form, ctx)
         or _unknown(loop, found, form, need)
@@ -133,7 +133,8 @@ def _too_wide(loop: ScanView, found: Accumulation, form: Form, need: Wanted, siz
     read = through_identity(found.operand) in [scan.inner for scan in loop.scan_inputs]
     returned = any(value in sizes.stacked for alike in need.values for value in alike)
     most = form.widest(found, read and returned)
-    if most is None or width <= most or (sizes.steps_known and width * sizes.steps <= _IN_CACHE):
+    is_cached = sizes.steps_known and width * sizes.steps <= _IN_CACHE and width <= (form.widest_cached or width)
+    if most is None or width <= most or is_cached:
         return None
     name = found.state.inner.name
     return NotApplicable(
