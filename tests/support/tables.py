@@ -17,6 +17,7 @@ from rewrites.edits.rule import Rule
 from rewrites.ops.quirks import QUIRKS
 from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, PRODUCTS_AFTER, RULES, STATELESS_LOOPS
 from tests.providers import record as providers
+from tests.published import record as published
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
 
 __all__ = ["FOLDER", "PARTS", "ROOT", "TABLES", "with_parts", "write_tables"]
@@ -174,6 +175,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "TARGETS.md": targets,
     "QUIRKS.md": quirks,
     "PROVIDERS.md": providers.as_document,
+    "PUBLISHED.md": published.as_document,
 }
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}", "targets": targets_in_short},
