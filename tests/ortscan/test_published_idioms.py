@@ -22,6 +22,11 @@ COLUMNS_BY_RANGE = COLUMNS.replace(
     """n = Constant <value_int = 1> () j = Add (i, n) v = Constant <value_ints = [0]> () from = Unsqueeze (i, v) to = Unsqueeze (j, v) e = Slice (w, from, to, one)
         m = Shape (e) z = Expand (u, m) o = Range (i, j, n) line = Constant <value_ints = [1, -1, 1]> () grid = Reshape (o, line) p = Tile (grid, row)""",
 ).replace("(w, p, u)", "(w, p, z)")
+OPEN_COLUMNS = (
+    COLUMNS_BY_RANGE.replace("float[5,", "float[T,")
+    .replace("float[2,5,", "float[2,T,")
+    .replace("int64 five = {5}, ", "int64 first = {0}, ")
+).replace("l, y = Loop", "dims = Shape (x) five = Gather (dims, first) l, y = Loop")
 DELAY_LINE = """g (float[5,2,4] x, float[2,3] h) => (float[5,2,7] y, float[2,3] l) <int64[1] from = {4}, int64[1] to = {7}, int64[1] one = {1}> {
     l, y = Scan <num_scan_inputs = 1, body = b (float[2,3] s, float[2,4] a) => (float[2,3] s1, float[2,7] o) {
         w = Concat <axis = 1> (s, a) s1 = Slice (w, from, to, one) o = Identity (w) }> (h, x) }"""
@@ -51,11 +56,32 @@ def test_nothing_of_the_loop_is_left_where_the_target_has_none(text):
     assert not {"Loop", "Scan", "If"} & set(operators(written(text), target="coreml"))
 
 
-@pytest.mark.parametrize("text", [PADDLES_WHILE, COLUMNS])
+@pytest.mark.parametrize("text", [PADDLES_WHILE, COLUMNS, COLUMNS_BY_RANGE])
 def test_the_loop_is_a_scan_of_the_recurrence_alone(text):
     left = operators(written(text))
     assert "Loop" not in left
     assert "Tanh" in left
+
+
+def test_columns_are_stacked_results_however_many_there_are():
+    after = ortscan.optimize(written(OPEN_COLUMNS))
+    assert not {"Loop", "ScatterElements"} & {node.op_type for node in after.graph.node}
+    for steps in (1, 4):
+        rng = np.random.default_rng(steps)
+        feeds = {
+            name: rng.normal(size=shape).astype(np.float32)
+            for name, shape in (("x", (steps, 2, 4)), ("h", (2, 4)), ("buffer", (2, steps, 4)))
+        }
+        assert_same_numbers(ort_run(after, feeds), ort_run(written(OPEN_COLUMNS), feeds))
+
+
+@pytest.mark.parametrize("other", ["Slice (w, to, more, one)", "Slice (w, v, from, one)", "Slice (w, from, to, v)"])
+def test_what_reads_another_column_keeps_the_buffer(other):
+    text = COLUMNS_BY_RANGE.replace(
+        "e = Slice (w, from, to, one)",
+        f"more = Add (to, one) g = Slice (w, from, to, one) o1 = {other} o2 = ReduceSum <keepdims = 0> (o1) e = Add (g, o2)",
+    )
+    assert "written-rows" not in {fired.rule for loop in ortscan.explain(written(text)).loops for fired in loop.fired}
 
 
 def test_a_reversal_is_read_beyond_a_squeeze():

@@ -88,12 +88,14 @@ def chosen(integers: Followed, node: ir.Node) -> Affine | None:
 
 
 def counted(integers: Followed, node: ir.Node) -> Affine | None:
-    """Return the constant numbers of a Range."""
-    parts = [integers.scalar(value) for value in node.inputs]
-    start, limit, step = (None if part is None else part.number for part in parts)
-    if start is None or limit is None or not step or abs(limit - start) > LARGEST:
+    """Return the numbers of a Range of which it is known how many there are."""
+    start, limit, by = (integers.scalar(value) for value in node.inputs)
+    wide = None if start is None or limit is None else (limit - start).number
+    step = None if by is None else by.number
+    if start is None or wide is None or not step or abs(wide) > LARGEST or (start.terms and start.exact_to is not None):
         return None
-    return Affine.of(np.arange(start, limit, step, dtype=np.int64))
+    numbers = np.arange(0, wide, step, dtype=np.int64)
+    return Affine.of(numbers) + start.moved(partial(np.broadcast_to, shape=numbers.shape))
 
 
 READERS: dict[str, Callable[[Followed, ir.Node], Affine | None]] = {

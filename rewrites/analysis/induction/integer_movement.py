@@ -96,6 +96,15 @@ def concatenated(integers: Followed, node: ir.Node) -> Affine | None:
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
+def tiled(integers: Followed, node: ir.Node) -> Affine | None:
+    """Return the elements repeated constant numbers of times."""
+    data, repeats = integers.operand(node, 0), integers.operand(node, 1)
+    times = None if repeats is None else repeats.numbers
+    if data is None or times is None or len(times) != data.const.ndim or data.const.size * int(np.prod(times)) > LARGEST:
+        return None
+    return data.moved(partial(np.tile, reps=tuple(int(number) for number in times)))
+
+
 READERS: dict[str, Callable[[Followed, ir.Node], Affine | None]] = {
     "Concat": concatenated,
     "Expand": moved,
@@ -106,6 +115,7 @@ READERS: dict[str, Callable[[Followed, ir.Node], Affine | None]] = {
     "Size": size,
     "Slice": moved,
     "Squeeze": moved,
+    "Tile": tiled,
     "Transpose": moved,
     "Unsqueeze": moved,
 }

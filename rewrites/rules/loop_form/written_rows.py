@@ -107,6 +107,10 @@ def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
         return False
     if node.op_type in ("Shape", "Size"):
         return True
+    if node.op_type == "Slice":
+        bounds = integers.bounds(node) or []
+        is_row = len(bounds) == 1 and bounds[0].axis == write.axis and surely_equal(bounds[0].end - bounds[0].start, Affine.of(1))
+        return is_row and surely_equal(bounds[0].start.reshaped(()), write.place)
     place = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
     axis = axis_of(node, 0, rank_of(write.node.outputs[0]))
     return place is not None and axis == write.axis and surely_equal(place, write.place)
