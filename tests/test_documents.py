@@ -71,3 +71,10 @@ def test_docstrings_say_what_functions_return_as_the_field_does():
     returning = [(name, one) for name, one in functions if one.returns is not None and ast.unparse(one.returns) != "None"]
     assert len(returning) > 1000
     assert [(name, one.name) for name, one in returning if (ast.get_docstring(one) or "").startswith("Give ")] == []
+
+
+def test_the_types_of_what_the_readme_shows_are_checked() -> None:
+    """mypy reads ``typed_use.py``, which holds the README's lines as they are."""
+    shown = re.search(r"```python\nimport ortscan\n\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert shown is not None
+    assert textwrap.indent(shown[1], "    ") in (ROOT / "tests" / "typed_use.py").read_text(encoding="utf-8")

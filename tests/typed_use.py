@@ -18,3 +18,16 @@ def use() -> None:
         print(loop.where, [advice.flags for advice in loop.advice])
     ortscan.optimize("m.onnx", target="gpu")  # type: ignore[call-overload]
     ortscan.explain("m.onnx", fast_maths=True)  # type: ignore[call-arg]
+
+
+def readme() -> None:
+    """Do what the README shows: these are its lines."""
+    smaller = ortscan.optimize("model.onnx")  # path, bytes, onnx.ModelProto or onnx_ir.Model; the original is never changed
+    ortscan.optimize("model.onnx", output="out.onnx")  # also write it; weights in external files are copied to out.onnx.data
+    print(ortscan.verify("model.onnx", smaller).summary())
+    for loop in ortscan.explain("model.onnx").loops:  # changes nothing
+        print(loop.where, loop.fate, [reason.code for reason in loop.reasons])
+    print(ortscan.bench("model.onnx", smaller, sizes={"T": [64, 256]}).summary())  # times, each gain with its noise
+    ortscan.migrate("old.onnx", 21, output="new.onnx")  # the same model in another opset; also "auto" and "latest"
+    session = ortscan.InferenceSession("model.onnx")  # onnxruntime's own, of the optimised model, which is kept for the next start
+    print(session.get_inputs())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.limits import has_limits, run_within_limits
+from ortscan.cli.several import run_verb
 from ortscan.cli.streams import leaving_stdout_clean
 from ortscan.errors import OrtscanWarning, RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
@@ -30,7 +31,7 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
                 verbose = getattr(args, "verbose", 0)
                 if limited and has_limits(args):
                     return run_within_limits(args, argv)
-                return int(args.run(args))
+                return run_verb(args, lambda one: exit_code_of(lambda: one, argv, limited=False))
             finally:
                 _show(caught)
     except SystemExit as stop:

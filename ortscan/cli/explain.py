@@ -30,7 +30,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="say what would become of each loop of a model, or what a reason code means",
         description="Say what would become of each loop of a model and why the rest of it stays; or what a reason code means.",
     )
-    parser.add_argument("subject", metavar="IN|CODE", help="a model, or a reason code such as RECURRENCE")
+    parser.add_argument(
+        "subject", metavar="IN|CODE", help="a model, a folder of them, - for standard input; or a reason code such as RECURRENCE"
+    )
     parser.add_argument("--list-codes", action=ListCodes, help="list the reason codes, a line each, and stop")
     add_report(parser)
     add_rewriting(parser)

@@ -23,7 +23,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Write a model in another opset, opset-8 Scans included, compare both on onnxruntime, and write the result if "
         "they agree.",
     )
-    parser.add_argument("model", metavar="IN", help="the model to migrate")
+    parser.add_argument("model", metavar="IN", help="the model to migrate; a folder of them; - for standard input")
     add_output(parser)
     add_report(parser)
     parser.add_argument(

@@ -28,7 +28,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="take the loops out of a model",
         description="Take the loops out of a model, compare both on onnxruntime, and write the result if they agree.",
     )
-    parser.add_argument("model", metavar="IN", help="the model to rewrite")
+    parser.add_argument("model", metavar="IN", help="the model to rewrite; a folder of them; - for standard input")
     add_output(parser)
     parser.add_argument("--strict", action="store_true", help="if nothing changed, write nothing and exit with 4")
     add_report(parser)

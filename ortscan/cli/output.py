@@ -9,7 +9,7 @@ __all__ = ["add_output", "output_of"]
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("output", metavar="OUT", nargs="?", help="where to write the result")
+    parser.add_argument("output", metavar="OUT", nargs="?", help="where to write; a folder where IN is one; - for standard output")
     parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="the same as OUT")
     parser.add_argument("--dry-run", action="store_true", help="do everything but write the model")
     parser.add_argument("--save-as-external-data", action="store_true", help="keep the weights in a file beside the model")

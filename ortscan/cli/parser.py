@@ -1,11 +1,13 @@
 """The words the command line understands."""
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from ortscan.cli import bench, cache, compile, explain, migrate, native, optimize, verify
 from ortscan.cli.version import VersionAction
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import one_line, sentence
 
 __all__ = ["build_parser"]
@@ -15,8 +17,21 @@ class _Parser(argparse.ArgumentParser):
     """Ends as argparse does, with a message of one line and bounded length."""
 
     def error(self, message: str) -> NoReturn:
-        """End so."""
-        super().error(sentence(one_line(message)))
+        """End so; what was meant is said where it is near to something."""
+        super().error(sentence(one_line(message + self._perhaps(message))))
+
+    def _perhaps(self, message: str) -> str:
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if choice is not None:
+            return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
+        option = re.search(r"unrecognized arguments:.*?(-[\w-]+)", message)
+        return did_you_mean(option[1], self._options()) if option is not None else ""
+
+    def _options(self) -> Iterator[str]:
+        for action in self._actions:
+            yield from action.option_strings
+            for verb in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+                yield from verb._options() if isinstance(verb, _Parser) else ()
 
 
 class _Verb(_Parser):

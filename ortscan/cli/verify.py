@@ -19,8 +19,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Run two models on the same inputs, at several sizes of each free dimension, and compare what they compute. "
         "The exit code is 3 if they differ.",
     )
-    parser.add_argument("before", metavar="A", help="the original model")
-    parser.add_argument("after", metavar="B", help="the model that should compute the same")
+    parser.add_argument("before", metavar="A", help="the original model; a folder of them; - for standard input")
+    parser.add_argument("after", metavar="B", help="the model that should compute the same; a folder with one for each")
     add_report(parser)
     add_shape(add_checking(parser))
     add_display(parser)

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ortscan.errors import RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel
+from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_from_elsewhere
 
@@ -36,7 +37,9 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
         except Exception as error:
             if is_missing_runtime(error):
                 raise RuntimeMissing from None
-            if _is_of_the_call(error, work, args, kwargs) or is_from_elsewhere(error):
+            if _is_of_the_call(error, work, args, kwargs):
+                raise TypeError(f"{error}{_perhaps(work, kwargs)}") from None
+            if is_from_elsewhere(error):
                 raise
             if isinstance(error, RecursionError) and _stack_was_deep():
                 raise
@@ -55,6 +58,11 @@ def _is_of_the_call(error: Exception, work: Callable[..., Any], args: tuple[Any,
     except TypeError:
         return True
     return False
+
+
+def _perhaps(work: Callable[..., Any], kwargs: dict[str, Any]) -> str:
+    known = inspect.signature(work).parameters
+    return next((did_you_mean(name, known) for name in kwargs if name not in known), "")
 
 
 def _stack_was_deep() -> bool:

@@ -308,7 +308,8 @@ def broken_models(tmp_path):
     (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "empty.onnx").write_bytes(b"")
     (tmp_path / "text.onnx").write_text("not a model")
-    return [str(tmp_path / name) for name in ("nosuch.onnx", "cut.onnx", "empty.onnx", "text.onnx", "")]
+    (tmp_path / "folder").mkdir()
+    return [str(tmp_path / name) for name in ("nosuch.onnx", "cut.onnx", "empty.onnx", "text.onnx", "folder")]
 
 
 @pytest.mark.parametrize("which", range(5))

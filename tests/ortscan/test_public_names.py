@@ -117,3 +117,9 @@ def test_passes_and_codes_are_listed_with_a_line_each(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(CODES)
     assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_a_misspelled_keyword_is_told_what_was_meant() -> None:
+    for call in (ortscan.bench, ortscan.optimize):
+        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'shape', perhaps 'shapes' was meant"):
+            call("m.onnx", shape={"x": (1, 2)})  # type: ignore[call-overload,operator]

@@ -1,0 +1,81 @@
+"""The command line on folders, standard input and output, and what it says where a word is misspelled."""
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import onnx
+import pytest
+
+from ortscan.__main__ import main
+from tests.support.small_models import MAP, parsed
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("in/one.onnx", "in/deeper/two.onnx"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(parsed(MAP), name)
+    return tmp_path
+
+
+def from_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+def test_each_model_of_a_folder_is_rewritten_and_compared(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["optimize", "in", "out", "--no-verify"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith(".onnx:")] == ["deeper/two.onnx:", "one.onnx:"]
+    for name in ("one.onnx", "deeper/two.onnx"):
+        assert not any(node.op_type == "Scan" for node in onnx.load(models / "out" / name).graph.node)
+    assert main(["verify", "in", "out"]) == 0
+    assert capsys.readouterr().out.count("verified on onnxruntime") == 2
+
+
+def test_one_bad_model_of_a_folder_does_not_stop_the_others(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (models / "in" / "a.onnx").write_bytes(b"no model")
+    assert main(["optimize", "in", "-o", "out", "--no-verify"]) == 1
+    assert (models / "out" / "one.onnx").exists()
+    assert "in/a.onnx" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["optimize", "in", "out", "--report", "x.html"], "--report is for one model, not for a folder."),
+        (["explain", "empty"], "empty holds no .onnx file."),
+        (["verify", "in", "in/one.onnx"], "of in and in/one.onnx one is a folder, and the other none."),
+        (["optimize", "in", "in/one.onnx"], "of in and in/one.onnx one is a folder, and the other none."),
+        (["verify", "-", "-"], "only one model can come from standard input."),
+        (["optimze", "in", "out"], ", perhaps 'optimize' was meant."),
+        (["optimize", "in", "out", "--targt", "cpu"], "unrecognized arguments: --targt cpu, perhaps '--target' was meant."),
+        (["cache", "inf"], ", perhaps 'info' was meant."),
+    ],
+)
+def test_what_does_not_fit_is_said(command: list[str], said: str, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    assert main(command) != 0
+    assert said.rstrip(".") in capsys.readouterr().err
+
+
+def test_a_model_comes_from_standard_input_and_goes_to_standard_output(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    from_stdin(monkeypatch, parsed(MAP).SerializeToString())
+    assert main(["optimize", "-", "-", "--no-verify"]) == 0
+    made = capfdbinary.readouterr().out
+    assert not any(node.op_type == "Scan" for node in onnx.load_from_string(made).graph.node)
+    from_stdin(monkeypatch, made)
+    assert main(["verify", "in/one.onnx", "-"]) == 0
+    assert b"verified on onnxruntime" in capfdbinary.readouterr().out
+
+
+def test_what_is_not_made_does_not_go_to_standard_output(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
+    from_stdin(monkeypatch, model.SerializeToString())
+    assert main(["optimize", "-", "-", "--strict"]) == 4
+    assert capfdbinary.readouterr().out == b""
