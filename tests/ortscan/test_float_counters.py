@@ -61,6 +61,23 @@ def test_a_bound_that_is_not_known_keeps_the_condition() -> None:
     assert "Loop" in {node.op_type for node in after.graph.node}
 
 
+COMPARED = """g (int64[1] n, int64[1] k0) => (int64[1] l) <int64[1] one = {1}, int64[1] zero = {0}, bool yes = {1}> {
+    l = Loop <body = b (int64 it, bool c, int64[1] k) => (bool c1, int64[1] k1) {
+        k1 = Add (k, one) f = Cast <to = 1> (k1) e = Cast <to = 1> (n) d = Less (f, e) c1 = Squeeze (d) }> (, yes, START) }"""
+
+
+@pytest.mark.parametrize(("k0", "n"), [(0, 5), (2**24 - 2, 2**24 + 5), (2**24 - 1, 2**24 + 1), (2**25 + 1, 2**25 + 7)])
+def test_large_numbers_that_are_near_each_other_are_compared_as_they_were(k0: int, n: int) -> None:
+    model, feeds = model_from_text(COMPARED.replace("START", "k0"), 18, check=False), {"n": np.array([n]), "k0": np.array([k0])}
+    after = ortscan.optimize(model, verify=False)
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+def test_one_number_that_is_not_known_counts_steps() -> None:
+    after = ortscan.optimize(model_from_text(COMPARED.replace("START", "zero"), 18, check=False), verify=False)
+    assert "Loop" not in {node.op_type for node in after.graph.node}
+
+
 @pytest.mark.parametrize(
     ("start", "step", "steps"), [(2**24, 1, 5), (2**24 - 3, 1, 8), (0, 1001, 17100), (-(2**24), -1, 4), (7, 3, 9)]
 )

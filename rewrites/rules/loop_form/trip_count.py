@@ -5,9 +5,9 @@
 
 Conditions: the body's condition is comparisons, joined by And, of affine expressions of the step number (induction variables)
 with integers known before the loop. Integers compared as floating-point numbers count where those hold them exactly: where the
-bounds are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note, and float16 is
-not, nor what is counted in float32 itself, and stands still from there on. A condition that can never turn false, without a
-trip count, stays.
+bounds are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note, where the
+start or the bound is a constant, and float16 is not, nor what is counted in float32 itself, and stands still from there on. A
+condition that can never turn false, without a trip count, stays.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import exceeds, larger, smaller
 from rewrites.analysis.induction.induction_variables import integers_of, within
@@ -61,6 +61,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if rounded and (fixed is None or not within(fixed, min(rounded))):
         if fixed is not None or min(rounded) < 1 << 24:
             return NotApplicable("LOOP-CONDITION", f"the condition compares in floating point, exact to {min(rounded)} only")
+        if any(_may_cancel(room) for room in compared if room.exact_to is not None):
+            detail = (
+                "the condition compares two numbers that are not known in floating point: they may be large, and near each other"
+            )
+            return NotApplicable("LOOP-CONDITION", detail)
         notes = [f"the condition compares in floating point: taken as exact, which it is up to {min(rounded)} steps"]
 
     def edit() -> list[ir.Node]:
@@ -71,6 +76,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     return Patch("turned the condition, which counts steps, into a trip count", edit, tuple(notes))
+
+
+def _may_cancel(room: Affine) -> bool:
+    """Whether there may be few steps although the numbers that are compared are large: where one is taken from another."""
+    free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
+    return len(free) > 1 or any(room.factor(key) < 0 for key in free)
 
 
 def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
