@@ -196,7 +196,7 @@ def migrate(
         if level is not None and is_touched:
             require_equal(model, loaded, level, time.monotonic() - started)
         is_sound = is_touched or new_fault(model, loaded) is None
-    return hand_back(loaded, output, None if is_sound else model)
+        return hand_back(loaded, output, None if is_sound else model)
 
 
 @one_sentence

@@ -237,3 +237,19 @@ def test_what_a_body_returns_twice_or_itself_is_what_it_means(inside, results):
     wanted = {"n, n": (sums[-1], sums), "n, x": (sums[-1], feeds["xs"]), "h, n": (feeds["s"], -feeds["xs"])}[results]
     np.testing.assert_array_equal(z, wanted[0])
     np.testing.assert_array_equal(ys, wanted[1])
+
+
+@pytest.mark.parametrize("verify", ["quick", False])
+@pytest.mark.parametrize("given", ["path", "bytes", "proto", "ir", "output"])
+def test_a_model_of_megabytes_is_handed_back_whole(given, verify, tmp_path):
+    model = model_from_text("g (float[B, 1100] x) => (float[B, 1100] y) { y = MatMul (x, w) }", 13, check=False)
+    weights = np.random.default_rng(1).standard_normal((1100, 1100)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "in.onnx")
+    asked = {"bytes": model.SerializeToString(), "proto": model, "ir": ir.from_proto(model)}.get(given, tmp_path / "in.onnx")
+    output = tmp_path / "out.onnx" if given == "output" else None
+    after = ortscan.migrate(asked, 18, verify=verify, output=output)
+    after = ir.to_proto(after) if given == "ir" else after
+    feeds = {"x": np.ones((2, 1100), np.float32)}
+    assert after.opset_import[0].version == 18
+    assert_same_numbers(ort_run(output or after, feeds), ort_run(model, feeds))
