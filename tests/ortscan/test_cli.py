@@ -459,6 +459,7 @@ def shell(line):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_a_closed_stdout_is_no_error(save, out):
     assert shell(f"optimize {save(MAP)} {out} >&-") == (0, "", "")
     onnx.checker.check_model(str(out), full_check=True)

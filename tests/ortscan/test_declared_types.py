@@ -29,6 +29,7 @@ g (int64 m, float[2] s, float[5,2] xs) => (float[2] z, {kind}[N] cs) {{
     }}> (m, {given}, s) }}"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("opset", "given"), [(9, ""), (11, ""), (13, "go"), (16, ""), (16, "go")])
 @pytest.mark.parametrize("target", [16, 18, 21])
 @pytest.mark.parametrize("again", ["c", "i", "n"])

@@ -30,6 +30,7 @@ def dividing(make: str, kind: str, where: str) -> onnx.ModelProto:
     return model_from_text(BODY.format(**{"outer": "", "inner": "", where: DIVISION.format(make=made)}), 18, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["outer", "inner"])
 @pytest.mark.parametrize("kind", LEAST)
 @pytest.mark.parametrize("make", MAKES)

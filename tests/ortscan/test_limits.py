@@ -85,6 +85,7 @@ def on_the_command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "ortscan", *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.long
 def test_the_command_line_keeps_to_limits_too(sums, tmp_path):
     onnx.save(sums, tmp_path / "sums.onnx")
     onnx.save(model_from_text(FOR_EVER, 13), tmp_path / "for_ever.onnx")

@@ -41,6 +41,7 @@ def test_every_form_of_an_opset_8_scan(part, target):
             assert_migrates(form, target)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(scan_models(opset=8), st.sampled_from(TARGETS))
 def test_a_random_opset_8_scan(case: ScanCase, target: int):

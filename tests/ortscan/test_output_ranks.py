@@ -27,6 +27,7 @@ def no_warning():
         yield
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("declared", ["float[4,1] h", "float h", "float[4,1] h, float[T,4] y"])
 @pytest.mark.parametrize("options", [{}, {"target": "coreml", "fix_shapes": {"x": [5, 4]}}], ids=["free", "fixed"])
 def test_a_state_declared_with_another_rank_leaves_the_loop_with_a_reason(declared, options):

@@ -85,6 +85,7 @@ def test_a_node_of_a_body_that_runs_once_for_all_steps_survives_none(text, sizes
     assert _lives(after, _feeds(model, 0, *sizes[1:]), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("equation", ["tbi,tci->tbc", "tbi,sbi->ts", "tbi,tbi", "tbi,tbi->", "tbi,tbj->bji"])
 @pytest.mark.parametrize("inside", ["v = Relu (e)", "v = Identity (e)"])
 def test_an_einsum_beside_a_scan_that_is_gone_survives_no_steps(equation: str, inside: str, tmp_path) -> None:

@@ -58,6 +58,7 @@ def test_a_node_without_a_kernel_is_called_in_python(shape: tuple[int, ...]):
         assert made.run(None, {"a": a})[0].shape == shape
 
 
+@pytest.mark.long
 def test_scalars_and_values_of_one_type_travel():
     text = """
     <ir_version: 8, opset_import: ["": 18]> g (uint64 a, uint64[2, N] b, bool[2, N] c) => (uint64 y, uint64[K, L] z) {
@@ -73,6 +74,7 @@ def test_scalars_and_values_of_one_type_travel():
         np.testing.assert_array_equal(z, np.where(b % 2 == 0, b, np.uint64(1 << 63)))
 
 
+@pytest.mark.long
 def test_whole_numbers_travel_beside_the_shapes():
     text = """
     <ir_version: 8, opset_import: ["": 18]> g (uint64[N, M] x, int64[1] k) => (uint64[N, K] v, int64[N, K] i) { v, i = TopK (x, k) }
@@ -270,6 +272,7 @@ def test_a_model_of_a_later_version_is_refused_with_one_sentence():
         ortscan.register({})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [IN_A_SCAN, SCAN_OF_BFLOAT16])
 def test_what_has_no_kernel_is_verified_against_onnxs_reference(text: str):
     before = onnx.parser.parse_model(text)
@@ -286,6 +289,7 @@ def test_a_wrong_result_of_what_has_no_kernel_is_found():
     assert not outcome.inconclusive
 
 
+@pytest.mark.long
 def test_several_results_of_one_type_find_their_places():
     made = session(WORDS)
     a, b = np.arange(3, dtype=np.uint64), np.arange(5, dtype=np.uint64)
@@ -294,6 +298,7 @@ def test_several_results_of_one_type_find_their_places():
     np.testing.assert_array_equal(z, b)
 
 
+@pytest.mark.long
 def test_async_runs_are_told_what_was_raised():
     import threading
 

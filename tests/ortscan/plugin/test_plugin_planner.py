@@ -92,6 +92,7 @@ def test_a_plan_that_fits_no_run_runs_in_none(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.long
 def test_damaged_plans_are_refused_or_stay_within_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     random, model, feeds = np.random.default_rng(0), model_from_text(SCAN, 18).SerializeToString(), feeds_of_scan()
 

@@ -80,6 +80,7 @@ def in_both_ways(monkeypatch: pytest.MonkeyPatch, model: Any, **options: str) ->
     return [session(0), session(1 << 40)]
 
 
+@pytest.mark.long
 @linux
 def test_the_first_start_takes_little_more_memory_than_onnxruntime_itself(tmp_path: Path) -> None:
     onnx.save(model_of_20_mb(layers=8), tmp_path / "m.onnx")

@@ -27,6 +27,7 @@ def flipped(content: bytes, at: int) -> bytes:
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "damage",
     [
@@ -57,6 +58,7 @@ def test_a_damaged_model_in_the_cache_is_made_anew(
     np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"bytes": 0}', b'{"bytes": 9, "python_ops": false}', b"\xff\n{}"])
 def test_damaged_facts_of_an_entry_are_none(text: bytes, cache: Path):
     ortscan.InferenceSession(parsed(MAP))

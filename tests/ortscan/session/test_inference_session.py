@@ -372,6 +372,7 @@ def test_data_that_comes_later_is_another_model(tmp_path: Path):
     assert ortscan.InferenceSession(path).ortscan.source == "optimized"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given_as", ["path", "bytes"])
 @pytest.mark.parametrize("held_by", ["name", "file", "profiled file"])
 def test_weights_in_memory_come_before_those_of_a_file(

@@ -37,6 +37,7 @@ def feeds() -> dict[str, np.ndarray]:
     return written("RNN", "one product for all gates").feeds(rows=1, steps=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["path", "bytes", "external"])
 @pytest.mark.parametrize("cached", [False, True])
 def test_another_value_is_honoured(cached: bool, form: str, tmp_path: Path):

@@ -73,6 +73,7 @@ def given_as(form: str, path: Path) -> tuple[object, ort.SessionOptions | None]:
     return path.read_bytes() if form == "bytes" else path, None if form == "path" else options
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["path", "path and options", "bytes"])
 @pytest.mark.parametrize("write", [in_place, renamed_over, by_another_name, in_a_memory_map, as_another_target, one_byte])
 def test_the_weights_that_are_there_now_count(

@@ -159,6 +159,7 @@ g (int64[N] n, float[2] x) => (float[2] y) {{
 }}"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [

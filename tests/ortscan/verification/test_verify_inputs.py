@@ -420,6 +420,7 @@ def test_a_model_with_functions_is_read_inside_them():
     assert not any("integers" in case.varied for case in outcome.cases)
 
 
+@pytest.mark.long
 def test_maps_are_compared():
     text = """
     <ir_version: 8, opset_import: ["": 15, "ai.onnx.ml": 1]>

@@ -78,6 +78,7 @@ def test_loops_that_may_take_all_memory_are_known(parts: dict[str, str], expecte
     assert may_take_all(proto, analyse(proto, input_specs(proto.graph))) is expected
 
 
+@pytest.mark.long
 def test_a_loop_that_doubles_its_state_is_stopped_by_the_memory_of_its_process() -> None:
     grows = loop(trips="sixty", step="m = Concat <axis = 0> (s, s)", state="x")
     grows.graph.initializer.append(onnx.numpy_helper.from_array(np.array(60), "sixty"))
@@ -120,6 +121,7 @@ def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -
         runner.close()
 
 
+@pytest.mark.long
 def test_a_quick_comparison_counts_the_time_to_make_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_models, "_SHORTEST_START", 0.1)
     proto = constant_loads()
@@ -197,6 +199,7 @@ def test_a_node_that_works_long_is_known(kind: str) -> None:
         assert works_long(analyse(proto, input_specs(proto.graph))) is expected
 
 
+@pytest.mark.long
 def test_one_node_that_works_long_does_not_hold_up_a_comparison() -> None:
     proto = _works("MaxPool", 3000, 1500)
     scan = "w = Scan <num_scan_inputs = 1, body = b (float[4] p) => (float[4] q) { q = Tanh (p) }> (x)"

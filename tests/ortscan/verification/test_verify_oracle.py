@@ -95,6 +95,7 @@ RETURNED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", RETURNED)
 def test_a_loop_that_returns_its_step_number_is_repaired_to_what_it_means(way):
     proto = model_from_text(RETURNED[way], 18, check=False)

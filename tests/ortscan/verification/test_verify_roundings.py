@@ -64,6 +64,7 @@ def test_there_is_no_noise_for_a_model_too_old_for_it():
 SEQUENCE = "z = Add(r, x) y = SequenceConstruct(z)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "last"), [("float[4]", "y = Add(r, x)"), ("seq(float[4])", SEQUENCE)])
 @pytest.mark.parametrize("start", ["0.3, 0.1, 0.7, 0.2", "0.5, 0.25, 0.75, 0.125"])
 def test_chaos_from_a_constant_is_no_difference(kind, last, start):

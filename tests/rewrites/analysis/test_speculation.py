@@ -20,6 +20,7 @@ def graph_of(case: Case) -> ir.Graph:
     return ir.from_proto(model_of(case)).graph
 
 
+@pytest.mark.long
 def test_no_operator_that_is_said_to_stand_all_numbers_fails_on_any() -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.rewrites.analysis.nasty_values"],

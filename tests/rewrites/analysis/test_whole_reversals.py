@@ -57,6 +57,7 @@ def test_places_cast_to_what_does_not_hold_them_are_no_reversal(to: int) -> None
     )
 
 
+@pytest.mark.long
 def test_a_slice_that_is_read_as_a_reversal_is_one() -> None:
     found = set()
     starts, ends = ["m1", "t1", "t", "int_end", "far", "k0", "m2", "k4"], ["before", "int_before", "m5", "m1", "mt", "k0"]

@@ -9,6 +9,7 @@ from tests.rewrites.native.random_bodies import random_scan
 BLOCK = 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 160, BLOCK))
 def test_plans_of_random_bodies_compute_what_the_scan_does(first: int) -> None:
     plans = 0

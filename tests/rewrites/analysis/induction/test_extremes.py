@@ -11,6 +11,7 @@ COUNTED = """g (float[T,2] xs, float[2] s, int64 m, int64[1] k0) => (float[2] z,
     }> (m, , s, k0) }"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opset", [7, 8, 9, 11, 12])
 @pytest.mark.parametrize("steps", [-1, 0, 1, 3])
 def test_a_count_of_steps_is_never_below_zero_in_any_opset(opset: int, steps: int) -> None:

@@ -10,6 +10,7 @@ from tests.rewrites.analysis.induction.programs import affine_in, random_program
 from tests.rewrites.apply import prepared
 
 
+@pytest.mark.long
 def test_an_expression_is_what_the_nodes_compute_in_every_step() -> None:
     followed: Counter[str] = Counter()
     for seed in range(200):

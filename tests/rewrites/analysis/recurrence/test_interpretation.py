@@ -101,6 +101,7 @@ def test_what_is_read_is_what_the_body_computes(rows: str, inferred: bool) -> No
     assert {"flipped Transpose", "flipped MatMul", "flipped Gemm", "flipped Split"} <= read.keys(), read
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "inferred"), [(str(ROWS), True), ("B", True), ("B", False)])
 def test_what_is_read_where_a_condition_is_assumed_is_what_the_body_computes_where_it_holds(rows: str, inferred: bool) -> None:
     read: Counter[str] = Counter()

@@ -44,6 +44,7 @@ def products(model: onnx.ModelProto) -> list[int]:
     return [sum(node.op_type == "MatMul" for node in graph.node) for graph in (*bodies, model.graph)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize("cell", ["LayerNorm-LSTM", "sine cell"])
 @pytest.mark.parametrize("backwards", [False, True])
@@ -218,6 +219,7 @@ def test_a_state_that_is_but_a_copy_of_what_was_stays():
     assert len(loops_of(after)[0].output) == 2
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([opset for opset in OPSETS if opset > 8]).flatmap(lambda opset: scan_models(opset=opset, max_states=7)))
 def test_random_loops_keep_their_numbers_wherever_they_are_cut(case):
