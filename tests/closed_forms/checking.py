@@ -31,7 +31,7 @@ def check_family(name: str, sizes: Sizes, seed: int) -> str:
         if not np.array_equal(finite, np.isfinite(ours)):
             return "other elements are finite"
         scale = float(np.abs(wanted[finite]).max(initial=1.0))
-        errors = [float(np.abs(one.astype(np.float64) - wanted)[finite].max(initial=0.0)) for one in (theirs, ours)]
+        errors = [float(np.abs(one.astype(wanted.dtype) - wanted)[finite].max(initial=0.0)) for one in (theirs, ours)]
         if errors[1] > _GROWTH * errors[0] + _ROUNDINGS * float(np.finfo(theirs.dtype).eps) * scale:
             return f"an error of {errors[1]:.3g}, the loop's is {errors[0]:.3g}"
     return ""

@@ -165,8 +165,9 @@ def feeds_of(sizes: Sizes, starts: Sequence[float], seed: int, *, near_one: bool
 
 
 def exact(family: Family, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return what the family computes: of floats in double, of integers in theirs."""
-    wide = {name: value.astype(np.float64) if value.dtype.kind == "f" else value for name, value in feeds.items()}
+    """Return what the family computes: of floats in a wider type, of integers in theirs."""
+    wider = np.longdouble if feeds["xs"].dtype == np.float64 else np.float64
+    wide = {name: value.astype(wider) if value.dtype.kind == "f" else value for name, value in feeds.items()}
     states, rows = [wide[f"z{place + 1}"] for place in range(family.states)], list[np.ndarray]()
     for x, a in zip(wide["xs"], wide["as"], strict=True):
         found, y = family.step(states, x, a)
