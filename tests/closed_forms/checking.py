@@ -22,6 +22,7 @@ def check_family(name: str, sizes: Sizes, seed: int) -> str:
     if not sizes.steps:
         return _without_steps(after, feeds, family.states)
     loops, mine = (run_session(ort_session(one), feeds) for one in (before, after))
+    scale, errors = 1.0, [0.0, 0.0]
     for wanted, theirs, ours in zip(exact(family, feeds), loops, mine, strict=True):
         if theirs.dtype.kind != "f":
             if not np.array_equal(theirs, ours):
@@ -30,10 +31,12 @@ def check_family(name: str, sizes: Sizes, seed: int) -> str:
         finite = np.isfinite(theirs)
         if not np.array_equal(finite, np.isfinite(ours)):
             return "other elements are finite"
-        scale = float(np.abs(wanted[finite]).max(initial=1.0))
-        errors = [float(np.abs(one.astype(wanted.dtype) - wanted)[finite].max(initial=0.0)) for one in (theirs, ours)]
-        if errors[1] > _GROWTH * errors[0] + _ROUNDINGS * float(np.finfo(theirs.dtype).eps) * scale:
-            return f"an error of {errors[1]:.3g}, the loop's is {errors[0]:.3g}"
+        scale = max(scale, float(np.abs(wanted[finite]).max(initial=0.0)))
+        off = (float(np.abs(one.astype(wanted.dtype) - wanted)[finite].max(initial=0.0)) for one in (theirs, ours))
+        errors = [max(pair) for pair in zip(errors, off, strict=True)]
+    eps = float(np.finfo(feeds["xs"].dtype).eps) if feeds["xs"].dtype.kind == "f" else 0.0
+    if errors[1] > _GROWTH * errors[0] + _ROUNDINGS * eps * scale:
+        return f"an error of {errors[1]:.3g}, the loop's is {errors[0]:.3g}"
     return ""
 
 
