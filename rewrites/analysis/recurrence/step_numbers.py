@@ -24,6 +24,8 @@ _EXACT = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _STILL = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change no number."""
+_FURTHEST = 32
+"""How many nodes before the loop numbers that count are followed through."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class StepNumbers:
         self._loop, self._constants = loop, Constants(opset)
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
         self._known = dict[ir.Value, Numbers | None]()
+        self._outside = dict[tuple[ir.Value | None, bool], Numbers | None]()
 
     def of(self, value: ir.Value | None) -> Numbers | None:
         """Return what ``value``, of the body or captured, is in each step, or None."""
@@ -73,9 +76,19 @@ class StepNumbers:
             return None
         return _computed(node, self.of)
 
-    def _rows(self, value: ir.Value | None, backwards: bool) -> Numbers | None:
-        """Return what the rows of ``value``, outside the loop, are: from the first on, or ``backwards`` from the last."""
+    def _rows(self, value: ir.Value | None, backwards: bool, depth: int = 0) -> Numbers | None:
+        """Return what the rows of ``value``, outside the loop, are: from the first on, or ``backwards`` from the last.
+
+        Each value is read once: before a loop there may be thousands of nodes, such as the steps of another one, written out.
+        """
         value = through_identity(value)
+        if depth > _FURTHEST:
+            return None
+        if (value, backwards) not in self._outside:
+            self._outside[value, backwards] = self._read_rows(value, backwards, depth)
+        return self._outside[value, backwards]
+
+    def _read_rows(self, value: ir.Value | None, backwards: bool, depth: int) -> Numbers | None:
         node = None if value is None else value.producer()
         array = self._constants.of(value)
         if array is not None:
@@ -88,10 +101,10 @@ class StepNumbers:
         if node.op_type == "CumSum":
             return self._counted(node, backwards)
         if node.op_type == "Slice":
-            return self._sliced(node, backwards)
+            return self._sliced(node, backwards, depth)
         if node.op_type in _STILL and not (node.inputs[0] is not None and _same_length(node.inputs[0], value)):
             return None
-        return _computed(node, lambda operand: self._rows(operand, backwards))
+        return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
 
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
         """Return the numbers of a running sum of one number again and again, or of another and then those."""
@@ -119,8 +132,8 @@ class StepNumbers:
         first = self._constants.of(parts[0])
         return first if first is not None and first.ndim and first.shape[0] == 1 else None, parts[1]
 
-    def _sliced(self, node: ir.Node, backwards: bool) -> Numbers | None:
-        found = self._rows(node.inputs[0], backwards)
+    def _sliced(self, node: ir.Node, backwards: bool, depth: int) -> Numbers | None:
+        found = self._rows(node.inputs[0], backwards, depth + 1)
         given = [self._constants.of(value) for value in node.inputs[1:]]
         if found is None or len(given) < 3 or any(array is None or array.size != 1 for array in given):
             return None
