@@ -69,8 +69,10 @@ class Choice(Accumulation):
     @property
     def also(self) -> list[ir.Node]:
         """The nodes that read the state for its next value alone."""
-        is_read = self.compared is not None and len(self.compared.outputs[0].uses()) > 1
-        return [self.node] if is_read or self.compared is None else [self.node, self.compared]
+        flag = None if self.compared is None else self.compared.outputs[0]
+        if self.compared is None or flag is None or len(flag.uses()) > 1 or flag.is_graph_output():
+            return [self.node]
+        return [self.node, self.compared]
 
 
 @dataclass(frozen=True)

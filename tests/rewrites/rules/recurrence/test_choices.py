@@ -108,6 +108,12 @@ def test_the_argument_of_the_largest_so_far_leaves_the_loop() -> None:
     assert not any(node.op_type == "Scan" for node in after.graph.node)
 
 
+def test_what_the_comparison_says_may_be_a_result_as_well() -> None:
+    flags = {"outputs": "float[2] h1, bool[2] y", "results": "float[2] z, bool[T,2] ys"}
+    stays(cumulative, sized("y = Greater (x, h)  h1 = Where (y, x, h)", "T", **flags), "CUMULATIVE-STEPS")
+    becomes(cumulative, sized("y = Greater (x, h)  h1 = Where (y, x, h)", **flags | {"results": "float[2] z, bool[40,2] ys"}))
+
+
 def test_a_free_number_of_steps_and_wide_rows_stay() -> None:
     stays(cumulative, sized(CHOICES["larger"], "T"), "CUMULATIVE-STEPS")
     text = scan(
