@@ -38,7 +38,7 @@ def kinds(condition, **options):
 
 
 @pytest.mark.parametrize("condition", KNOWN)
-@pytest.mark.parametrize("target", ["coreml", "qnn"])
+@pytest.mark.parametrize("target", ["coreml", "nnapi"])
 def test_what_is_known_decides_an_if(condition, target):
     assert kinds(KNOWN[condition], target=target) == ["Neg" if condition == "negated" else "Tanh"]
 

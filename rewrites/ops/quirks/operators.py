@@ -74,7 +74,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Where gives 0 where it takes -0 from its second operand; from the third it takes -0 as it is.",
-        worked_round=("rewrites.edits.recurrence.rows",),
+        worked_round=("rewrites.edits.recurrence.rows", "rewrites.edits.recurrence.prefix_latches"),
     ),
     Quirk(
         id="ORT-REDUCED-INTEGERS",

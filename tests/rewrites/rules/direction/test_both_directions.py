@@ -397,7 +397,7 @@ def test_a_cpu_takes_one_node_only_where_it_is_not_slower(case):
         assert why in report.pairs[0].reasons[0].detail
 
 
-@pytest.mark.parametrize(("target", "one"), [("onnx", True), ("webgpu", True), ("qnn", False), ("cpu", False)])
+@pytest.mark.parametrize(("target", "one"), [("onnx", True), ("webgpu", True), ("qnn", True), ("coreml", False), ("cpu", False)])
 def test_a_model_that_holds_two_nodes_becomes_one_where_the_target_has_it(target, one):
     nodes = TwoNodes("GRU", SIDE_BY_SIDE, RESULTS)
     after = ortscan.optimize(nodes.model(), target=target)
