@@ -13,9 +13,10 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import reads
 from rewrites.analysis.recurrence.constants import Constants
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 
-__all__ = ["Drive", "Factor", "Linear", "NotLinear", "Path", "Reader"]
+__all__ = ["Drive", "Factor", "Linear", "NotLinear", "Path", "Reader", "gives_states_alone"]
 
 
 class NotLinear(Exception):
@@ -135,6 +136,12 @@ class Reader:
                 by = numbers.astype(np.float64) if node.op_type == "Mul" else 1 / numbers.astype(np.float64)
         operands = (factor, linear.drive) if swapped else (linear.drive, factor)
         return linear.through(by, None if linear.drive is None else Drive(node, operands))
+
+
+def gives_states_alone(loop: ScanView) -> bool:
+    """Return whether all that a loop stacks are states, as they come in or as they leave."""
+    parts = {part for state in loop.states for part in (state.inner, through_identity(state.next))}
+    return all(through_identity(output.inner) in parts for output in loop.scan_outputs)
 
 
 def _driven(node: ir.Node, drives: Iterable[Drive | ir.Value | None]) -> Drive | None:

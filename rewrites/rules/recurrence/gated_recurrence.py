@@ -23,7 +23,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import LOOP_NS, NODE_NS, START_NS
 from rewrites.analysis.linear.levels import steps_unknown
-from rewrites.analysis.linear.reading import Drive, NotLinear, Path, Reader
+from rewrites.analysis.linear.reading import Drive, NotLinear, Path, Reader, gives_states_alone
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
@@ -74,8 +74,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         found = [_read(state, reader) for state in loop.states]
     except NotLinear as none:
         return none.reason or NOTHING_HERE
-    parts = {part for state in loop.states for part in (state.inner, through_identity(state.next))}
-    if any(through_identity(output.inner) not in parts for output in loop.scan_outputs):
+    if not gives_states_alone(loop):
         return NOTHING_HERE
     steps = loop.steps
     if not isinstance(steps, int):

@@ -28,7 +28,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.linear.corners import form_of
 from rewrites.analysis.linear.decays import Decay
 from rewrites.analysis.linear.levels import Levels, choose_levels, steps_unknown, too_slow
-from rewrites.analysis.linear.reading import Drive, NotLinear, Reader
+from rewrites.analysis.linear.reading import Drive, NotLinear, Reader, gives_states_alone
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
@@ -68,8 +68,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         found = [_read(state, reader, ctx.options.fast_math) for state in loop.states]
     except NotLinear as none:
         return none.reason or NOTHING_HERE
-    parts = {part for state in loop.states for part in (state.inner, through_identity(state.next))}
-    if any(through_identity(output.inner) not in parts for output in loop.scan_outputs):
+    if not gives_states_alone(loop):
         return NOTHING_HERE
     steps = loop.steps
     if not isinstance(steps, int):
