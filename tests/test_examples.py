@@ -15,7 +15,7 @@ SAYS = {
     ],
     "optimize_a_model": ["operators: MatMul, Relu\n", "equal", "fixed sizes"],
     "serve_a_model": ["first start: optimized", "second start: cached", "its loop compiled", "optimised first"],
-    "streaming": ["the step alone: removed the loop, optimized", "100 frames of 10 ms", "ortscan: "],
+    "streaming": ["the step alone: removed the loop, ", "100 frames of 10 ms", "ortscan: "],
     "torch_loop": ["left RECURRENCE", "did  hoist-invariants", "times as fast"],
     "without_loops": ["1 Loop", "unrolled into 12 nodes, on coreml", "3 Tanh", "equal", "on the CPU"],
 }

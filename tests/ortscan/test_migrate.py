@@ -206,7 +206,7 @@ def test_the_command_line_gives_json(path, capsys):
     [
         (["migrate", "nosuch.onnx", "out.onnx"], "nosuch.onnx: No such file"),
         (["migrate", "cut.onnx", "out.onnx"], "cut.onnx"),
-        (["migrate", ".", "out.onnx"], "is a folder"),
+        (["migrate", ".", "old.onnx"], "of . and old.onnx one is a folder, and the other none."),
         (["migrate", "old.onnx", "no/out.onnx"], "no/out.onnx"),
         (["migrate", "old.onnx", "out.onnx", "--opset", "99"], "opset must be in 1.."),
         (["migrate", "old.onnx", "out.onnx", "--opset", "7"], "Scan 'hn' cannot be lowered from opset 8 to 7"),
