@@ -9,7 +9,7 @@ static void pack_columns(const float *rows, int64_t units, int64_t depth, float 
     for (int64_t u = 0; u < PANEL; u++) to[k * apart + u] = u < units ? rows[u * depth + k] : 0;
 }
 
-static const float *given(const cell_words *c, const tensor *inputs, cell_input which, int64_t of_a_way, int way) {
+static const float *values_of(const cell_words *c, const tensor *inputs, cell_input which, int64_t of_a_way, int way) {
   return c->input[which] < 0 ? 0 : (const float *)inputs[c->input[which]].data + of_a_way * way;
 }
 
@@ -27,8 +27,8 @@ bool cell_pack(const cell_words *c, const tensor *inputs, int way, cell_weights 
   to->bias = next, next += columns;
   to->bias_hidden = next, next += blocks * PANEL;
   to->peepholes = c->input[CELL_P] < 0 ? 0 : next;
-  const float *w = given(c, inputs, CELL_W, gates * h * width, way), *r = given(c, inputs, CELL_R, gates * h * h, way);
-  const float *b = given(c, inputs, CELL_B, 2 * gates * h, way), *p = given(c, inputs, CELL_P, 3 * h, way);
+  const float *w = values_of(c, inputs, CELL_W, gates * h * width, way), *r = values_of(c, inputs, CELL_R, gates * h * h, way);
+  const float *b = values_of(c, inputs, CELL_B, 2 * gates * h, way), *p = values_of(c, inputs, CELL_P, 3 * h, way);
   for (int64_t block = 0; block < blocks; block++)
     for (int64_t g = 0; g < gates; g++) {
       const int64_t at = g * h + block * PANEL, units = h - block * PANEL < PANEL ? h - block * PANEL : PANEL, panel = block * gates + g;

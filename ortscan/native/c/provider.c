@@ -1,5 +1,7 @@
 // OrtscanExecutionProvider: claims the loops of models that are as they were, where a planner finds plans for them.
 #include "exported.h"
+#include "provider_claim.h"
+#include "provider_graph.h"
 #include "provider_run.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-// Whether an answer fits the loop: everything that it names is there, of the right type, and all that the loop gives is given.
+#include "provider_accept.h"
 #include "labels.h"
-#include "provider_claim.h"
 #include "tensor.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,43 +1,6 @@
-// A loop that the provider has claimed, with what stands for it.
+// Claims loops: asks who may know for what can stand for them.
 #pragma once
-#include "answer.h"
-#include "provider_host.h"
-#include "provider_inner.h"
-#include "protobuf.h"
-#include "provider_sources.h"
-#include <stdatomic.h>
-
-// What the loop reads. `held`: what nobody hands over in a run, else without data. A constant that the answer brought has no name.
-typedef struct {
-  char *name;
-  int32_t label;
-  int type;
-  tensor held;
-  OrtValue *value; // of what is held
-} given;
-
-typedef struct {
-  char *name;
-  int32_t label;
-  int type;
-} result;
-
-// `loop`, or null where `inner` stands for the loop; else that is the loop itself, out of `model`, made when a run comes that no plan fits.
-// Of the plan: `inputs` are places among the sources, `outputs` among the results, or -1; `copies` are results that are sources.
-typedef struct claim claim;
-struct claim {
-  claim *next;
-  host host;
-  atomic_int users;
-  char *title; // for people
-  loop *loop;
-  bytes model;
-  _Atomic(inner *) inner;
-  given *sources;
-  result *results;
-  int32_t n_sources, n_results, n_copies, *inputs, *outputs;
-  answer_copy *copies;
-};
+#include "provider_claimed.h"
 
 // Who knows how to plan: given a model of one loop, and its title, calls ortscan_answer once where something can stand for it.
 // Called in any thread.
@@ -45,11 +8,3 @@ typedef void (*planner)(const void *model, size_t count, const char *title, void
 
 // Return the claim on a node, or null where nothing is known to stand for it, or that does not fit the node.
 claim *claim_node(const host *h, const OrtGraph *graph, const OrtNode *node, const OrtModelMetadata *stored);
-void claim_release(claim *c);
-
-// Take the answer, whose bytes need not stay; `all` are the sources of the node. False and why not where it does not fit.
-bool claim_accept(claim *c, const answer *a, const sources *all, fault *why);
-
-// Return the place of a label among the sources, or the results; -1 where there is none.
-int32_t source_place(const claim *c, int32_t label);
-int32_t result_place(const claim *c, int32_t label);

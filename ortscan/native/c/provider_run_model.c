@@ -1,4 +1,4 @@
-#include "provider_run.h"
+#include "provider_run_model.h"
 #include "labels.h"
 #include "tensor.h"
 #include <stdlib.h>

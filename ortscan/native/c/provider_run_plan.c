@@ -1,4 +1,4 @@
-#include "provider_run.h"
+#include "provider_run_plan.h"
 #include "tensor.h"
 #include "until.h"
 #include <stdlib.h>
