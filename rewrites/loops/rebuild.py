@@ -11,7 +11,7 @@ from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
 
-__all__ = ["make_scan", "rebuild", "stand_in_for"]
+__all__ = ["make_scan", "rebuild", "stand_in_for", "written_again"]
 
 
 def rebuild(
@@ -74,6 +74,17 @@ def make_scan(
     operands = [*(state.initial for state in states), *(scan.outer for scan in scan_inputs)]
     attributes = [ir.AttrGraph("body", body), *_scan_attributes(False, scan_inputs, scan_outputs)]
     return ir.Node("", "Scan", operands, attributes, outputs=outputs, name=names.fresh(hint))
+
+
+def written_again(loop: ScanView, names: Names) -> ir.Node:
+    """Return ``loop`` as a node that stands nowhere yet, with the same body and results of its own; the old node has none then."""
+    old = loop.node
+    del old.attributes["body"]
+    outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
+    scan = make_scan(names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
+    for mine, theirs in zip(scan.outputs, old.outputs, strict=True):
+        mine.type, mine.shape = theirs.type or mine.type, theirs.shape
+    return scan
 
 
 def _exchange(

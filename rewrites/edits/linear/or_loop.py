@@ -8,8 +8,8 @@ import onnx_ir as ir
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.loops import ScanOutput, ScanView
-from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.loops import ScanView
+from rewrites.loops.rebuild import stand_in_for, written_again
 from rewrites.ops.versions import reshape
 
 __all__ = ["are_plain", "is_kept_loop", "put_under_if"]
@@ -45,11 +45,7 @@ def put_under_if(
     ``build`` holds what comes before the If. Return the loop as it is kept.
     """
     old, kept = loop.node, ctx.builder()
-    del old.attributes["body"]
-    outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
-    scan = make_scan(ctx.names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
-    for mine, theirs in zip(scan.outputs, old.outputs, strict=True):
-        mine.type, mine.shape = theirs.type or mine.type, theirs.shape
+    scan = written_again(loop, ctx.names)
     kept.nodes.append(scan)
     places = [place for place, value in enumerate(found) if value is not None]
     made = write_if(

@@ -21,7 +21,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, dim_of, shape_dims, through_identity
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
-from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.loops.rebuild import stand_in_for, written_again
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 
 __all__ = ["RULE", "check"]
@@ -51,11 +51,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         some, none = b.another(), b.another()
         old = loop.node
         steps = dict(zip(map(id, unknown), step_on_zeros(none, loop, unknown, ctx), strict=True)) if unknown else {}
-        del old.attributes["body"]
-        outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
-        scan = make_scan(ctx.names, loop.body, loop.states, loop.scan_inputs, outputs, old.name or "scan")
-        for mine, theirs in zip(scan.outputs, old.outputs, strict=True):
-            mine.type, mine.shape = theirs.type or mine.type, theirs.shape
+        scan = written_again(loop, ctx.names)
         some.nodes.append(scan)
         nothing = [none.op("Identity", state.initial) for state in loop.states]
         for output, places in zip(loop.scan_outputs, sizes, strict=True):
