@@ -6,16 +6,15 @@ anyhow. One thread, the thread's own time, best of many short rounds, interleave
 
 import importlib
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
 import ortscan
 from tests.benchmarks.leftover_loops import leftover_loops
+from tests.benchmarks.timing import mean_seconds, session_of
 from tests.support.text import model_from_text
 
 __all__ = ["main"]
@@ -100,11 +99,11 @@ def _timed(compiled: Callable[..., None], name: str, model: onnx.ModelProto, fee
     """Print how long both take, and return the ratio."""
     optimised = ortscan.optimize(model, native=True, verify=False)
     assert isinstance(optimised, onnx.ModelProto)
-    native = ort.InferenceSession(optimised.SerializeToString(), ortscan.register(_one_thread()))
+    native = session_of(optimised, library=True)
     results = native.run(None, feeds)
     shape = ",".join(map(str, results[-1].shape))
     copying = model_from_text(f"g (float[{shape}] x) => (float[{shape}] y) {{ y = Identity (x) }}", 18)
-    copy = ort.InferenceSession(copying.SerializeToString(), _one_thread())
+    copy = session_of(copying)
     ys = np.empty_like(results[-1])
     states = sum(not key.endswith("s") for key in feeds)
 
@@ -114,27 +113,13 @@ def _timed(compiled: Callable[..., None], name: str, model: onnx.ModelProto, fee
     by_hand()
     np.testing.assert_allclose(ys, results[-1], rtol=1e-4, atol=1e-5)
     timed = [lambda: native.run(None, feeds), by_hand, lambda: copy.run(None, {"x": ys})]
-    ours, loop, moved = map(min, zip(*([_seconds(each) for each in timed] for _ in range(_ROUNDS)), strict=True))
+    ours, loop, moved = map(min, zip(*([mean_seconds(each, _SECONDS) for each in timed] for _ in range(_ROUNDS)), strict=True))
     ratio: float = ours / (loop + moved)
     print(
         f"{name:26} plan {1e6 * ours:8.1f} µs   numba {1e6 * loop:8.1f}   copy {1e6 * moved:6.1f}   plan / both {ratio:5.2f}",
         flush=True,
     )
     return ratio
-
-
-def _one_thread() -> ort.SessionOptions:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    return options
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    runs, started = 0, time.thread_time()
-    while (spent := time.thread_time() - started) < _SECONDS or not runs:
-        work()
-        runs += 1
-    return spent / runs
 
 
 if __name__ == "__main__":

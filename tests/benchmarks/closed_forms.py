@@ -7,12 +7,13 @@ microseconds, and their ratio. A word on the command line chooses the loops whos
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
 import ortscan
+from tests.benchmarks.timing import mean_seconds, session_of
 from tests.support.text import model_from_text
 
 __all__ = ["Timed", "best_of", "loops", "main"]
@@ -128,24 +129,11 @@ def _attention(name: str, steps: int, heads: int, keys: int, values: int) -> Tim
     return name, model, feeds | {"gs": -np.abs(feeds["gs"])}
 
 
-def _session(model: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _seconds(session: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> float:
-    runs, started = 0, time.perf_counter()
-    while (spent := time.perf_counter() - started) < _SECONDS or not runs:
-        session.run(None, feeds)
-        runs += 1
-    return spent / runs
-
-
 def best_of(models: list[onnx.ModelProto], feeds: dict[str, np.ndarray], rounds: int = _ROUNDS) -> list[float]:
     """Return the seconds of each model, in turns, the best of several rounds."""
-    sessions = [_session(model) for model in models]
-    return [min(times) for times in zip(*([_seconds(one, feeds) for one in sessions] for _ in range(rounds)), strict=True)]
+    runs = [partial(session_of(model).run, None, feeds) for model in models]
+    seconds = ([mean_seconds(run, _SECONDS, time.perf_counter) for run in runs] for _ in range(rounds))
+    return [min(times) for times in zip(*seconds, strict=True)]
 
 
 def main() -> None:

@@ -5,16 +5,15 @@ thread: the best of many short rounds in microseconds of the thread's own time, 
 """
 
 import sys
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
 import ortscan
-from ortscan.native.library import register_library
+from tests.benchmarks.timing import mean_seconds, session_of
 from tests.support.text import model_from_text
 
 __all__ = ["Leftover", "leftover_loops", "main"]
@@ -179,35 +178,19 @@ def _dims(text: str) -> tuple[int, ...]:
     return tuple(int(dim) for dim in text.split(","))
 
 
-def _session(model: onnx.ModelProto, library: bool) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    if library:
-        register_library(options)
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _seconds(session: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> float:
-    runs, started = 0, time.thread_time()
-    while (spent := time.thread_time() - started) < _SECONDS or not runs:
-        session.run(None, feeds)
-        runs += 1
-    return spent / runs if runs else spent
-
-
 def main() -> None:
     ratios = []
     for name, model, feeds in leftover_loops(*map(int, sys.argv[1:2])):
         sessions = [
-            _session(model, False),
-            _session(ortscan.optimize(model, verify=False), False),
-            _session(ortscan.optimize(model, native=True, verify=False), True),
+            session_of(model),
+            session_of(ortscan.optimize(model, verify=False)),
+            session_of(ortscan.optimize(model, native=True, verify=False), library=True),
         ]
         results = [session.run(None, feeds) for session in sessions]
         worst = max(float(np.abs(a - b).max()) for a, b in zip(results[0], results[2], strict=True))
+        runs = [partial(session.run, None, feeds) for session in sessions]
         best = [
-            min(column)
-            for column in zip(*([_seconds(session, feeds) for session in sessions] for _ in range(_ROUNDS)), strict=True)
+            min(column) for column in zip(*([mean_seconds(run, _SECONDS) for run in runs] for _ in range(_ROUNDS)), strict=True)
         ]
         ratios.append(best[1] / best[2])
         times = "  ".join(f"{1e6 * one:9.1f}" for one in best)

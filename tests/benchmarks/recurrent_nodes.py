@@ -5,17 +5,16 @@ One thread, its own time, in turns; the time is the best round's, the ratio the 
 
 import itertools
 import sys
-import time
+from functools import partial
 from statistics import median
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 import ortscan
-from ortscan.native.library import register_library
 from rewrites.rules.native import native_cell
+from tests.benchmarks.timing import mean_seconds, session_of
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _ROUNDS, _SECONDS, _MOST_SECONDS = 5, 0.01, 0.3
@@ -41,22 +40,6 @@ def model_of(kind: str, direction: str, hidden: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
-def _session(model: onnx.ModelProto, library: bool) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    if library:
-        register_library(options)
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _seconds(session: ort.InferenceSession, x: np.ndarray) -> float:
-    runs, started = 0, time.thread_time()
-    while (spent := time.thread_time() - started) < _SECONDS or not runs:
-        session.run(None, {"X": x})
-        runs += 1
-    return spent / runs
-
-
 def main() -> None:
     kinds, directions, sizes = (sys.argv[i].split(",") if len(sys.argv) > i else () for i in (1, 2, 3))
     native_cell.MOST_HIDDEN_FASTER.update(dict.fromkeys(_GATES, 1 << 16))  # what the rule leaves to onnxruntime is measured too
@@ -66,16 +49,19 @@ def main() -> None:
         kinds or _GATES, directions or ("forward", "bidirectional"), map(int, sizes or ("16", "64", "128", "256", "512"))
     ):
         model = model_of(kind, direction, hidden)
-        sessions = [_session(model, False), _session(ortscan.optimize(model, native=True, verify=False), True)]
+        sessions = [session_of(model), session_of(ortscan.optimize(model, native=True, verify=False), library=True)]
         for rows in _ROWS:
             found = []
             for steps in _STEPS:
                 x = np.random.default_rng(steps).standard_normal((steps, rows, hidden)).astype(np.float32)
-                first = [_seconds(session, x) for session in sessions]
+                first = [mean_seconds(partial(session.run, None, {"X": x}), _SECONDS) for session in sessions]
                 if sum(first) * _SECONDS / _MOST_SECONDS > _SECONDS:
                     rounds = [first]
                 else:
-                    rounds = [[_seconds(session, x) for session in sessions] for _ in range(_ROUNDS)]
+                    rounds = [
+                        [mean_seconds(partial(session.run, None, {"X": x}), _SECONDS) for session in sessions]
+                        for _ in range(_ROUNDS)
+                    ]
                 best = [1e6 * min(column) for column in zip(*rounds, strict=True)]
                 found.append(f"{best[0]:.0f}, {best[1]:.0f}, {median(one[1] / one[0] for one in rounds):.2f}")
             print(f"| {kind}, {direction} | {hidden} | {rows} | {' | '.join(found)} |", flush=True)

@@ -1,8 +1,6 @@
 import base64
 import hashlib
 import re
-from collections import Counter
-from html.parser import HTMLParser
 
 import numpy as np
 import onnx
@@ -18,6 +16,7 @@ from ortscan.drawing.picture import Picture, count
 from ortscan.drawing.placing import place
 from ortscan.drawing.svg import svg_of
 from ortscan.modelio import load
+from tests.support.tags import tags_of
 
 MAP = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[1, 2] s, float[7, 1, 2] x) => (float[1, 2] last, float[7, 1, 2] y) <float[2, 2] w = {1, 2, 3, 4}> {
@@ -43,38 +42,6 @@ HOSTILE = [
     "\u05d0\u05d1 &amp; ]]>",
     "long" * 25_000,
 ]
-
-
-class Tags(HTMLParser):
-    """Checks that all that is opened is closed, and that nothing comes from elsewhere."""
-
-    VOID = frozenset({"meta", "input"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: Counter[str] = Counter()
-
-    def handle_starttag(self, tag, attrs):
-        self.seen[tag] += 1
-        assert not any(name in ("src", "href", "xlink:href") or name.startswith("on") for name, _ in attrs)
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in self.VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def tags_of(page: str) -> Counter[str]:
-    tags = Tags()
-    tags.feed(page)
-    assert tags.open == []
-    return tags.seen
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from ortscan.report.outcome import Report as Shown
 from ortscan.report.words import headline, size
 from rewrites.base.plain_text import one_line, plain
 from rewrites.base.report import Fired, LoopReport, NodeReport, Reason, Report
+from tests.support.tags import tags_of
 
 ODD = "main/Scan '[bold]ä/循环[/nope] <b>&amp;\x1b[31m\u202e'"
 CODE = next(iter(CODES))
@@ -145,31 +145,11 @@ def test_json_stays_standard_with_infinities_and_numpy_values():
     assert json.loads(dump(values)) == {"a": "inf", "b": "nan", "c": [0, 1], "d": [3], "e": "b'x'", "f": "\udc80"}
 
 
-class Tags(HTMLParser):
-    VOID = frozenset({"meta", "input"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: Counter[str] = Counter()
-
-    def handle_starttag(self, tag, attrs):
-        self.seen[tag] += 1
-        assert not any(name in ("src", "href") for name, _ in attrs)
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 def test_the_page_is_well_formed_and_needs_nothing_else():
-    tags = Tags()
-    tags.feed(page(report(), "<m>.onnx"))
-    assert tags.open == []
-    assert tags.seen["details"] == 3
-    assert tags.seen["script"] == 1
-    assert tags.seen["m"] == tags.seen["link"] == 0
+    seen = tags_of(page(report(), "<m>.onnx"))
+    assert seen["details"] == 3
+    assert seen["script"] == 1
+    assert seen["m"] == seen["link"] == 0
 
 
 def test_the_page_escapes_names_and_explains_codes():

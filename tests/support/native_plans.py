@@ -22,7 +22,7 @@ from rewrites.native.encoding import encode
 from rewrites.native.operations import Op
 from rewrites.native.plan import Form, Input, InputKind, Instruction, Operand, Output, Phase, Plan, Size, Value, ValueKind
 
-__all__ = ["elementwise", "library", "operand", "outputs_of", "plan_session", "row", "run_native", "single"]
+__all__ = ["elementwise", "library", "operand", "outputs_of", "plan_session", "row", "run_native", "session_of", "single"]
 
 Array = npt.NDArray[Any]
 
@@ -92,6 +92,15 @@ def plan_session(
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     options.register_custom_ops_library(str(library()))
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def session_of(model: onnx.ModelProto, *, native: bool) -> ort.InferenceSession:
+    """Return a session of a model, with the library or without."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    if native:
+        options.register_custom_ops_library(str(library()))
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import helper
 
@@ -12,7 +11,7 @@ import ortscan
 from rewrites.native.elements import BOOL, DOUBLE, FLOAT, INT32, INT64, NUMPY, has_kernel
 from rewrites.native.operations import Op
 from tests.rewrites.native.typed_bodies import typed_feeds, typed_scan
-from tests.support.native_plans import elementwise, library, operand, run_native, single
+from tests.support.native_plans import elementwise, operand, run_native, session_of, single
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
 from tests.support.sample_plans import arity
@@ -133,14 +132,6 @@ def test_matrices_of_doubles() -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-13)
 
 
-def session(model: onnx.ModelProto, *, native: bool) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    if native:
-        options.register_custom_ops_library(str(library()))
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_loops_of_all_types_give_what_they_gave(first: int) -> None:
@@ -151,7 +142,7 @@ def test_loops_of_all_types_give_what_they_gave(first: int) -> None:
             model, native=True, verify=False, skip=["loop-fission", "recurrent-cell", "state-fission", "unroll"]
         )
         plans += any(function.domain == "ai.ortscan" for function in native.functions)
-        sessions = [session(model, native=False), session(native, native=True), session(native, native=False)]
+        sessions = [session_of(model, native=False), session_of(native, native=True), session_of(native, native=False)]
         for batch, steps in ((2, 3), (1, 1), (5, 7), (2, 3)):
             feeds = typed_feeds(model, seed, B=batch, T=steps)
             wanted, *others = (each.run(None, feeds) for each in sessions)
@@ -173,5 +164,5 @@ def test_outputs_have_types_where_the_model_does_not_say_them() -> None:
     assert "Scan1" in [node.op_type for node in native.graph.node]
     del native.graph.value_info[:]
     feeds = {"n": np.array([1, 2]), "xs": np.ones((4, 2), np.float32)}
-    made = session(native, native=True)
+    made = session_of(native, native=True)
     assert [array.dtype for array in made.run(None, feeds)] == [np.float64, np.int64]

@@ -5,23 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 
 import ortscan
 from rewrites.native.plan import Storage
 from tests.rewrites.native.typed_bodies import typed_feeds, typed_loop
-from tests.support.native_plans import library, outputs_of, plan_session, run_native
+from tests.support.native_plans import outputs_of, plan_session, run_native, session_of
 from tests.support.plan_interpreter import run_plan
 from tests.support.sample_plans import counting
-
-
-def session(model: onnx.ModelProto, *, native: bool) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    if native:
-        options.register_custom_ops_library(str(library()))
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize("storage", Storage, ids=lambda storage: storage.name)
@@ -68,7 +59,7 @@ def test_loops_of_all_types_make_the_steps_they_made(first: int) -> None:
         model = typed_loop(seed)
         native = ortscan.optimize(model, native=True, verify=False)
         plans += any(function.name == "Loop1" for function in native.functions)
-        sessions = [session(model, native=False), session(native, native=True), session(native, native=False)]
+        sessions = [session_of(model, native=False), session_of(native, native=True), session_of(native, native=False)]
         for batch, steps in ((2, 3), (1, 0), (5, 100), (2, 1), (1, -4)):
             feeds = typed_feeds(model, seed, B=batch)
             if "M" in feeds:
@@ -95,7 +86,7 @@ def test_an_iteration_until_it_settles() -> None:
     model = onnx.parser.parse_model(NEWTON)
     native = ortscan.optimize(model, native=True, verify=False)  # random numbers never settle
     assert [node.op_type for node in native.graph.node if node.domain] == ["Loop1"]
-    sessions = [session(model, native=False), session(native, native=True), session(native, native=False)]
+    sessions = [session_of(model, native=False), session_of(native, native=True), session_of(native, native=False)]
     for size in (1, 5, 33):
         feeds = {"s": np.full(size, 3, np.float32), "w": np.linspace(0.5, 900, size, dtype=np.float32)}
         (root, steps), *others = (each.run(None, feeds) for each in sessions)
