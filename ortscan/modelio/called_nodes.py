@@ -7,13 +7,14 @@ time that grows with the file.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.protos import bodies_in
 from rewrites.base.errors import UnsupportedModel
+from rewrites.base.postorder import postorder
 from rewrites.graph.walk import all_nodes
 
 __all__ = ["DEEPEST_CALLS", "MOST_CALLED_NODES", "called_nodes", "refuse_endless_calls"]
@@ -54,7 +55,7 @@ def _measured(model: onnx.ModelProto | ir.Model) -> tuple[int, int]:
     nodes = _nodes_of_proto(model) if isinstance(model, onnx.ModelProto) else _nodes_of_ir(model)
     known: dict[_Key, int] = {}
     depths: dict[_Key, int] = {}
-    for key in _callees_first(nodes):
+    for key in postorder(nodes, lambda key: [called for called in nodes[key] if called in nodes]):
         called = sum(count * known.get(callee, 0) for callee, count in nodes[key].items())
         known[key] = min(called + sum(nodes[key].values()), _COUNTLESS)
         depths[key] = 1 + max((depths[callee] for callee in nodes[key] if callee in depths), default=0)
@@ -76,20 +77,3 @@ def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:
 def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
     bodies: dict[_Key, Iterable[ir.Node]] = {key: all_nodes(function) for key, function in model.functions.items()}
     return {key: Counter(node.op_identifier() for node in body) for key, body in [*bodies.items(), (_MAIN, all_nodes(model.graph))]}
-
-
-def _callees_first(nodes: Mapping[_Key, Counter[_Key]]) -> list[_Key]:
-    """Return all keys, each after those it calls, by a depth-first search without recursion."""
-    order: list[_Key] = []
-    seen: set[_Key] = set()
-    for root in nodes:
-        waiting = [(root, False)]
-        while waiting:
-            key, done = waiting.pop()
-            if done:
-                order.append(key)
-            elif key not in seen:
-                seen.add(key)
-                waiting.append((key, True))
-                waiting += [(called, False) for called in nodes[key] if called in nodes and called not in seen]
-    return order

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import onnx_ir as ir
 
 from ortscan.modelio.slots import Slot
-from ortscan.modelio.tensors import FileTensor, bytes_needed, props_of
+from ortscan.modelio.tensors import FileTensor, bytes_needed, reference_to
 from rewrites.base.errors import InvariantBroken
 
 __all__ = ["write_data"]
@@ -35,7 +35,7 @@ def write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tup
             _append(tensor, file)
             if file.seek(0, 2) != written[key] + size:
                 raise InvariantBroken(f"Tensor {tensor.name!r} has {size} bytes by its shape but another number was written.")
-        references.append((slot, _reference(tensor, location, written[key], size)))
+        references.append((slot, reference_to(tensor, location, written[key], size)))
     return references
 
 
@@ -54,16 +54,3 @@ def _content_of(tensor: ir.TensorProtocol) -> Hashable:
 
 def _alignment(size: int) -> int:
     return _ALIGNMENT if size >= _LARGE else _SMALL_ALIGNMENT
-
-
-def _reference(tensor: ir.TensorProtocol, location: str, offset: int, length: int) -> ir.ExternalTensor:
-    return ir.ExternalTensor(
-        location,
-        offset,
-        length,
-        tensor.dtype,
-        shape=ir.Shape(tensor.shape.numpy()),
-        name=tensor.name or "",
-        doc_string=tensor.doc_string,
-        metadata_props=props_of(tensor),
-    )

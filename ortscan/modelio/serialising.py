@@ -8,6 +8,7 @@ import onnx_ir as ir
 from ortscan.modelio.loaded import LoadedModel, to_proto, written
 from ortscan.modelio.protos import tensors_in
 from ortscan.modelio.slots import Slot, substituted
+from ortscan.modelio.tensors import reference_to
 from rewrites.base.errors import InvariantBroken
 
 __all__ = ["external_slots", "serialised"]
@@ -29,7 +30,9 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
         InvariantBroken: another reference to external data would be left, or the model is broken.
     """
     tensors = [slot.get() for slot in embed]
-    marks = [(slot, _marked(tensor, number)) for number, (slot, tensor) in enumerate(zip(embed, tensors, strict=True))]
+    marks = [
+        (slot, reference_to(tensor, f"{_MARK}{number}")) for number, (slot, tensor) in enumerate(zip(embed, tensors, strict=True))
+    ]
     with substituted([*marks, *moved]):
         proto = written(loaded) if marks or moved else to_proto(loaded)
     places = {reference.location for _, reference in moved}
@@ -44,16 +47,3 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
         elif location not in places:
             raise InvariantBroken(f"Tensor {message.name!r} would be left referring to {location!r}.")
     return proto
-
-
-def _marked(tensor: ir.TensorProtocol, number: int) -> ir.ExternalTensor:
-    return ir.ExternalTensor(
-        f"{_MARK}{number}",
-        None,
-        None,
-        tensor.dtype,
-        shape=ir.Shape(tensor.shape.numpy()),
-        name=tensor.name or "",
-        doc_string=tensor.doc_string,
-        metadata_props=dict(tensor.metadata_props),
-    )

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ortscan.modelio.data_files import DataFile
 from rewrites.base.errors import UnsupportedModel
 
-__all__ = ["AbsentTensor", "FileTensor", "MessageTensor", "bytes_needed", "own_tensor", "props_of"]
+__all__ = ["AbsentTensor", "FileTensor", "MessageTensor", "bytes_needed", "own_tensor", "props_of", "reference_to"]
 
 
 class MessageTensor(ir.serde.TensorProtoTensor):
@@ -134,6 +134,22 @@ def props_of(tensor: ir.TensorProtocol) -> dict[str, str]:
     if isinstance(tensor, MessageTensor):
         return {entry.key: entry.value for entry in tensor.raw.metadata_props}
     return dict(tensor.metadata_props)
+
+
+def reference_to(
+    tensor: ir.TensorProtocol, location: str, offset: int | None = None, length: int | None = None
+) -> ir.ExternalTensor:
+    """Return a tensor like ``tensor`` whose data lie in the file ``location``."""
+    return ir.ExternalTensor(
+        location,
+        offset,
+        length,
+        tensor.dtype,
+        shape=ir.Shape(tensor.shape.numpy()),
+        name=tensor.name or "",
+        doc_string=tensor.doc_string,
+        metadata_props=props_of(tensor),
+    )
 
 
 def bytes_needed(tensor: ir.TensorProtocol) -> int:

@@ -3,7 +3,6 @@
 Where a file leaves an output's shape open onnxruntime works it out from the nodes, and may work out less from other nodes.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,29 +12,10 @@ from ortscan.modelio import Interface
 from ortscan.running.crash_risks import crash_risks
 from rewrites.base.raised_by import is_raised_by
 
-__all__ = ["Known", "hollow_of", "known_outputs", "with_known_outputs"]
+__all__ = ["Known", "known_outputs", "with_known_outputs"]
 
-_SMALL = 256
 _FATAL = 4
 Known = Mapping[str, tuple[int, Sequence[int | str | None]]]
-
-
-def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``proto`` with inputs in the place of large weights: its sessions have the same outputs, and read nothing for them."""
-    hollow = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
-    graph, given = hollow.graph, proto.graph
-    graph.name = given.name
-    for mine, theirs in ((graph.node, given.node), (graph.input, given.input), (graph.output, given.output)):
-        mine.extend(theirs)
-    graph.value_info.extend(given.value_info)
-    graph.sparse_initializer.extend(given.sparse_initializer)
-    listed = {info.name for info in given.input}
-    for tensor in given.initializer:
-        if math.prod(tensor.dims) <= _SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
-            graph.initializer.append(tensor)
-        elif tensor.name not in listed:
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    return hollow
 
 
 def known_outputs(hollow: onnx.ModelProto) -> Known:

@@ -22,7 +22,8 @@ from ortscan.pipeline.compare_with_original import Level, compare, first_line, l
 from ortscan.pipeline.on_difference import OnDifference, on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting
 from ortscan.pipeline.self_check import self_checked
-from ortscan.session.known_outputs import hollow_of, known_outputs, with_known_outputs
+from ortscan.running.hollow import hollow_of
+from ortscan.session.known_outputs import known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.base.errors import OptionError, VerificationFailed
 

@@ -1,18 +1,16 @@
 """The types of all values of a main graph, as onnx infers them without being shown large weights."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import onnx
 
 from ortscan.base.negative_sizes import without_negative_sizes
+from ortscan.running.hollow import hollow_of
 from ortscan.running.joined_vectors import has_long_vectors
 from ortscan.running.specs import Spec
 from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["element_types", "value_types"]
-
-_SMALL = 256
 
 
 def value_types(
@@ -29,22 +27,11 @@ def element_types(proto: onnx.ModelProto) -> dict[str, int]:
 
 
 def _types(proto: onnx.ModelProto, specs: Sequence[Spec] = (), sizes: Mapping[str, int] | None = None) -> dict[str, onnx.TypeProto]:
-    hollow = onnx.ModelProto(ir_version=max(proto.ir_version, 4), opset_import=proto.opset_import, functions=proto.functions)
-    graph, given = hollow.graph, proto.graph
-    graph.name = given.name
-    for mine, theirs in ((graph.node, given.node), (graph.input, given.input), (graph.output, given.output)):
-        mine.extend(theirs)
-    graph.value_info.extend(given.value_info)
-    hollow = without_negative_sizes(hollow)
+    hollow = without_negative_sizes(hollow_of(proto))
+    hollow.ir_version = max(proto.ir_version, 4)  # older ones know no initializer that is no input
     graph = hollow.graph
     if sizes:
         _bind(graph, specs, sizes)
-    listed = {value.name for value in given.input}
-    for tensor in given.initializer:
-        if math.prod(tensor.dims) <= _SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
-            graph.initializer.append(tensor)
-        elif tensor.name not in listed:
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     try:
         hollow = onnx.shape_inference.infer_shapes(hollow, data_prop=not has_long_vectors(hollow))
         graph = hollow.graph

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import Affine, Dim
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.shapes.bodies import out_of_scan
+from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, refined
 from rewrites.graph.learned_shapes import told_anew
@@ -56,22 +57,11 @@ def size_said_by(one: Affine) -> int | str | None:
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
     """Return the nodes of the backward slice of ``values`` whose shapes are not known fully, those that others read first."""
-    order: list[ir.Node] = []
-    seen: set[ir.Node] = set()
-    waiting: list[tuple[ir.Node, bool]] = [(node, False) for value in values if (node := _vague(value)) is not None]
-    while waiting:
-        node, ready = waiting.pop()
-        if ready:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            waiting.append((node, True))
-            waiting.extend((maker, False) for value in node.inputs if value and (maker := _vague(value)) is not None)
-    return order
+    return postorder(_made_vaguely(values), lambda node: _made_vaguely(node.inputs))
 
 
-def _vague(value: ir.Value) -> ir.Node | None:
-    return value.producer() if is_vague(value.shape) else None
+def _made_vaguely(values: Iterable[ir.Value | None]) -> list[ir.Node]:
+    return [maker for value in values if value is not None and is_vague(value.shape) and (maker := value.producer()) is not None]
 
 
 def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:

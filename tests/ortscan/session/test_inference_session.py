@@ -19,10 +19,11 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 import ortscan
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.ort.opsets import newest_ir_version, newest_opset
+from ortscan.running.hollow import hollow_of
 from ortscan.session import opening
 from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.in_words import in_words
-from ortscan.session.known_outputs import hollow_of, known_outputs
+from ortscan.session.known_outputs import known_outputs
 from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
 
