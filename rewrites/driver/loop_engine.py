@@ -4,6 +4,7 @@ Each patch makes a loop smaller or plainer, so a fixpoint exists. Where rules fi
 loop is left as it is then, with the reason ``RULE-LIMIT``.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ from rewrites.driver.loop_reports import adopt_loops
 from rewrites.driver.neighbours import Neighbours
 from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.marks import REPORT
-from rewrites.graph.walk import node_graphs
-from rewrites.loops import Loop, loops_inside_out, view
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import Loop, is_loop, loops_inside_out, view
 from rewrites.rules.registry import LAST
 
 __all__ = ["LoopEngine"]
@@ -88,13 +89,24 @@ class LoopEngine:
         return loops_inside_out(graph)
 
     def hand_over(self) -> None:
-        """Apply the rules to the loops that all others have left, once; reasons that those gave stay."""
-        for node in loops_inside_out(self._ctx.model.graph) if self._rules else ():
-            entry = REPORT.of(node)
+        """Apply the rules to the loops that all others have left, once, each before those inside it; reasons that those gave stay.
+
+        What is done to a loop is done to those inside it, too, where it has taken them along.
+        """
+        left = deque(filter(is_loop, all_nodes(self._ctx.model.graph)) if self._rules else ())
+        while left:
+            node = left.popleft()
+            entry, fired = REPORT.of(node), len(self._applying.report.patches)
             given = [] if entry is None else entry.reasons
             self._settle(node)
             if entry is not None and node.graph is not None:
                 entry.reasons = given + entry.reasons
+            if len(self._applying.report.patches) > fired:
+                there = set(loops_inside_out(self._ctx.model.graph))
+                for inner in (one for one in left if one not in there):
+                    if (taken := REPORT.of(inner)) is not None:
+                        taken.fired.append(self._applying.report.patches[-1])
+                left = deque(one for one in left if one in there)
 
     def _is_to_be_asked(self, node: ir.Node) -> bool:
         """Whether something next to the loop has changed since it was looked at."""

@@ -16,7 +16,7 @@ from rewrites.native.plan import Symbol
 from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 
-__all__ = ["Body", "Step", "type_name"]
+__all__ = ["Body", "Step", "elements", "type_name"]
 
 _INLINE = 256
 """Elements of a captured constant up to which it is written into the plan."""
@@ -42,7 +42,11 @@ class Step:
 
 @dataclass
 class Body:
-    """``views``: of the values translated so far. ``captured``: the outer values that the plan reads as they are, in order."""
+    """``views``: of the values translated so far. ``captured``: the outer values that the plan reads as they are, in order.
+
+    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: of how many Ifs a branch is being translated, which
+    is computed where the condition says another, too.
+    """
 
     graph: ir.Graph
     opset: int
@@ -53,6 +57,8 @@ class Body:
     captured: dict[ir.Value, Buffer] = field(default_factory=dict)
     constants: dict[tuple[int, bytes], Buffer] = field(default_factory=dict)
     casts: dict[tuple[View, int], View] = field(default_factory=dict)
+    inner: set[ir.Graph | ir.Function] = field(default_factory=set)
+    chosen: int = 0
 
     def view(self, value: ir.Value) -> View:
         """Return the view of a value: translated, constant or captured."""
@@ -64,7 +70,8 @@ class Body:
     def _from_outside(self, value: ir.Value) -> View:
         array = const_array(value)
         producer = value.producer()
-        inside = value.graph is self.graph or (producer is not None and producer.graph is self.graph)
+        graphs = (value.graph, None if producer is None else producer.graph)
+        inside = any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)
         if array is not None and (array.size <= _INLINE or inside):
             if array.dtype not in NUMPY.values():
                 raise Refused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")

@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array
-from rewrites.native.body import Body
+from rewrites.native.body import Body, elements
 from rewrites.native.refused import Refused
 from rewrites.native.views import View
 
@@ -47,8 +47,11 @@ class Call:
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
-        """Return what input ``index`` holds where it is constant."""
-        return const_array(self.value(index))
+        """Return what input ``index`` holds where it is constant, or is in the step that is written out."""
+        value = self.value(index)
+        found = const_array(value)
+        view = None if value is None or found is not None else self.body.views.get(value)
+        return found if view is None or view.buffer.array is None or view.truth else elements(view)
 
     def only_first_output(self) -> None:
         """Refuse where another output than the first is there."""

@@ -10,8 +10,7 @@ import onnx_ir as ir
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.dims import differ
-from rewrites.graph.values import const_array, rank_of, static_dims
+from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.native.around import Around, nothing_around, unsqueezed
 from rewrites.native.body import Body, Step, type_name
@@ -20,6 +19,7 @@ from rewrites.native.free_sizes import SAMPLES, FreeSizes, SameSizes, joined
 from rewrites.native.fusing import fused
 from rewrites.native.in_parts import computed_in_parts
 from rewrites.native.limits import check_limits
+from rewrites.native.nested import translate_graph
 from rewrites.native.places import place_results
 from rewrites.native.plan import Form, Input, InputKind, Output, Plan, Size
 from rewrites.native.refused import Refused
@@ -76,7 +76,7 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
         body.views |= {scan.outer: body.views[scan.inner] for scan in beside.scans}
     _translate_beside(beside.before, body)
     body.views |= {scan.inner: body.views[scan.outer] for scan in loop.scan_inputs if scan not in beside.scans}
-    _translate(loop.body, body)
+    translate_graph(loop.body, body)
     if beside.after:
         body.views |= {each.outer: body.view(each.inner) for each in loop.scan_outputs if each.outer is not None}
     _translate_beside(beside.after, body)
@@ -96,7 +96,7 @@ def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
     inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
     body.views[loop.iteration] = whole(Buffer(Home.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
     body.views[loop.condition_in] = body.constant(np.ones((1,) * (rank_of(loop.condition_in) or 0), np.bool_))
-    _translate(loop.body, body)
+    translate_graph(loop.body, body)
     goes_on = _result(body, loop.condition_out)
     if goes_on.count != 1:
         raise Refused("NATIVE-SHAPE", f"the condition '{loop.condition_out.name}' has {goes_on.count} elements")
@@ -153,18 +153,6 @@ def _input(
     body.views[inner] = whole(Buffer(home, math.prod(shape), index, dtype=dtype), shape, truth=dtype == BOOL)
     kind = InputKind.INITIAL if home == Home.OLD else InputKind.SCANNED
     return Input(kind, _sizes(shape), backwards, dtype)
-
-
-def _translate(graph: ir.Graph, body: Body) -> None:
-    for node in graph:
-        if all(const_array(value) is not None for value in node.outputs):
-            continue
-        for value, view in zip(node.outputs, translate(node, body), strict=False):
-            if 0 in view.shape or differ(ir.Shape(view.shape), value.shape):
-                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(view.shape)}, known is {value.shape}")
-            if value.dtype not in (None, view.dtype):
-                raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
-            body.views[value] = view
 
 
 def _result(body: Body, value: ir.Value) -> View:

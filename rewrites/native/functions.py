@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
+from rewrites.graph.walk import all_nodes
 from rewrites.native.names import DOMAIN, IR_VERSION
 
 __all__ = ["add_function", "constants_inside", "free_overload", "function_of", "parameter", "read_inside"]
@@ -39,8 +40,8 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Let the body read what stands for outer values."""
-    for node in body:
+    """Let the body, and what is nested in it, read what stands for outer values."""
+    for node in all_nodes(body):
         for index, given in enumerate(node.inputs):
             if given is not None and given in inside:
                 node.replace_input_with(index, inside[given])

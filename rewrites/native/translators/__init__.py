@@ -12,11 +12,13 @@ from rewrites.native.call import Call
 from rewrites.native.translators.activations import ACTIVATIONS
 from rewrites.native.translators.arithmetic import ARITHMETIC
 from rewrites.native.translators.concatenation import CONCATENATION
+from rewrites.native.translators.convolution import CONVOLUTION
 from rewrites.native.translators.einsum import EINSUM
 from rewrites.native.translators.movement import MOVEMENT
 from rewrites.native.translators.normalization import NORMALIZATION
 from rewrites.native.translators.products import PRODUCTS
 from rewrites.native.translators.reductions import REDUCTIONS
+from rewrites.native.translators.shapes import SHAPES
 from rewrites.native.translators.truth import TRUTH
 from rewrites.native.views import View
 
@@ -26,11 +28,13 @@ TRANSLATORS: dict[str, Callable[[Call], Sequence[View]]] = {
     **ACTIVATIONS,
     **ARITHMETIC,
     **CONCATENATION,
+    **CONVOLUTION,
     **EINSUM,
     **MOVEMENT,
     **NORMALIZATION,
     **PRODUCTS,
     **REDUCTIONS,
+    **SHAPES,
     **TRUTH,
 }
 

@@ -11,12 +11,12 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.driver.prepare import prepare
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
-from rewrites.loops import ScanView, view
+from rewrites.loops import ScanView, loops_inside_out, view
 from rewrites.native.compiling import Compiled, compile_loop
 from rewrites.native.elements import NUMPY, bytes_of
 from rewrites.native.encoding import decode, encode
 from rewrites.native.plan import Plan, Size, Storage, ValueKind
-from tests.rewrites.apply import context_of, one_loop, read
+from tests.rewrites.apply import context_of, read
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_run
 
@@ -24,7 +24,7 @@ __all__ = ["compiled", "listing", "refusal", "same_numbers"]
 
 
 def compiled(model: onnx.ModelProto) -> tuple[ScanView, Compiled | NotApplicable]:
-    """The only loop of a model, and its plan or why there is none."""
+    """The only loop of a model that is in no other, and its plan or why there is none."""
     ctx = context_of(model)
     prepare(ctx)
     loop = _loop(ctx)
@@ -32,7 +32,7 @@ def compiled(model: onnx.ModelProto) -> tuple[ScanView, Compiled | NotApplicable
 
 
 def _loop(ctx: Context) -> ScanView:
-    loop = view(one_loop(ctx), ctx.opset)
+    loop = view(loops_inside_out(ctx.model.graph)[-1], ctx.opset)
     assert isinstance(loop, ScanView)
     return loop
 

@@ -68,11 +68,6 @@ def test_a_captured_value_of_another_type_or_of_unknown_shape_refuses_the_loop()
     assert refusal(scan(cast, given="float[2] s, float[3,2] xs, float16[2] w")) == "NATIVE-TYPE"
 
 
-def test_a_scan_of_opset_8_and_a_loop_inside_have_no_plan() -> None:
-    nested = "h1 = Add (h, x) y = If (flag) <then_branch = p () => (float[2] u) { u = Neg (x) }, else_branch = q () => (float[2] v) { v = Abs (x) }>"
-    assert refusal(scan(nested, given="float[2] s, float[3,2] xs, bool flag")) == "NATIVE-OPERATOR"
-
-
 def test_a_movement_in_no_order_is_few_copies_or_none() -> None:
     def gathered(indices: list[int], size: int) -> str:
         listed = ", ".join(map(str, indices))

@@ -93,10 +93,14 @@ def test_a_loop_in_a_branch_becomes_a_call_there() -> None:
 def test_a_loop_in_a_body_becomes_a_call_there() -> None:
     inner = "r, v = Scan <num_scan_inputs = 1, body = c (float[2] k, float[2] e) => (float[2] k1, float[2] o)"
     inner += " { q = Mul (k, g) k1 = Add (q, e) o = Tanh (k1) }> (g, xs)"
-    text = loop(f"{inner} g1 = Identity (r) y = Exp (r)", inputs="float[2] g", outputs="float[2] g1, float[2] y")
-    after, report = apply(text, [native_loop], feeds={name: FEEDS[name] for name in ("s", "xs")})
+    text = loop(f"{inner} g1 = Identity (r) y = Sin (r)", inputs="float[2] g", outputs="float[2] g1, float[2] y")
+    feeds = {name: FEEDS[name] for name in ("s", "xs")}
+    after, report = apply(text, [native_loop], feeds=feeds)
     assert len(calls(after)) == len(after.functions) == 1
     assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "reduced")]
+    after, report = apply(text.replace("Sin", "Exp"), [native_loop], feeds=feeds)
+    assert [call.op_type for call in after.graph.node] == ["Loop1"]
+    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "planned")]
 
 
 def test_an_output_that_nobody_reads_has_a_name() -> None:

@@ -1,0 +1,127 @@
+"""Nodes of a body one after the other, and what they hold: inner loops are written out step by step, and of an If both branches
+are computed and one is chosen.
+
+    If (c) <then: y = f(x), else: y = g(x)>    ->    a = f(x); b = g(x); y = c ? a : b
+    hT, ys = Scan(h, xs[3])                    ->    h1 = f(h, xs[0]); h2 = f(h1, xs[1]); h3 = f(h2, xs[2])
+
+An inner loop makes a known number of steps. No step of a plan fails, so a branch that the condition does not choose does no harm;
+an operator that might fail is in no branch.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.dims import differ
+from rewrites.graph.values import const_array
+from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
+from rewrites.native.body import Body, type_name
+from rewrites.native.call import Call
+from rewrites.native.operations import Op
+from rewrites.native.refused import Refused
+from rewrites.native.translators import translate
+from rewrites.native.views import View
+
+__all__ = ["NESTED", "translate_graph"]
+
+NESTED = frozenset({"If", "Loop", "Scan"})
+"""The operators that hold graphs, and are translated here."""
+_MOST_STEPS = 4096
+"""Operations up to which an inner loop is written out."""
+
+
+def translate_graph(graph: ir.Graph, body: Body) -> None:
+    """Add the steps of all nodes to the body."""
+    for node in graph:
+        if all(const_array(value) is not None for value in node.outputs):
+            continue
+        for value, made in zip(node.outputs, _made(node, body), strict=False):
+            if 0 in made.shape or differ(ir.Shape(made.shape), value.shape):
+                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(made.shape)}, known is {value.shape}")
+            if value.dtype not in (None, made.dtype):
+                raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+            body.views[value] = made
+
+
+def _made(node: ir.Node, body: Body) -> Sequence[View]:
+    if node.op_type == "If" and not node.domain:
+        return _chosen(Call(node, body))
+    return _written_out(Call(node, body)) if is_loop(node) else translate(node, body)
+
+
+def _chosen(call: Call) -> Sequence[View]:
+    """Return what both branches give, one of them chosen element by element."""
+    body, condition = call.body, call.view(0)
+    if condition.count != 1:
+        raise call.refuse("NATIVE-SHAPE", f"its condition has {condition.count} elements")
+    branches = []
+    body.chosen += 1
+    for name in ("then_branch", "else_branch"):
+        branch = call.node.attributes[name].as_graph()
+        body.inner.add(branch)
+        translate_graph(branch, body)
+        branches.append([body.view(value) for value in branch.outputs])
+    body.chosen -= 1
+    truth, results = body.reshaped(condition, ()), []
+    for one, other in zip(*branches, strict=True):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            raise call.refuse("NATIVE-SHAPE", f"its branches give {list(one.shape)} and {list(other.shape)}, or other types")
+        results.append(body.elementwise(Op.SELECT, truth, one, other, truth=one.truth))
+    return results
+
+
+def _written_out(call: Call) -> Sequence[View]:
+    """Return the results of an inner loop, whose steps are written out."""
+    loop, body = view(call.node, call.opset), call.body
+    scanned = [body.view(scan.outer) for scan in loop.scan_inputs]
+    count = _steps(call, loop, scanned)
+    body.inner.add(loop.body)
+    states = [body.view(state.initial) for state in loop.states]
+    shapes = [state.shape for state in states]
+    rows: list[list[View]] = [[] for _ in loop.scan_outputs]
+    for step in range(count):
+        body.views |= {state.inner: now for state, now in zip(loop.states, states, strict=True)}
+        for scan, x in zip(loop.scan_inputs, scanned, strict=True):
+            body.views[scan.inner] = _row(x, scan.axis % len(x.shape), count - 1 - step if scan.reverse else step)
+        if isinstance(loop, LoopView):
+            body.views[loop.iteration] = body.constant(np.array(step, np.int64))
+            body.views[loop.condition_in] = body.constant(np.array(True))
+        translate_graph(loop.body, body)
+        states = [body.view(state.next) for state in loop.states]
+        for made, output in zip(rows, loop.scan_outputs, strict=True):
+            made.append(body.view(output.inner))
+        if len(body.steps) > _MOST_STEPS:
+            raise call.refuse("NATIVE-LIMIT", f"its {count} steps are more than {_MOST_STEPS} operations, written out")
+    if [state.shape for state in states] != shapes:
+        raise call.refuse("NATIVE-SHAPE", "a state changes its shape")
+    axes = [(output.axis, output.reverse) for output in loop.scan_outputs]
+    return [*states, *(_stacked(body, made, *way) for made, way in zip(rows, axes, strict=True))]
+
+
+def _steps(call: Call, loop: Loop, scanned: Sequence[View]) -> int:
+    if isinstance(loop, ScanView):
+        sizes = {x.shape[scan.axis] for x, scan in zip(scanned, loop.scan_inputs, strict=True) if x.shape}
+        count = sizes.pop() if len(sizes) == 1 and not loop.batched else 0
+        known = count if count and not call.body.free.has(count) else None
+    else:
+        known = loop.steps if isinstance(loop.steps, int) and loop.steps else None
+    if known is None:
+        raise call.refuse("NATIVE-FORM", "how many steps it makes is not known, or none")
+    return known
+
+
+def _row(x: View, axis: int, index: int) -> View:
+    shape, strides = (*x.shape[:axis], *x.shape[axis + 1 :]), (*x.strides[:axis], *x.strides[axis + 1 :])
+    return View(x.buffer, shape, strides, x.offset + index * x.strides[axis], x.truth)
+
+
+def _stacked(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
+    """Return the rows joined along a new axis."""
+    rows = rows[::-1] if reverse else rows
+    first = rows[0]
+    axis %= len(first.shape) + 1
+    result = body.fresh((*first.shape[:axis], len(rows), *first.shape[axis:]), first)
+    for index, row in enumerate(rows):
+        body.emit(Op.COPY, _row(result, axis, index), body.as_type(row, first.buffer.dtype))
+    return result
