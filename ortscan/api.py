@@ -61,6 +61,7 @@ def optimize(
     freeze: bool | Iterable[str] = False,
     max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    costs: str | os.PathLike[str] | Mapping[str, float] | None = None,
     fast_math: bool = False,
     custom_ops: bool = False,
     native: bool = False,
@@ -94,6 +95,7 @@ def optimize(
     ``max_unroll``: unroll loops of up to so many steps, one step after the other, whether that gains or not; 0 for none. By
     default what the target asks for: where it runs no loops any number, up to 20 000 nodes; on ``cpu`` up to 16 steps that gain.
     ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
+    ``costs``: what loops and operators take where the model will run: a file that ``ortscan bench --calibrate`` has written there.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
     ``custom_ops``: also run what onnxruntime has no kernel for, in wider types or by calls of Python, and sequences without steps
     or rows (``guard-scan`` and ``guard-recurrence`` are used then). A model that calls Python runs only in a Python process with
@@ -133,6 +135,7 @@ def optimize(
         freeze=freeze,
         max_unroll=max_unroll,
         memory_budget=memory_budget,
+        costs=costs,
         fast_math=fast_math,
         custom_ops=custom_ops,
         native=native,

@@ -39,6 +39,7 @@ class _Rewriting(TypedDict, total=False):
     freeze: bool | Iterable[str]
     max_unroll: int | None
     memory_budget: int
+    costs: str | os.PathLike[str] | Mapping[str, float] | None
     fast_math: bool
     custom_ops: bool
     native: bool

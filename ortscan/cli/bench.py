@@ -1,13 +1,15 @@
 """``ortscan bench A [B ...]``: what do models cost on onnxruntime, side by side?"""
 
 import argparse
+from pathlib import Path
 
 from ortscan.base.option_values import seconds, shapes_by_name, sizes, steps
 from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_npz, check_readable, check_report
+from ortscan.cli.files import check_npz, check_readable, check_report, check_writable
 from ortscan.cli.limits import add_limits
 from ortscan.cli.options import add_display, add_report, add_shape
 from ortscan.cli.progress import working
+from rewrites.base.errors import OptionError
 
 __all__ = ["add", "run"]
 
@@ -20,7 +22,12 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Measure what models cost on onnxruntime's CPU, side by side; of one model, beside what optimize makes of it. "
         "Each round has new sessions of all models, which run in turns; what the rounds do not agree on is no difference.",
     )
-    parser.add_argument("models", metavar="A", nargs="+", help="a model; others are compared with the first")
+    parser.add_argument("models", metavar="A", nargs="*", help="a model; others are compared with the first")
+    parser.add_argument(
+        "--calibrate",
+        metavar="FILE",
+        help="instead of models, measure what loops and operators take on this machine, and write it for --costs of optimize",
+    )
     add_report(parser)
     group = parser.add_argument_group("inputs")
     add_shape(group)
@@ -45,6 +52,10 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
+    if args.calibrate is not None:
+        return _calibrate(args)
+    if not args.models:
+        raise OptionError("bench needs a model, or --calibrate FILE.")
     for model in args.models:
         check_readable(model)
     if args.inputs is not None:
@@ -66,4 +77,22 @@ def run(args: argparse.Namespace) -> int:
             progress=step,
         )
     show_bench(args, outcome)
+    return ExitCode.OK
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    if args.models:
+        raise OptionError("--calibrate measures this machine, not models.")
+    check_writable(args.calibrate)
+
+    import onnxruntime
+
+    from ortscan.base.costs_file import costs_text
+    from ortscan.benchmark.calibrating import calibrated
+    from ortscan.cli.show_bench import show_costs
+
+    with working("measuring this machine"):
+        costs = calibrated(args.seconds)
+    Path(args.calibrate).write_text(costs_text(costs, onnxruntime.__version__), encoding="utf-8")
+    show_costs(args, costs)
     return ExitCode.OK

@@ -90,6 +90,11 @@ def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="SIZE",
         help="how much memory a vectorised part may take at a time, such as 64M or 1G (default 256M)",
     )
+    group.add_argument(
+        "--costs",
+        metavar="FILE",
+        help="what loops and operators take where the model will run: what `ortscan bench --calibrate FILE` has written there",
+    )
     group.add_argument("--fast-math", action="store_true", help="also allow rewrites that round differently")
     group.add_argument(
         "--custom-ops",
@@ -211,7 +216,7 @@ def rewriting(args: argparse.Namespace) -> dict[str, Any]:
         "passes": args.passes,
         "skip": args.skip,
     }
-    for name in ("memory_budget", "max_unroll"):
+    for name in ("memory_budget", "max_unroll", "costs"):
         if getattr(args, name) is not None:
             options[name] = getattr(args, name)
     return options

@@ -1,6 +1,7 @@
 """What ``bench`` puts on stdout."""
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -13,12 +14,13 @@ from ortscan.cli.streams import printing
 from ortscan.cli.written import print_json
 from ortscan.report.tables import safe, table
 from ortscan.report.words import size
+from rewrites.base.costs import Costs
 from rewrites.base.counted import counted
 
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
 
-__all__ = ["show_bench"]
+__all__ = ["show_bench", "show_costs"]
 
 
 @printing()
@@ -39,6 +41,21 @@ def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
         console.print(Text(), _loops(bench), sep="\n")
     if bench.notes:
         console.print(Text(), *map(safe, bench.notes), sep="\n")
+
+
+@printing()
+def show_costs(args: argparse.Namespace, costs: Costs) -> None:
+    """Show what was measured beside what is built in, and where it went."""
+    mine, built_in = asdict(costs), asdict(Costs())
+    if args.json:
+        print_json(costs=mine, built_in=built_in, written=args.calibrate)
+        return
+    right = ("measured", "built in", "ratio")
+    shown = table("ns", *right, right=right, whole=("ns", *right))
+    for name, cost in mine.items():
+        shown.add_row(name, f"{cost:.3g}", f"{built_in[name]:.3g}", f"{cost / built_in[name]:.2f}")
+    console = stdout_console(args.no_color)
+    console.print(shown, Text(), safe(f"wrote {args.calibrate}: give it to optimize as --costs, in Python as costs="), sep="\n")
 
 
 def _models(bench: "Bench") -> RenderableType:

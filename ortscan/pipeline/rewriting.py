@@ -1,9 +1,11 @@
 """One model on its way through all rewrites, under the options it was given; the way can be gone again, as far as any patch."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from ortscan.base.costs_file import read_costs
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike, with_inputs_built_in
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.modelio.source import open_source
@@ -70,6 +72,7 @@ class Rewriting:
         freeze: bool | Iterable[str] = False,
         max_unroll: int | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        costs: str | os.PathLike[str] | Mapping[str, float] | None = None,
         fast_math: bool = False,
         custom_ops: bool = False,
         native: bool = False,
@@ -96,6 +99,7 @@ class Rewriting:
             typical,
             fixed,
             unroll_limits(chosen, most_steps(max_unroll)),
+            read_costs(costs),
             fast_math,
             custom_ops,
             debug,

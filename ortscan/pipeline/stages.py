@@ -22,6 +22,7 @@ from ortscan.pipeline.where_loops_run import note_where_loops_run, target_line
 from ortscan.targets import Target
 from rewrites.analysis.written_out.chains import may_be_written_out
 from rewrites.base.abilities import UnrollLimits
+from rewrites.base.costs import Costs
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
 from rewrites.driver.engine import count_operators, rewrite
@@ -56,6 +57,7 @@ class Chosen:
     typical: Mapping[str, Sequence[int | None]]
     fixed: Mapping[str, Sequence[int | None]]
     unrolling: UnrollLimits
+    costs: Costs
     fast_math: bool
     custom_ops: bool
     debug: bool
@@ -201,6 +203,7 @@ def _options(work: Work) -> Options:
         domains=target.domains,
         target=target.abilities,
         unroll=chosen.unrolling,
+        costs=chosen.costs,
     )
 
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["fresh", "is_nothing_to_do"]
 
 _ONLY_FOR_LOOPS = frozenset(
-    ("target", "shapes", "dims", "max_unroll", "memory_budget", "fast_math", "native", "passes", "skip", "verify", "on_difference")
+    (
+        *("target", "shapes", "dims", "max_unroll", "memory_budget", "costs", "fast_math", "native", "passes", "skip", "verify"),
+        "on_difference",
+    )
 )
 
 

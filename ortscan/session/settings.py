@@ -7,7 +7,7 @@ sessions for its callers. An option of ``optimize`` needs one line in ``OPTIONS`
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ortscan.ort.session_entries import entry_of
@@ -34,6 +34,13 @@ def _bytes(text: str) -> int:
     from ortscan.base.option_values import byte_size
 
     return byte_size(text)
+
+
+def _costs(text: str) -> dict[str, float]:
+    """Return what the file holds, not its path: what is kept of a model is kept for these numbers."""
+    from ortscan.base.costs_file import read_costs
+
+    return asdict(read_costs(text))
 
 
 def _folder(text: str) -> str:
@@ -95,6 +102,7 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "freeze": _frozen,
     "max_unroll": int,
     "memory_budget": _bytes,
+    "costs": _costs,
     "fast_math": _flag,
     "custom_ops": _flag,
     "native": _flag,

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.base.abilities import Abilities, UnrollLimits
+from rewrites.base.costs import Costs
 from rewrites.base.report import Fired
 from rewrites.base.vetoes import Vetoes
 from rewrites.graph.builder import Builder
@@ -39,7 +40,7 @@ class Options:
     ``bidirectional``: where recurrent nodes of two directions become one: always, where their activations are equal, only where
     they are narrow and run on one row, or never.
     ``domains``: operator domains the target runs beside the standard one. ``target``: what else it runs.
-    ``unroll``: how far loops are unrolled.
+    ``unroll``: how far loops are unrolled. ``costs``: what loops and operators take there.
     """
 
     memory_budget: int = 256 << 20
@@ -52,6 +53,7 @@ class Options:
     domains: frozenset[str] = frozenset({"ai.ortscan", "com.microsoft"})
     target: Abilities = field(default_factory=Abilities)
     unroll: UnrollLimits = field(default_factory=UnrollLimits)
+    costs: Costs = field(default_factory=Costs)
 
 
 class RuleInUse(Protocol):

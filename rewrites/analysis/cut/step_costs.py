@@ -1,8 +1,8 @@
 """What the parts of a loop cost in each step, in ns; onnxruntime 1.31 on one core of a server CPU, measured.
 
-A node takes about 250 ns to start, a loop 1000 ns for each iteration, and a value that one loop hands to another 300 ns and its
-bytes: 50 ns a KB as long as the stack stays in the processor's second cache, else 400 ns to find it and 100 ns a KB. A product by
-weights reads them in each step, where all steps at once would read them once: 4, 12 or 40 ns a KB, by what the loop reads in all.
+What a node and an iteration take is in ``base/costs.py``. A value that one loop hands to another takes 300 ns and its bytes: 50 ns
+a KB as long as the stack stays in the processor's second cache, else 400 ns to find it and 100 ns a KB. A product by weights reads
+them in each step, where all steps at once would read them once: 4, 12 or 40 ns a KB, by what the loop reads in all.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,6 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 
 __all__ = [
-    "LOOP_NS",
-    "NODE_NS",
-    "START_NS",
     "carrying_ns",
     "few_rows",
     "product_ns",
@@ -25,10 +22,7 @@ __all__ = [
     "weight_bytes",
 ]
 
-LOOP_NS = 1000
-NODE_NS = 250
 _CARRY_NS, _READ_NS = 300, 150
-START_NS = 8000
 _CACHE = 2 << 20
 _NEAR_BYTES_PER_NS, _FAR_BYTES_PER_NS, _FAR_NS = 20, 10, 400
 _WEIGHT_RATES = ((1 << 19, 4), (3 << 19, 12), (1 << 60, 40))
@@ -57,7 +51,7 @@ def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
 
 def start_ns(sizes: StepSizes) -> int:
     """Return what it costs to start one more loop, spread over the steps."""
-    return START_NS // max(1, sizes.steps)
+    return round(sizes.options.costs.start) // max(1, sizes.steps)
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
@@ -71,7 +65,8 @@ def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
     if rows is None:
         return bool(weights)
     hidden = max(1, rows) if weights <= _WEIGHT_RATES[0][0] else 1
-    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= NODE_NS + _reading(weights, weights) // hidden
+    saved = sizes.options.costs.node + _reading(weights, weights) // hidden
+    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= saved
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
@@ -92,8 +87,9 @@ def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
 
 def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
     """Return what it costs to have ``nodes`` in the loop instead of running them for all steps at once."""
+    each = round(sizes.options.costs.node)
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
-    return sum(NODE_NS + product_ns(node, in_loop, sizes) for node in work)
+    return sum(each + product_ns(node, in_loop, sizes) for node in work)
 
 
 def _reading(size: int, in_loop: int) -> int:

@@ -1,21 +1,20 @@
-"""How many steps a block has, and what doing them block by block costs, in ns on one core of a server CPU, measured.
+"""How many steps a block has, and whether doing them block by block is faster than the loop.
 
 The first step of every block is done at once, then the second of every block, and so on; the last states of the blocks are a
-recurrence again, of fewer steps. An operator takes about 800 ns to run, and each byte of the stack of states 0.3 ns in all its
-passes while that fits the processor's second cache, else 1.2 ns; a loop takes 0.28 ns for each byte.
+recurrence again, of fewer steps. All of that goes over the stack of states some times, which is dearer than the loop's own way
+over it where the stack does not fit the processor's second cache.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rewrites.analysis.cut.step_costs import LOOP_NS, NODE_NS, START_NS
+from rewrites.base.costs import Costs
 from rewrites.base.not_applicable import NotApplicable
 
 __all__ = ["Levels", "choose_levels", "steps_unknown", "too_slow"]
 
-_OPERATOR_NS = 800
-_NEAR_NS, _FAR_NS, _LOOP_BYTE_NS = 0.3, 1.2, 0.28
+_NEAR_PASSES, _FAR_PASSES = 6, 10
 _CACHE = 2 << 20
 _MARGIN = 1.2
 _MOST = 16
@@ -65,11 +64,11 @@ def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
     return NotApplicable("LINEAR-STEPS", f"how many steps there are is not known before the model runs{ahead}")
 
 
-def too_slow(levels: Levels, states: int, steps: int, nodes: int, step_bytes: int) -> NotApplicable | None:
+def too_slow(levels: Levels, states: int, steps: int, nodes: int, step_bytes: int, costs: Costs) -> NotApplicable | None:
     """Return a reason where ``levels`` take longer than the loop, of ``nodes`` nodes; ``step_bytes``: of its ``states`` states."""
-    loop = START_NS + steps * (LOOP_NS + NODE_NS * nodes + _LOOP_BYTE_NS * step_bytes)
-    size = levels.rows * step_bytes
-    blocks = _OPERATOR_NS * states * (levels.operators + _ENDS) + size * (_NEAR_NS if size <= _CACHE else _FAR_NS)
+    loop, size = costs.loop_ns(steps, nodes, step_bytes), levels.rows * step_bytes
+    passes = _NEAR_PASSES * costs.near_byte if size <= _CACHE else _FAR_PASSES * costs.far_byte
+    blocks = costs.operator * states * (levels.operators + _ENDS) + size * passes
     if blocks * _MARGIN < loop:
         return None
     took = f"take about {loop / 1000:.0f} µs in the loop and {blocks / 1000:.0f} µs without"

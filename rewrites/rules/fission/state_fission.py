@@ -24,7 +24,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.components import Components, find_components
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import LOOP_NS, start_ns, staying_ns, weight_bytes
+from rewrites.analysis.cut.step_costs import start_ns, staying_ns, weight_bytes
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.counted import counted, listed
@@ -77,11 +77,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             if isinstance(rest, StateCut):
                 return _split(loop, rest, ctx, sizes, f"so that '{components.members[number][0].inner.name}' can leave")
             refusal = refusal or rest
-        elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (LOOP_NS + start_ns(sizes) + cut.cost(sizes)) // 5:
+        elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (_step_ns(ctx) + start_ns(sizes) + cut.cost(sizes)) // 5:
             return _split(loop, cut, ctx, sizes, f"so that {counted(len(cut.between), 'operator')} between them can leave")
     names = listed(group[0].inner.name for group in components.members)
     detail = f"the states {names} do not all need each other, but loops of their own would gain nothing"
     return refusal or NotApplicable("COST-SEPARATE", detail)
+
+
+def _step_ns(ctx: Context) -> int:
+    return round(ctx.options.costs.step)
 
 
 def _orders(components: Components) -> Iterator[tuple[int, int]]:

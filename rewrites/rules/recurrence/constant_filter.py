@@ -21,7 +21,6 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import LOOP_NS, NODE_NS, START_NS
 from rewrites.analysis.linear.dense import Dense
 from rewrites.analysis.linear.impulses import reach
 from rewrites.analysis.linear.levels import steps_unknown
@@ -49,6 +48,8 @@ _MOST = 1e9
 _LARGEST = {4: (1e18, 1e37), 8: (1e150, 1e306)}
 """Of numbers of so many bytes: what may be squared and summed up, and what no sum may come to."""
 _END = 2**63 - 1
+_OPERATORS = 35
+"""Those of the blocks and around them, of the If too."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -107,10 +108,10 @@ def _unfit(loop: ScanView, system: System, ctx: Context) -> NotApplicable | None
 def _too_slow(loop: ScanView, system: System, sizes: StepSizes, step: int, steps: int) -> NotApplicable | None:
     rows = sizes.elements(system.states[0].inner) if system.is_elementwise else 1
     (given, made), states = system.through.shape, len(system.step)
-    length = block_length(steps, max(states, given, made))
-    in_loop = START_NS + steps * (LOOP_NS + NODE_NS * len(loop.body) + 0.28 * step)
-    products = steps * rows * ((length * given + states) * made + given * states) / 12
-    blocks = 30_000 + products + steps * step * (0.3 if rows == 1 else 0.6)
+    length, costs = block_length(steps, max(states, given, made)), sizes.options.costs
+    in_loop = costs.loop_ns(steps, len(loop.body), step)
+    products = steps * rows * ((length * given + states) * made + given * states) * 2 * costs.product
+    blocks = _OPERATORS * costs.operator + products + steps * step * costs.near_byte * (6 if rows == 1 else 12)
     if blocks * 1.2 < in_loop:
         return None
     took = f"take about {in_loop / 1000:.0f} µs in the loop and {blocks / 1000:.0f} µs without"

@@ -15,7 +15,6 @@ the loop by a fifth; the target runs Scan and If. A loop that is to be compiled 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import LOOP_NS, NODE_NS, START_NS
 from rewrites.analysis.recurrence.log_sums import LogSum, log_sums
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
@@ -32,11 +31,9 @@ from rewrites.ops.versions import slice_axis
 
 __all__ = ["RULE", "check"]
 
-_OPERATOR_NS, _OPERATORS = 900, 28
+_OPERATORS = 30
 _MARGIN = 1.2
 _END = 2**63 - 1
-_LOOP_NUMBER_NS, _NUMBER_NS = 2.5, 2.0
-"""What the powers and logarithms of one number take, in the loop and at once."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -64,9 +61,9 @@ def _unfit(loop: ScanView, found: LogSum, sizes: StepSizes) -> NotApplicable | N
     most, limit = _taken(found, sizes), sizes.options.memory_budget
     if most > limit:
         return NotApplicable("MEMORY-BUDGET", f"'{state.name}' takes about {most} bytes for all steps at once (limit {limit})")
-    numbers = sizes.elements(state)
-    in_loop = START_NS + sizes.steps * (LOOP_NS + NODE_NS * len(loop.body) + _LOOP_NUMBER_NS * numbers)
-    at_once = _OPERATOR_NS * _OPERATORS + sizes.steps * numbers * _NUMBER_NS
+    numbers, costs = sizes.elements(state), sizes.options.costs
+    in_loop = costs.loop_ns(sizes.steps, len(loop.body), 0) + sizes.steps * numbers * (2 * costs.power + costs.logarithm)
+    at_once = costs.operator * _OPERATORS + sizes.steps * numbers * (costs.power + costs.logarithm)
     if at_once * _MARGIN < in_loop:
         return None
     took = f"take about {in_loop / 1000:.0f} µs in the loop and {at_once / 1000:.0f} µs without"

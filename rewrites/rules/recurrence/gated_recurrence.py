@@ -21,7 +21,6 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import LOOP_NS, NODE_NS, START_NS
 from rewrites.analysis.linear.levels import steps_unknown
 from rewrites.analysis.linear.reading import Drive, NotLinear, Path, Reader, gives_states_alone
 from rewrites.base import since
@@ -44,9 +43,7 @@ __all__ = ["RULE", "check"]
 _LARGEST_SHARE = 4
 _LARGEST = {ir.DataType.FLOAT: 1e18, ir.DataType.DOUBLE: 1e150}
 _END = 2**63 - 1
-_OPERATOR_NS = 900
-_LOOP_BYTE_NS = 0.28
-_NEAR_NS, _FAR_NS = 0.8, 1.6
+_NEAR_PASSES, _FAR_PASSES = 16, 14
 _CACHE = 1 << 20
 _MARGIN = 1.2
 _AROUND = 20
@@ -120,9 +117,10 @@ def _unfit(loop: ScanView, cut: Cut, steps: int, ctx: Context) -> NotApplicable 
     most, limit = 6 * steps * step, ctx.options.memory_budget
     if most > limit:
         return NotApplicable("MEMORY-BUDGET", f"the states of all steps take about {most} bytes at a time (limit {limit})")
-    in_loop = START_NS + steps * (LOOP_NS + NODE_NS * len(loop.body) + _LOOP_BYTE_NS * step)
-    size = steps * step
-    blocks = _OPERATOR_NS * len(loop.states) * (cut.operators + _AROUND) + size * (_NEAR_NS if size <= _CACHE else _FAR_NS)
+    costs, size = ctx.options.costs, steps * step
+    in_loop = costs.loop_ns(steps, len(loop.body), step)
+    passes = _NEAR_PASSES * costs.near_byte if size <= _CACHE else _FAR_PASSES * costs.far_byte
+    blocks = costs.operator * len(loop.states) * (cut.operators + _AROUND) + size * passes
     if blocks * _MARGIN < in_loop:
         return None
     took = f"take about {in_loop / 1000:.0f} µs in the loop and {blocks / 1000:.0f} µs without"

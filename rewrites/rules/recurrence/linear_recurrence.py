@@ -116,7 +116,7 @@ def _unfit(loop: ScanView, levels: Levels, steps: int, ctx: Context) -> NotAppli
         return NotApplicable("MEMORY-BUDGET", f"the states of all steps take about {most} bytes at a time (limit {limit})")
     if not ctx.options.target.loops:
         return None
-    return too_slow(levels, len(loop.states), steps, len(loop.body), step)
+    return too_slow(levels, len(loop.states), steps, len(loop.body), step, ctx.options.costs)
 
 
 def _without_loop(loop: ScanView, found: list[_Found], levels: Levels, steps: int, ctx: Context) -> Patch | NotApplicable:

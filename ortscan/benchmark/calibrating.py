@@ -1,0 +1,136 @@
+"""Measures on this machine what ``Costs`` holds: small models that differ in one thing, in turns, with one thread.
+
+Each cost is a difference of two of them, of the fastest tenth of their runs, so that what both have, and what other programs
+take, is not in it. onnxruntime changes nothing of these models before it runs them.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.benchmark.turns import clock_for, time_in_turns
+from rewrites.base.costs import Costs
+
+__all__ = ["calibrated"]
+
+_STEPS, _LESS, _NODES = 400, 16, 8
+_NARROW, _WIDE = 8, 4096
+_NEAR, _FAR, _NUMBERS = 1 << 16, 1 << 22, 1 << 14
+_LINKS, _FEW = 10, 5
+_ROWS, _INNER, _COLUMNS = 64, 96, 64
+_LEAST = 0.001
+"""A difference may drown in noise; a cost is above 0."""
+
+
+def calibrated(seconds: float) -> Costs:
+    """Return the costs of this machine, measured in about ``seconds``."""
+    models = _models()
+    clock = clock_for(1)
+    runs = [_run(text, feeds) for text, feeds in models.values()]
+    for run in runs:
+        run()
+    turns = time_in_turns(runs, seconds, clock)
+    taken = [1e9 * float(np.percentile([one for turn in mine for one in turn], 10)) for mine in turns]
+    return _costs(dict(zip(models, taken, strict=True)))
+
+
+def _costs(taken: Mapping[str, float]) -> Costs:
+    """Return the costs behind the ns of each model."""
+    node = (taken["loop of more nodes"] - taken["loop"]) / (_NODES * _STEPS)
+    turn = (taken["loop"] - taken["short loop"]) / (_STEPS - _LESS)
+    operator = (taken["operators"] - taken["a few operators"]) / (4 * (_LINKS - 1))
+    found = {
+        "start": taken["short loop"] - taken["a few operators"] + 4 * operator - turn * _LESS,
+        "step": turn - 3 * node,
+        "node": node,
+        "loop_byte": (taken["wide loop"] - taken["loop"]) / (_STEPS * 4 * (_WIDE - _NARROW)),
+        "operator": operator,
+        "near_byte": (taken["near stacks"] - taken["near stack"]) / ((_FEW - 1) * 4 * _NEAR),
+        "far_byte": (taken["far stacks"] - taken["far stack"]) / ((_FEW - 1) * 4 * _FAR),
+        "product": (taken["products"] - taken["a product"]) / ((_FEW - 1) * _ROWS * _INNER * _COLUMNS),
+        "power": (taken["powers"] - taken["a power"]) / ((_FEW - 1) * _NUMBERS),
+        "logarithm": (taken["logarithms"] - taken["a logarithm"]) / ((_FEW - 1) * _NUMBERS),
+    }
+    return Costs(**{name: max(number, _LEAST) for name, number in found.items()})
+
+
+def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
+    """Return the text of each model, and its inputs."""
+    return {
+        "loop": _loop(_STEPS, _NARROW, 3),
+        "short loop": _loop(_LESS, _NARROW, 3),
+        "loop of more nodes": _loop(_STEPS, _NARROW, 3 + _NODES),
+        "wide loop": _loop(_STEPS, _WIDE, 3),
+        "operators": _operators(_LINKS),
+        "a few operators": _operators(1),
+        "near stack": _adding(1, _NEAR),
+        "near stacks": _adding(_FEW, _NEAR),
+        "far stack": _adding(1, _FAR),
+        "far stacks": _adding(_FEW, _FAR),
+        "a product": _products(1),
+        "products": _products(_FEW),
+        **{name: _each(op, count) for op, *names in _CURVES for name, count in zip(names, (1, _FEW), strict=True)},
+    }
+
+
+_CURVES = (("Exp", "a power", "powers"), ("Log", "a logarithm", "logarithms"))
+
+
+def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray]]:
+    """A gated recurrence: two scan inputs, a state and its stack; of ``nodes`` nodes."""
+    row, stack = f"float[{width}]", f"float[{steps}, {width}]"
+    chain = " ".join(f"h{place + 1} = Neg (h{place})" for place in range(2, nodes - 1))
+    text = f"""g ({row} s, {stack} xs, {stack} zs) => ({stack} ys) {{
+        f, ys = Scan <num_scan_inputs = 2, body = b ({row} h, {row} x, {row} z) => ({row} h{nodes - 1}, {row} y) {{
+            h1 = Mul (x, h) h2 = Add (h1, z) {chain} y = Identity (h2) }}> (s, xs, zs) }}"""
+    return text, {"s": _numbers(width), "xs": _numbers(steps, width), "zs": _numbers(steps, width)}
+
+
+def _operators(links: int) -> tuple[str, dict[str, np.ndarray]]:
+    """Such operators as forms for all steps at once are made of, on small stacks."""
+    chain = " ".join(
+        f"m{k} = Mul (y{k}, x) a{k} = Add (m{k}, x) p{k}, q{k} = Split <axis = 1> (a{k}) y{k + 1} = Concat <axis = 1> (q{k}, p{k})"
+        for k in range(links)
+    )
+    stack = "float[16, 64]"
+    return f"g ({stack} y0, {stack} x) => ({stack} y{links}) {{ {chain} }}", {"y0": _numbers(16, 64), "x": _numbers(16, 64)}
+
+
+def _adding(count: int, width: int) -> tuple[str, dict[str, np.ndarray]]:
+    chain = " ".join(f"y{place + 1} = Add (y{place}, x)" for place in range(count))
+    return f"g (float[{width}] y0, float[{width}] x) => (float[{width}] y{count}) {{ {chain} }}", {
+        "y0": _numbers(width),
+        "x": _numbers(width),
+    }
+
+
+def _products(count: int) -> tuple[str, dict[str, np.ndarray]]:
+    results = ", ".join(f"float[{_ROWS}, {_COLUMNS}] y{place}" for place in range(count))
+    nodes = " ".join(f"y{place} = MatMul (x, w)" for place in range(count))
+    text = f"g (float[{_ROWS}, {_INNER}] x, float[{_INNER}, {_COLUMNS}] w) => ({results}) {{ {nodes} }}"
+    return text, {"x": _numbers(_ROWS, _INNER), "w": _numbers(_INNER, _COLUMNS)}
+
+
+def _each(operator: str, count: int) -> tuple[str, dict[str, np.ndarray]]:
+    results = ", ".join(f"float[{_NUMBERS}] y{place}" for place in range(count))
+    nodes = " ".join(f"y{place} = {operator} (x)" for place in range(count))
+    return f"g (float[{_NUMBERS}] x) => ({results}) {{ {nodes} }}", {"x": _numbers(_NUMBERS)}
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    return np.full(shape, 0.5, np.float32)
+
+
+def _run(text: str, feeds: Mapping[str, np.ndarray]) -> Callable[[], Any]:
+    import onnxruntime as ort
+    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+
+    options = ort.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]>\n{text}')
+    session = InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return partial(session.run, None, dict(feeds))
