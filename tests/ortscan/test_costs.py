@@ -2,6 +2,7 @@
 
 import json
 
+import onnxruntime as ort
 import pytest
 
 import ortscan
@@ -75,10 +76,11 @@ def test_a_session_keeps_a_model_by_what_the_file_holds(tmp_path):
     file, kept = tmp_path / "costs.json", []
     for operator in (850, 1e6, 1e6, 850):
         file.write_text(costs_text(Costs(operator=operator), "1.32.0"), encoding="utf-8")
-        with ortscan.patched(costs=str(file), native=False, cache_dir=str(tmp_path / "cache")):
-            kept.append(ortscan.InferenceSession(DECAYING.SerializeToString()).ortscan.entry)
-    assert None not in kept
-    assert kept[0] == kept[3] != kept[1] == kept[2]
+        options = ort.SessionOptions()
+        for name, text in {"costs": str(file), "native": "0", "cache_dir": str(tmp_path / "cache")}.items():
+            options.add_session_config_entry(f"ortscan.{name}", text)
+        kept.append(ortscan.InferenceSession(DECAYING.SerializeToString(), options).ortscan.source)
+    assert kept == ["optimized", "unchanged", "unchanged", "cached"]
 
 
 def test_what_is_measured_is_this_machine_and_no_model(capsys, tmp_path):
