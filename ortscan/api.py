@@ -21,7 +21,7 @@ from ortscan.options import DEFAULT_MEMORY_BUDGET, check_flags, check_path
 from ortscan.ort.runtimes import runtime_named
 from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
 from ortscan.pipeline.on_difference import on_difference_of, verified
-from ortscan.pipeline.rewriting import Dims, Outcome, Rewriting, Shapes
+from ortscan.pipeline.rewriting import Costs, Dims, Outcome, Rewriting, Shapes
 from ortscan.pipeline.self_check import is_left_broken, self_checked
 from ortscan.report.outcome import Report, drawn
 from ortscan.soundness.new_fault import new_fault
@@ -61,7 +61,7 @@ def optimize(
     freeze: bool | Iterable[str] = False,
     max_unroll: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    costs: str | os.PathLike[str] | Mapping[str, float] | None = None,
+    costs: Costs | None = None,
     fast_math: bool = False,
     custom_ops: bool = False,
     native: bool = False,
@@ -94,8 +94,7 @@ def optimize(
     those named; elsewhere they are defaults, which another value may take the place of in a run.
     ``max_unroll``: unroll loops of up to so many steps, one step after the other, whether that gains or not; 0 for none. By
     default what the target asks for: where it runs no loops any number, up to 20 000 nodes; on ``cpu`` up to 16 steps that gain.
-    ``memory_budget``: bytes that the stacked temporaries of one loop may take at a time.
-    ``costs``: what loops and operators take where the model will run: a file that ``ortscan bench --calibrate`` has written there.
+    ``memory_budget``: bytes that the stacked temporaries of one loop may take. ``costs``: a file of ``ortscan bench --calibrate``.
     ``fast_math``: also allow algebraic expansions that round differently (pairwise distances by a matrix product).
     ``custom_ops``: also run what onnxruntime has no kernel for, in wider types or by calls of Python, and sequences without steps
     or rows (``guard-scan`` and ``guard-recurrence`` are used then). A model that calls Python runs only in a Python process with
@@ -104,9 +103,8 @@ def optimize(
     ``ortscan.InferenceSession`` and after ``ortscan.register``, a compiled form runs instead; elsewhere they run as they were.
     ``runtime``: the onnxruntime that the result is for, such as ``"1.17"``, where it is older than the installed one: opset, IR
     version, operators and element types are those that it has. The comparison is on the installed one all the same.
-    ``passes``, ``skip``: rules to use, or not to use, by the names that reports show; ``default`` stands for all that are used
-    where none are named. Used only where named: ``guard-scan`` and ``guard-recurrence``, which let a model run on sequences without
-    steps or rows.
+    ``passes``, ``skip``: rules to use, or not, by the names that reports show; ``default``: all that are used where none are named.
+    Only where named: ``guard-scan`` and ``guard-recurrence``, which let a model run on sequences without steps or rows.
     ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.
     Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
     ``on_difference``: ``raise`` VerificationFailed where they differ, which names the patch that does it; or ``keep`` all patches
@@ -117,8 +115,7 @@ def optimize(
     for a path then refers to the external data beside the output instead of holding it. Without ``output`` it holds all weights,
     and over 2 GB cannot be serialised. ``report``: return the Report beside the model, as ``explain`` gives it.
 
-    Raises OptionError: an option is not of its kind. Raises OrtscanError: the model cannot be read, holds a malformed loop, or the
-    result cannot be written.
+    Raises OptionError: an option is not of its kind. Raises OrtscanError: the model is malformed, or cannot be read or written.
     """
     check_path(output)
     check_flags(report=report)

@@ -34,10 +34,11 @@ from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.rolling import not_worth_rolling
 from rewrites.rules.registry import NODE_RULES
 
-__all__ = ["Dims", "Outcome", "Rewriting", "Shapes"]
+__all__ = ["Costs", "Dims", "Outcome", "Rewriting", "Shapes"]
 
 Shapes = Mapping[str, Sequence[int | None]]
 Dims = Mapping[str, int]
+Costs = str | os.PathLike[str] | Mapping[str, float]
 
 
 class Outcome(NamedTuple):
@@ -72,7 +73,7 @@ class Rewriting:
         freeze: bool | Iterable[str] = False,
         max_unroll: int | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
-        costs: str | os.PathLike[str] | Mapping[str, float] | None = None,
+        costs: Costs | None = None,
         fast_math: bool = False,
         custom_ops: bool = False,
         native: bool = False,
