@@ -20,7 +20,7 @@ __all__ = ["may_trap"]
 _INT64 = onnx.TensorProto.INT64
 _LEAST: Mapping[int, int] = {onnx.TensorProto.INT32: -(2**31), _INT64: -(2**63)}
 _Constants = Mapping[str, onnx.TensorProto | None]
-"""By name; None for what is computed."""
+"""By name; None for what is computed, perhaps integers; a tensor without elements for what surely is computed of another type."""
 
 
 def may_trap(model: onnx.ModelProto) -> bool:
@@ -43,7 +43,7 @@ def _may_trap(nodes: Iterable[onnx.NodeProto], outer: _Constants) -> bool:
         elif not bodies and all(name in known for name in node.input if name):
             if node.op_type == "Div" and _is_trap(*(known[name] for name in node.input)):
                 return True
-            known.update(dict.fromkeys(node.output))
+            known.update(_computed(node, known))
     return False
 
 
@@ -57,6 +57,23 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
         if one.name.startswith("value_float"):
             return onnx.TensorProto(data_type=onnx.TensorProto.FLOAT)
     return None
+
+
+def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
+    """Return the results of a node: tensors without elements where their type surely is neither of the two, else None."""
+    kinds: list[int | None] = [None] * len(node.output)
+    attributes = {one.name: one for one in node.attribute}
+    if node.domain in ("", "ai.onnx") and node.op_type == "Cast" and "to" in attributes:
+        kinds = [attributes["to"].i]
+    elif node.domain in ("", "ai.onnx") and node.op_type == "ConstantOfShape":
+        kinds = [attributes["value"].t.data_type if "value" in attributes else onnx.TensorProto.FLOAT]
+    elif node.domain in ("", "ai.onnx") and onnx.defs.has(node.op_type):
+        schema = onnx.defs.get_schema(node.op_type)
+        given = {formal.type_str: known[name] for formal, name in zip(schema.inputs, node.input, strict=False) if name}
+        alike = [given.get(formal.type_str) for formal, _ in zip(schema.outputs, node.output, strict=False)]
+        kinds[: len(alike)] = [None if one is None else one.data_type for one in alike]
+    markers = [None if kind is None or kind in _LEAST else onnx.TensorProto(data_type=kind) for kind in kinds]
+    return dict(zip(node.output, markers, strict=False))
 
 
 def _is_trap(dividend: onnx.TensorProto | None, divisor: onnx.TensorProto | None) -> bool:

@@ -50,3 +50,23 @@ def test_other_divisions_are_computed(division: tuple[float, float]) -> None:
     found = evaluate(model)
     assert found is not None
     np.testing.assert_array_equal(found[0], division[0] / division[1] if kind == "float" else division[0] // division[1])
+
+
+@pytest.mark.parametrize(
+    ("made", "may"),
+    [
+        ("a = Sqrt (f) b = Neg (f)", False),
+        ("a = Cast <to = 11> (k) b = Cast <to = 11> (k)", False),
+        ("a = ConstantOfShape (k) b = Sin (a)", False),
+        ("a = Where (t, f, f) b = Concat <axis = 0> (f, f)", False),
+        ("a = Neg (k) b = Abs (k)", True),
+        ("v, a = TopK (f, k) w, b = TopK (f, k)", True),
+        ("a = ArgMax (f) b = ArgMin (f)", True),
+        ("a = Cast <to = 7> (f) b = Cast <to = 7> (f)", True),
+    ],
+)
+def test_what_surely_are_no_integers_does_no_harm_though_it_is_computed(made: str, may: bool) -> None:
+    text = f"g () => (y) <float[1] f = {{2}}, int64[1] k = {{1}}, bool[1] t = {{1}}> {{ {made} y = Div (a, b) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> {text}')
+    assert may_trap(model) is may
+    assert (evaluate(model) is None) is may

@@ -126,6 +126,18 @@ def test_a_model_of_nothing_but_an_if_is_changed_too():
     assert "If" not in [node.op_type for node in ortscan.optimize(model, target="coreml").graph.node]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "r = ReduceMax <keepdims = 1> (x) d = Sub (x, r) e = Exp (d) b = Div (e, w)",
+        "k = Constant <value_floats = [2.0]> () d = Sqrt (k) e = Mul (x, x) b = Div (e, d)",
+        "d = Cast <to = 11> (x) e = Sqrt (d) f = Div (d, e) b = Cast <to = 1> (f)",
+    ],
+)
+def test_branches_that_divide_computed_floats_both_run(other):
+    both(choice(other=other))
+
+
 def test_names_and_initializers_of_branches_do_not_clash():
     model = choice(
         then="k = Constant <value_floats = [1.0, 2.0]> () a = Add (x, k)",
