@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from rewrites.graph.dims import varies
 from rewrites.graph.values import const_array, static_dims
-from rewrites.native.elements import BOOL, FLOAT, NUMPY, has_kernel
+from rewrites.native.elements import BOOL, FLOAT, INT64, NUMPY, fits, has_kernel
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import Op
 from rewrites.native.plan import Symbol
@@ -27,12 +27,14 @@ class Step:
     """One operation: ``target`` and ``sources`` have the shape of its walk.
 
     ``matrix``: M, N, K of a product, whose operands have the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N].
+    ``along``: M and N of what finds elements: of how many an index says one, and how far they are apart; or how many are found.
     """
 
     op: Op
     target: View
     sources: list[View | None]
     immediates: tuple[float, float] = (0.0, 0.0)
+    along: tuple[int, int] = (1, 1)
 
     @property
     def given(self) -> list[View]:
@@ -124,14 +126,25 @@ class Body:
         """Return a place for a result of the type of another view; ``truth``: whether it is bools, as ``like`` where left out."""
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
-    def emit(self, op: Op, target: View, *sources: View | None, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
+    def indices(self, shape: Sequence[int]) -> View:
+        """Return a place for indices that a step gives."""
+        return _fresh(shape, INT64, truth=False)
+
+    def emit(
+        self,
+        op: Op,
+        target: View,
+        *sources: View | None,
+        immediates: tuple[float, float] = (0.0, 0.0),
+        along: tuple[int, int] = (1, 1),
+    ) -> View:
         """Add a step and return its target; refuse what the library has no kernel for."""
         kinds = {view.buffer.dtype for view in (target, *sources) if view is not None}
         lacking = {kind for kind in kinds if not has_kernel(op, kind)}
-        if lacking or (len(kinds) > 1 and op != Op.CAST):
+        if lacking or not fits(op, target.buffer.dtype, [view.buffer.dtype for view in sources if view is not None]):
             names = " and ".join(sorted(ir.DataType(kind).name for kind in lacking or kinds))
             raise Refused("NATIVE-TYPE", f"loop plans have no {op.name} of {names}")
-        self.steps.append(Step(op, target, list(sources), immediates))
+        self.steps.append(Step(op, target, list(sources), immediates, along))
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:

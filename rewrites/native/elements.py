@@ -1,10 +1,12 @@
 """The types of elements that plans have, by ONNX's numbers, and which operations there are for them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rewrites.native.operations import Op
 
-__all__ = ["BOOL", "DOUBLE", "FLOAT", "INT32", "INT64", "NUMPY", "bytes_of", "has_kernel", "words_of"]
+__all__ = ["BOOL", "DOUBLE", "FLOAT", "INT32", "INT64", "NUMPY", "bytes_of", "fits", "has_kernel", "words_of"]
 
 FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
 NUMPY: dict[int, np.dtype] = {
@@ -20,21 +22,31 @@ _NUMBERS = frozenset(
         *(Op.COPY, Op.CAST, Op.NEG, Op.ABS, Op.NOT, Op.RELU, Op.SIGN, Op.WHERE, Op.SELECT),
         *(Op.MUL_ADD, Op.MUL_SUB, Op.SUB_MUL, Op.MUL_ADD_MUL, Op.MUL_SUB_MUL),
         *(Op.SUM, Op.REDUCE_MAX, Op.REDUCE_MIN),
+        *(Op.GATHER, Op.SCATTER, Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K),
     }
 )
 _WHOLE = _NUMBERS | {Op.MOD}
 _KERNELS = {
-    FLOAT: frozenset(Op) - {Op.MOD, Op.SIN, Op.COS},
+    FLOAT: frozenset(Op) - {Op.MOD, Op.SIN, Op.COS, Op.LOCATE},
     INT32: _WHOLE,
-    INT64: _WHOLE,
+    INT64: _WHOLE | {Op.LOCATE},
     DOUBLE: _NUMBERS | {Op.SQRT, Op.RECIPROCAL, Op.FLOOR, Op.CEIL, Op.ROUND, Op.MEAN, Op.MATMUL, Op.SUM_OF_SQUARES, Op.DOT},
-    BOOL: frozenset({Op.COPY, Op.CAST}),
+    BOOL: frozenset({Op.COPY, Op.CAST, Op.GATHER, Op.SCATTER}),
 }
 
 
 def has_kernel(op: Op, dtype: int) -> bool:
     """Whether there is the operation for elements of a type."""
     return op in _KERNELS[dtype]
+
+
+def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
+    """Whether an operation gives elements of one type of those of others: all are alike, but for a Cast, and indices are INT64."""
+    if op in (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K):
+        return target == INT64
+    if op in (Op.GATHER, Op.SCATTER):
+        return sources[0] == target and sources[1] == INT64
+    return op == Op.CAST or all(source == target for source in sources)
 
 
 def bytes_of(dtype: int) -> int:

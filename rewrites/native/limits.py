@@ -5,6 +5,7 @@ import math
 from rewrites.native.encoding import count_sizes
 from rewrites.native.plan import Plan
 from rewrites.native.refused import Refused
+from rewrites.native.walks import PRODUCTS
 
 __all__ = ["check_limits"]
 
@@ -22,7 +23,8 @@ def check_limits(plan: Plan) -> None:
     shapes = [[size.coefficient for size in each] for each in dims]
     packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
     walked = [
-        math.prod(size.coefficient for size in each.dims) * math.prod(sorted(size.coefficient for size in each.matrix)[1:])
+        math.prod(size.coefficient for size in each.dims)
+        * (math.prod(sorted(size.coefficient for size in each.matrix)[1:]) if each.op in PRODUCTS else 1)
         for each in plan.instructions
     ]
     if max([*map(math.prod, shapes), *packed, *walked, *(each.coefficient for each in plan.regions)]) > _MOST_ELEMENTS:

@@ -70,3 +70,11 @@ class Op(IntEnum):
 
     GEMM = 80
     MATMUL = 81
+
+    GATHER = 84
+    SCATTER = 85
+    LOCATE = 86
+
+    ARG_MAX = 88
+    ARG_MIN = 89
+    TOP_K = 90

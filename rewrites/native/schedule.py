@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Sequence
 
 from rewrites.native.body import Step
+from rewrites.native.operations import Op
 from rewrites.native.places import Places
 from rewrites.native.plan import Storage
 from rewrites.native.views import Buffer, Home, View
@@ -46,11 +47,15 @@ def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int
 
 
 def _needs(steps: Sequence[Step]) -> list[set[int]]:
-    """Return, for each step, the steps that write what it reads."""
+    """Return, for each step, the steps that write what it reads, or that write what it changes in parts."""
     writers: dict[Buffer, list[int]] = {}
     for index, step in enumerate(steps):
         writers.setdefault(step.target.buffer, []).append(index)
-    return [{writer for source in step.given for writer in writers.get(source.buffer, ())} for step in steps]
+    needs = [{writer for source in step.given for writer in writers.get(source.buffer, ())} for step in steps]
+    for index, step in enumerate(steps):
+        if step.op == Op.SCATTER:
+            needs[index] |= {writer for writer in writers[step.target.buffer] if writer < index}
+    return needs
 
 
 def _readers_before(steps: Sequence[Step], state: int, buffer: Buffer) -> dict[int, set[int]] | None:

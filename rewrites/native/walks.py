@@ -8,9 +8,12 @@ from rewrites.native.body import Body, Step
 from rewrites.native.operations import Op
 from rewrites.native.views import View
 
-__all__ = ["PRODUCTS", "Walk", "is_elementwise", "make_regular", "walk_of"]
+__all__ = ["FREE", "PRODUCTS", "Walk", "is_elementwise", "make_regular", "walk_of"]
 
 PRODUCTS = frozenset({Op.GEMM, Op.MATMUL})
+INDEXED = frozenset({Op.GATHER, Op.SCATTER, Op.LOCATE})
+FREE = frozenset({Op.COPY, Op.CAST}) | PRODUCTS | INDEXED
+"""The operations whose operands may lie at any strides."""
 _FEW = 8
 """Elements up to which a step is rather walked element by element than its operand copied."""
 
@@ -37,14 +40,14 @@ def walk_of(step: Step) -> Walk:
     if step.op in PRODUCTS:
         return _product(step)
     operands = [step.target, *step.sources]
-    kept = 0 if is_elementwise(step.op) else 1
+    kept = 0 if is_elementwise(step.op) or step.op in INDEXED else 1
     split = len(step.target.shape) - kept
     dims, strides = _merged(step.target.shape[:split], [None if view is None else view.strides[:split] for view in operands])
     if kept:
-        dims = [*dims, step.target.shape[-1]]
+        dims = [*dims, step.given[0].shape[-1]]
         pairs = zip(strides, operands, strict=True)
         strides = [None if own is None or view is None else [*own, view.strides[-1]] for own, view in pairs]
-    return Walk(dims, strides)
+    return Walk(dims, strides, (*step.along, 1))
 
 
 def _product(step: Step) -> Walk:
@@ -103,7 +106,7 @@ def make_regular(steps: Sequence[Step], body: Body) -> list[Step]:
 
 
 def _make_regular(step: Step, body: Body) -> None:
-    if step.op in (Op.COPY, Op.CAST) or step.op in PRODUCTS or math.prod(step.target.shape) <= _FEW:
+    if step.op in FREE or math.prod(step.target.shape) <= _FEW:
         return
     walk = walk_of(step)
     inner = [own[-1] if own else 1 for own in walk.strides]

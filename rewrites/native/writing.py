@@ -28,7 +28,7 @@ from rewrites.native.plan import (
 )
 from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View
-from rewrites.native.walks import PRODUCTS, Walk, walk_of
+from rewrites.native.walks import FREE, PRODUCTS, Walk, walk_of
 
 __all__ = ["write"]
 
@@ -51,7 +51,8 @@ def write(
     kept, temporaries, regions = lay_out(steps, places, sizes, body.free)
     writer = _Writer(places, temporaries)
     for step in steps:
-        writer.add(step)
+        if not _is_there(step, places):
+            writer.add(step)
     states = [
         State(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
         for (storage, output), (region, offset), each in zip(places.states, kept, states_in, strict=True)
@@ -68,6 +69,15 @@ def write(
         regions=tuple(map(Size, regions)),
         form=form,
     )
+
+
+def _is_there(step: Step, places: Places) -> bool:
+    """Whether a step copies a state that is in place onto itself, to be changed in parts by what comes after it."""
+    source = step.sources[0]
+    if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
+        return False
+    state = source.buffer.index
+    return places.states[state][0] == Storage.IN_PLACE and places.news[state] is step.target.buffer
 
 
 class _Writer:
@@ -157,12 +167,7 @@ def _elements(words: int, dtype: int) -> Size:
 def _with_unit_axis(walk: Walk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
     """Return dims and strides, with an innermost axis of size 1 where a kernel could not pass the innermost elements."""
     inner = [own[-1] for own in walk.strides if own]
-    if (
-        op in (Op.COPY, Op.CAST)
-        or op in PRODUCTS
-        or not walk.dims
-        or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner))
-    ):
+    if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
         return walk.dims, walk.strides
     if op >= Op.SUM:
         return walk.dims, walk.strides

@@ -86,7 +86,7 @@ static bool run(loop *l, tensor *inputs, int64_t steps) {
     frame_run_until(f, &d, stacked, steps, &why);
     for (int32_t i = 0; i < p->n_outputs; i++) stacked[i] = 0; // the frame's
   } else if (good)
-    frame_run(f, &d);
+    frame_run(f, &d, &why);
   if (f) loop_end(l, f);
   for (int32_t i = 0; i < n_outputs; i++) free(outputs[i]);
   free(outputs);

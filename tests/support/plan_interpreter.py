@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rewrites.native.elements import BOOL, NUMPY, bytes_of, has_kernel
+from rewrites.native.elements import BOOL, NUMPY, bytes_of, fits, has_kernel
 from rewrites.native.operations import Op
 from rewrites.native.plan import Form, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
 
@@ -145,11 +145,14 @@ class _Run:
     def do(self, instruction: Instruction) -> None:
         dims = [self.number(size) for size in instruction.dims]
         m, n, k = (self.number(size) for size in instruction.matrix)
+        if instruction.op in (Op.GATHER, Op.SCATTER, Op.LOCATE):
+            self.find(instruction, dims, m, n)
+            return
         shapes: list[list[int]] = [dims] * len(instruction.operands)
         if instruction.op in (Op.GEMM, Op.MATMUL):
             shapes = [[*dims[:2], *matrix] for matrix in ([m, n], [m, k], [k, n], [m, n])]
-        if Op.SUM <= instruction.op <= Op.DOT:
-            shapes = [[*dims[:3], 1], *shapes[1:]]
+        if Op.SUM <= instruction.op <= Op.DOT or instruction.op in _FOUND:
+            shapes = [[*dims[:3], m if instruction.op == Op.TOP_K else 1], *shapes[1:]]
         given = instruction.operands
         arrays = [
             None if operand is None else self.matrix(operand) if self.is_pack(operand) else self.operand(operand, shape)
@@ -158,7 +161,8 @@ class _Run:
         _check_strides(instruction, dims[3], [None if each is None else self.number(each.strides[3]) for each in given])
         types = {self.plan.values[each.value].dtype for each in given if each is not None}
         assert all(has_kernel(instruction.op, dtype) for dtype in types)
-        assert len(types) == 1 or instruction.op == Op.CAST
+        target, *others = (self.plan.values[each.value].dtype for each in given if each is not None)
+        assert fits(instruction.op, target, others)
         destination, *sources = arrays
         assert destination is not None
         assert given[0] is not None
@@ -168,10 +172,33 @@ class _Run:
         result = np.asarray(_result(instruction, sources))
         if instruction.op == Op.CAST:
             result = result != 0 if destination.dtype == np.bool_ else result.astype(destination.dtype)
-        if Op.SUM <= instruction.op <= Op.DOT:
+        if Op.SUM <= instruction.op <= Op.DOT or instruction.op in (Op.ARG_MAX, Op.ARG_MIN):
             destination[..., 0] = result
         else:
             destination[...] = result
+
+    def find(self, instruction: Instruction, dims: Sequence[int], axis: int, apart: int) -> None:
+        """Read or write elements, or count where they are, by indices of this step."""
+        if 0 in dims:
+            return
+        target, source, *more = (operand for operand in instruction.operands if operand is not None)
+        indices = self.operand(source if instruction.op == Op.LOCATE else more[0], dims)
+        if ((indices < -axis) | (indices >= axis)).any():
+            raise IndexError(f"{indices} of {axis}")
+        along = np.where(indices < 0, indices + axis, indices) * apart
+        if instruction.op == Op.LOCATE:
+            self.operand(target, dims)[...] = along + (self.operand(more[0], dims) if more else 0)
+            return
+        found = source if instruction.op == Op.GATHER else target
+        for end in (0, (axis - 1) * apart):
+            _view(self.value(found.value), self.number(found.offset) + end, dims, [*map(self.number, found.strides)])
+        for place in np.ndindex(*dims):
+            to, start = (self.number(each.offset) + self.walked(each, place) for each in (target, source))
+            to, start = (to, start + along[place]) if found is source else (to + along[place], start)
+            self.value(target.value)[to] = self.value(source.value)[start]
+
+    def walked(self, operand: Operand, place: Sequence[int]) -> int:
+        return sum(index * self.number(stride) for index, stride in zip(place, operand.strides, strict=True))
 
     def is_pack(self, operand: Operand) -> bool:
         return self.plan.values[operand.value].kind == ValueKind.PACK
@@ -182,6 +209,7 @@ class _Run:
         return self.value(operand.value).reshape(self.number(pack.k), self.number(pack.n))
 
 
+_FOUND = (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K)
 _WRITABLE = {ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.STACKED, ValueKind.NEW}
 
 
@@ -204,7 +232,7 @@ def _check_strides(instruction: Instruction, count: int, inner: Sequence[int | N
     op = instruction.op
     if op in (Op.COPY, Op.CAST, Op.GEMM, Op.MATMUL) or count <= 1:
         return
-    assert inner[0] == (0 if Op.SUM <= op <= Op.DOT else 1), (op, inner)
+    assert inner[0] == (0 if Op.SUM <= op <= Op.DOT or op in (Op.ARG_MAX, Op.ARG_MIN) else 1), (op, inner)
     assert all(each in (0, 1, None) for each in inner[1:]), (op, inner)
 
 
@@ -227,10 +255,30 @@ def _result(instruction: Instruction, sources: Sequence[Array | None]) -> npt.ND
             return normal + x[2] if len(x) == 3 else normal
         case Op.RMS_NORMALIZATION:
             return np.asarray(x[0] / np.sqrt((x[0] * x[0]).mean(-1, keepdims=True) + first) * x[1])
+        case Op.ARG_MAX | Op.ARG_MIN:
+            return np.apply_along_axis(_best, -1, x[0], op == Op.ARG_MAX, bool(first))
+        case Op.TOP_K:
+            return np.apply_along_axis(_first_places, -1, x[0], instruction.matrix[0].coefficient, bool(first))
         case Op.GEMM | Op.MATMUL:
             product = np.matmul(x[0], x[1])
             return product + x[2] if len(x) == 3 else product
     raise AssertionError(op)
+
+
+def _best(row: Array, most: bool, last: bool) -> int:
+    best = 0
+    for place in range(1, row.size):
+        better = row[place] > row[best] if most else row[place] < row[best]
+        best = place if better or (last and row[place] == row[best]) else best
+    return best
+
+
+def _first_places(row: Array, count: int, most: bool) -> Array:
+    """The places of the largest or the smallest, in order, NaN being larger than all else; of equal ones the first first."""
+    nothing = np.isnan(row) if row.dtype.kind == "f" else np.zeros(row.size, np.bool_)
+    numbers = [0 if none else each.item() for each, none in zip(row, nothing, strict=True)]
+    order = sorted(range(row.size), key=lambda at: (not nothing[at], -numbers[at]) if most else (nothing[at], numbers[at]))
+    return np.array(order[:count])
 
 
 def _typed(memory: Array, dtype: int, offset: int, count: int) -> Array:

@@ -96,13 +96,14 @@ static void walked(const resolved *z, const instruction_words *w, int k, int64_t
   operation op = operation_of(w->op);
   for (int d = 0; d < AXES; d++) dims[d] = z->sizes[w->dims[d]];
   if (op.family == REDUCTION && k == 0) dims[3] = 1;
+  if (op.family == SEARCH && k == 0) dims[3] = w->op == TOP_K ? z->sizes[w->m] : 1;
   if (op.family != PRODUCT) return;
   dims[2] = z->sizes[k == 2 ? w->k : w->m];
   dims[3] = z->sizes[k == 1 ? w->k : w->n];
 }
 
 static bool strides_fit(family kind, int k, int64_t n0, int64_t s0) {
-  if (n0 <= 1 || kind == COPYING || kind == PRODUCT) return true;
+  if (n0 <= 1 || kind == COPYING || kind == PRODUCT || kind == INDEXED) return true;
   if (kind == REDUCTION && k == 0) return s0 == 0;
   return s0 == 1 || (k && s0 == 0);
 }
@@ -115,6 +116,10 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
     if (z->sizes[dims[d]] < 0) return refuse(why, "instruction %d has a negative size", (int)i);
   for (int d = 0; d < 3 && op.family == PRODUCT; d++)
     if (z->sizes[matrix[d]] < 0) return refuse(why, "instruction %d has a negative size", (int)i);
+  const int64_t axis = z->sizes[w->m];
+  const bool reduces = op.family == REDUCTION || w->op == ARG_MAX || w->op == ARG_MIN;
+  if ((op.family == INDEXED || w->op == TOP_K) && axis < 0) return refuse(why, "instruction %d has a negative size", (int)i);
+  if (w->op == TOP_K && axis > z->sizes[dims[3]]) return refuse(why, "instruction %d finds more than there are", (int)i);
   for (int k = 0; k < w->operands; k++) {
     const operand_words *o = w->operand + k;
     if (o->value == NO_VALUE) continue;
@@ -128,8 +133,10 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
       if (z->sizes[b.k] != over[2] || z->sizes[b.n] != over[3] || !plain) return refuse(why, "instruction %d is not of the size of its pack", (int)i);
       continue;
     }
-    if (!reaches(z->sizes[o->offset], over, strides, AXES, z->sizes[v.count])) return refuse(why, "operand %d of instruction %d reaches outside its value", k, (int)i);
-    if (!strides_fit(op.family, k, z->sizes[dims[3]], strides[3])) return refuse(why, "operand %d of instruction %d has an inner stride it cannot have", k, (int)i);
+    const int64_t offset = z->sizes[o->offset], far = op.family == INDEXED && k == indexed_operand(w->op) && axis ? (axis - 1) * z->sizes[w->n] : 0;
+    // the lowest and the highest element of the indexed axis: what lies between is between what they reach
+    if (!reaches(offset, over, strides, AXES, z->sizes[v.count]) || !reaches(offset + far, over, strides, AXES, z->sizes[v.count])) return refuse(why, "operand %d of instruction %d reaches outside its value", k, (int)i);
+    if (!strides_fit(reduces && k == 0 ? REDUCTION : (family)op.family, k, z->sizes[dims[3]], strides[3])) return refuse(why, "operand %d of instruction %d has an inner stride it cannot have", k, (int)i);
   }
   return true;
 }

@@ -74,7 +74,10 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why) {
   f->ready = false;
   memcpy(f->symbols, symbols, sizeof *symbols * (size_t)p->n_symbols);
   if (!resolve(p, symbols, &f->sizes, why) || !within_bounds(p, &f->sizes, why) || !lay_out(f, why)) return false;
-  for (int32_t i = 0; i < p->n_instructions; i++) make_task(p, &f->sizes, p->instructions + i, f->set, f->tasks + i);
+  for (int32_t i = 0; i < p->n_instructions; i++) {
+    make_task(p, &f->sizes, p->instructions + i, f->set, f->tasks + i);
+    f->tasks[i].outside = &f->outside, f->tasks[i].number = i + 1;
+  }
   if (!program_make(f, why)) return false;
   f->ready = true;
   return true;

@@ -28,6 +28,7 @@ typedef struct {
   const plan *plan;
   const isa *set;
   bool ready;
+  int32_t outside; // of a run: the instruction, counted from 1, that had an index out of range
   int64_t *symbols;
   resolved sizes;
   task *tasks;
@@ -53,5 +54,5 @@ void pack_matrix(const float *input, const resolved *z, pack_words k, float *pac
 // Free stacks that are too large to be kept for the next run.
 void frame_let_go(frame *f);
 
-// Run all steps of a Scan.
-void frame_run(frame *f, const run_data *data);
+// Run all steps of a Scan; false and why where an index was out of range.
+bool frame_run(frame *f, const run_data *data, fault *why);

@@ -10,14 +10,20 @@ enum {
   SUM = 64, MEAN, REDUCE_MAX, REDUCE_MIN, SUM_OF_SQUARES, DOT,
   LAYER_NORM = 72, SOFTMAX, LOG_SOFTMAX, RMS_NORM,
   GEMM = 80, MATMUL,
+  GATHER = 84, SCATTER, LOCATE,
+  ARG_MAX = 88, ARG_MIN, TOP_K,
   OPERATIONS = 96
 };
 
 // What bounds an operand's elements, and which strides are allowed, is the same in a family.
-typedef enum { UNKNOWN, ELEMENTWISE, COPYING, REDUCTION, NORMALIZATION, PRODUCT } family;
+typedef enum { UNKNOWN, ELEMENTWISE, COPYING, REDUCTION, NORMALIZATION, PRODUCT, INDEXED, SEARCH } family;
 
 // The operands that must be there (the first ones, the destination included), how many there can be, and a bit for each type of them.
 typedef struct { uint8_t family, least, most, elements; } operation;
+
+// Where the elements are that INDEXED operations find by an index of each step: in the source, in the destination, or nowhere yet.
+// The operand that is walked along an axis of M elements, N apart, beside the dims; -1 where there is none.
+static inline int indexed_operand(int32_t op) { return op == GATHER ? 1 : op == SCATTER ? 0 : -1; }
 
 // Return what is known of an operation; family UNKNOWN where this library has no kernel for it.
 operation operation_of(int32_t op);

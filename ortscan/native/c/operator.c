@@ -134,7 +134,7 @@ static OrtStatus *run(const operator *o, OrtKernelContext *context, tensor *inpu
   OrtStatus *failed = 0;
   if (p->form == LOOP_FORM) failed = run_until(api, context, f, data, steps);
   for (int32_t i = 0; i < n_outputs && !failed && p->form == SCAN_FORM; i++) failed = output_of(api, context, f, i, steps, outputs + i);
-  if (!failed && p->form == SCAN_FORM) frame_run(f, &(run_data){data, outputs, steps});
+  if (!failed && p->form == SCAN_FORM && !frame_run(f, &(run_data){data, outputs, steps}, &why)) failed = say(api, &why);
   loop_end(o->loop, f);
   return failed;
 }

@@ -52,8 +52,8 @@ static OrtStatus *output_at(const running *r, const frame *f, int32_t i, void **
 
 static OrtStatus *run_scan(running *r, frame *f) {
   for (int32_t i = 0; i < r->plan->n_states + r->plan->n_outputs; i++) TRY(output_at(r, f, i, r->outputs + i));
-  frame_run(f, &(run_data){r->data, r->outputs, r->steps});
-  return 0;
+  fault why;
+  return frame_run(f, &(run_data){r->data, r->outputs, r->steps}, &why) ? 0 : run_error(r->info->claim->host.api, why.text);
 }
 
 // The first state is the condition, which nobody asks for; what is stacked is copied when its size is known.

@@ -152,12 +152,14 @@ static bool operand(const plan *p, int32_t i, int32_t k, fault *why) {
   return true;
 }
 
-// All operands of an instruction have one type, for which there is a kernel; but a cast has two.
+// All operands of an instruction have one type, for which there is a kernel; but a cast has two, and indices are whole numbers.
 static bool types(const plan *p, int32_t i, fault *why) {
   const instruction_words *w = p->instructions + i;
-  const int32_t type = p->values[w->operand[0].value].type;
-  for (int32_t k = 1; k < w->operands; k++)
-    if (w->operand[k].value != NO_VALUE && w->op != CAST && p->values[w->operand[k].value].type != type)
+  const family kind = (family)operation_of(w->op).family;
+  const int32_t type = p->values[w->operand[kind == SEARCH ? 1 : 0].value].type;
+  if (kind == SEARCH && p->values[w->operand[0].value].type != INT64) return refuse(why, "instruction %d gives no indices", (int)i);
+  for (int32_t k = kind == SEARCH ? 2 : 1; k < w->operands; k++)
+    if (w->operand[k].value != NO_VALUE && w->op != CAST && p->values[w->operand[k].value].type != (kind == INDEXED && k == 2 ? INT64 : type))
       return refuse(why, "operand %d of instruction %d has another element type than its result", (int)k, (int)i);
   return operation_of(w->op).elements >> element_of(type) & 1 || refuse(why, "instruction %d is operation %d, which this library does not have for element type %d", (int)i, (int)w->op, (int)type);
 }

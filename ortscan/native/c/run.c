@@ -90,8 +90,9 @@ static void copy(void *to, const void *from, int64_t bytes) {
   if (bytes) memcpy(to, from, (size_t)bytes);
 }
 
-void run_begin(const frame *f, const run_data *d) {
+void run_begin(frame *f, const run_data *d) {
   const plan *p = f->plan;
+  f->outside = 0;
   for (int32_t i = 0; i < p->n_packs; i++)
     if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], &f->sizes, p->packs[i], f->packs[i]);
   for (int32_t i = 0; i < p->n_states; i++)
@@ -118,7 +119,11 @@ bool run_first_alone(const plan *p) {
   return alone;
 }
 
-void frame_run(frame *f, const run_data *d) {
+bool run_indices_fit(const frame *f, fault *why) {
+  return !f->outside || refuse(why, "instruction %d has an index that is out of range", (int)f->outside - 1);
+}
+
+bool frame_run(frame *f, const run_data *d, fault *why) {
   const plan *p = f->plan;
   const bool first_alone = run_first_alone(p);
   run_begin(f, d);
@@ -130,4 +135,5 @@ void frame_run(frame *f, const run_data *d) {
     run_steps(f, count);
   }
   run_finish(f, d);
+  return run_indices_fit(f, why);
 }

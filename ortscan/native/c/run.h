@@ -3,13 +3,16 @@
 #include "frame.h"
 
 // Pack what has to be, and copy the initial states.
-void run_begin(const frame *f, const run_data *d);
+void run_begin(frame *f, const run_data *d);
 
 // Let all addresses be those of step t.
 void run_place(frame *f, const run_data *d, int64_t t);
 
 // Run so many steps from there on.
 void run_steps(const frame *f, int64_t count);
+
+// Whether all indices of the steps that were run were in range; else why not.
+bool run_indices_fit(const frame *f, fault *why);
 
 // Return where a state is before step t.
 const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t t);

@@ -80,7 +80,7 @@ void make_task(const plan *p, const resolved *z, const instruction_words *w, con
   family kind = (family)operation_of(w->op).family;
   memset(t, 0, sizeof *t);
   const value_words to = p->values[w->operand[0].value], from = p->values[w->operand[1].value];
-  t->run = w->op == CAST ? set->casts[element_of(to.type)][element_of(from.type)] : set->kernels[element_of(to.type)][w->op];
+  t->run = w->op == CAST ? set->casts[element_of(to.type)][element_of(from.type)] : set->kernels[element_of(kind == SEARCH ? from.type : to.type)][w->op];
   memcpy(t->immediate, w->immediate, sizeof t->immediate);
   nest x;
   for (int d = 0; d < AXES; d++) {
@@ -97,7 +97,8 @@ void make_task(const plan *p, const resolved *z, const instruction_words *w, con
   if (kind == PRODUCT) {
     product(z, w, &x, t);
   } else {
-    bool along = kind == REDUCTION || kind == NORMALIZATION;
+    bool along = kind == REDUCTION || kind == NORMALIZATION || kind == SEARCH;
+    if (kind == INDEXED || kind == SEARCH) t->m = (int)z->sizes[w->m], t->n = (int)z->sizes[w->n];
     if (along && x.n[0] <= 1)
       for (int k = 0; k < MOST_OPERANDS; k++) x.s[0][k] = 1; // a row of one number, or of none
     merge(&x, along ? 1 : 0);

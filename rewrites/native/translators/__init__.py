@@ -14,6 +14,7 @@ from rewrites.native.translators.arithmetic import ARITHMETIC
 from rewrites.native.translators.concatenation import CONCATENATION
 from rewrites.native.translators.convolution import CONVOLUTION
 from rewrites.native.translators.einsum import EINSUM
+from rewrites.native.translators.indexing import INDEXING
 from rewrites.native.translators.movement import MOVEMENT
 from rewrites.native.translators.normalization import NORMALIZATION
 from rewrites.native.translators.products import PRODUCTS
@@ -31,6 +32,7 @@ TRANSLATORS: dict[str, Callable[[Call], Sequence[View]]] = {
     **CONVOLUTION,
     **EINSUM,
     **MOVEMENT,
+    **INDEXING,
     **NORMALIZATION,
     **PRODUCTS,
     **REDUCTIONS,

@@ -18,6 +18,7 @@ from rewrites.native.elements import INT32, INT64
 from rewrites.native.encoding import encode
 from rewrites.native.operations import Op
 from rewrites.native.plan import ONE, ZERO, Form, Phase, Plan, Size, State, Storage, Symbol, Value, ValueKind
+from tests.support.finding_plans import finding_plans
 from tests.support.native_plans import elementwise, library, operand, outputs_of, plan_session, row, run_native, single
 from tests.support.sample_plans import counting, lstm, recurrence, sample_plans
 
@@ -338,7 +339,7 @@ FED = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int32)": "i4", "te
 def try_damaged(rounds: int) -> None:
     """Make, and where they are accepted run, sessions of damaged plans."""
     source = random.Random(5)
-    plans = [(plan, encode(plan)) for plan in sample_plans()]
+    plans = [(plan, encode(plan)) for plan in (*sample_plans(), *finding_plans())]
     ran = 0
     for _ in range(rounds):
         plan, data = source.choice(plans)

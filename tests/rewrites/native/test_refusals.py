@@ -29,7 +29,6 @@ BOTH = "h1 = Add (h, a) y = Identity (h1)"
         ("a = Reshape (x, q)", "NATIVE-FORM"),
         ("a = ReduceSum (x, q)", "NATIVE-FORM"),
         ("n, a = LayerNormalization (x, w) h1 = Add (h, n)", "NATIVE-FORM"),
-        ("i = Cast <to = 7> (x) a = Gather (h, i)", "NATIVE-FORM"),
     ],
 )
 def test_an_operator_that_plans_do_not_have_refuses_the_loop(inside: str, code: str) -> None:

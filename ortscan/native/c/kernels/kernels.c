@@ -71,6 +71,26 @@ static const float zeros[16];
 #include "doubles.inc"
 #include "casts.inc"
 
+#define NUMBERS_TOO
+#define T float
+#define SUFFIX f32
+#include "indexed.inc"
+#define T int32_t
+#define SUFFIX i32
+#include "indexed.inc"
+#define T int64_t
+#define SUFFIX i64
+#include "indexed.inc"
+#define T double
+#define SUFFIX f64
+#include "indexed.inc"
+#undef NUMBERS_TOO
+#define T uint8_t
+#define SUFFIX b8
+#include "indexed.inc"
+#define FOUND_BY_INDEX(k) [GATHER] = gather_##k, [SCATTER] = scatter_##k,
+#define SEARCHED(k) FOUND_BY_INDEX(k) [ARG_MAX] = arg_max_##k, [ARG_MIN] = arg_min_##k, [TOP_K] = top_##k,
+
 #define NUMBERS(k) \
   [ADD] = add_##k, [SUB] = sub_##k, [MUL] = mul_##k, [DIV] = div_##k, [MAX] = max_##k, [MIN] = min_##k, [GREATER] = greater_##k, [LESS] = less_##k, \
   [GREATER_OR_EQUAL] = greater_or_equal_##k, [LESS_OR_EQUAL] = less_or_equal_##k, [EQUAL] = equal_##k, [COPY] = copy_##k, [NEG] = neg_##k, \
@@ -92,12 +112,12 @@ const isa NAMED(ISA) = {TEXT(ISA), {[F32] = {
   [MUL_MUL_SUB] = mul_mul_sub_rows, [LOG_ADD_EXP] = log_add_exp_rows,
   [SUM] = sum_rows, [MEAN] = mean_rows, [REDUCE_MAX] = highest_rows, [REDUCE_MIN] = lowest_rows, [SUM_OF_SQUARES] = sum_of_squares_rows,
   [DOT] = dot_rows, [LAYER_NORM] = layer_norm_rows, [SOFTMAX] = softmax_rows, [LOG_SOFTMAX] = log_softmax_rows, [RMS_NORM] = rms_norm_rows,
-  [GEMM] = gemm_rows, [MATMUL] = matmul_rows,
-}, [I32] = {NUMBERS(i32) [MOD] = mod_i32,
-}, [I64] = {NUMBERS(i64) [MOD] = mod_i64,
+  [GEMM] = gemm_rows, [MATMUL] = matmul_rows, SEARCHED(f32)
+}, [I32] = {NUMBERS(i32) [MOD] = mod_i32, SEARCHED(i32)
+}, [I64] = {NUMBERS(i64) [MOD] = mod_i64, SEARCHED(i64) [LOCATE] = locate,
 }, [F64] = {NUMBERS(f64) [SQRT] = root_f64, [RECIPROCAL] = reciprocal_f64, [FLOOR] = floor_f64, [CEIL] = ceil_f64, [ROUND] = round_f64,
-  [MEAN] = mean_f64, [SUM_OF_SQUARES] = sum_of_squares_f64, [DOT] = dot_f64, [MATMUL] = matmul_f64,
-}, [B8] = {[COPY] = copy_b8}}, {
+  [MEAN] = mean_f64, [SUM_OF_SQUARES] = sum_of_squares_f64, [DOT] = dot_f64, [MATMUL] = matmul_f64, SEARCHED(f64)
+}, [B8] = {[COPY] = copy_b8, FOUND_BY_INDEX(b8)}}, {
   [F32] = {copy_any, f32_of_i32, f32_of_i64, f32_of_f64, f32_of_b8},
   [I32] = {i32_of_f32, copy_i32, i32_of_i64, i32_of_f64, i32_of_b8},
   [I64] = {i64_of_f32, i64_of_i32, copy_i64, i64_of_f64, i64_of_b8},

@@ -114,7 +114,8 @@ def test_an_output_that_nobody_reads_has_a_name() -> None:
 def test_what_has_no_plan_stays_and_says_why() -> None:
     text = scan("a = Sin (h) h1 = Add (a, x) y = Exp (h1)")
     stays(native_loop, text, "NATIVE-OPERATOR")
-    stays(native_loop, loop("x = Gather (xs, i) h1 = Add (h, x) y = Exp (h1)"), "NATIVE-FORM")
+    cut = "j = Reshape (i, one) x = Slice (xs, j, two) h1 = ReduceMax <keepdims = 0> (x, none) y = Exp (h)"
+    stays(native_loop, loop(cut, weights="int64[1] one = {1}, int64[1] two = {3}, int64[1] none = {0}"), "NATIVE-FORM")
 
 
 @pytest.mark.parametrize("passes", [["native-loop"], ["default", "native-loop"], None])

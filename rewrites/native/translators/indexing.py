@@ -1,0 +1,188 @@
+"""Elements found and written by indices that are known only in the step, the places of the largest, and the largest in order.
+
+y = Gather(x [S, D], i)            y[:] = x[i[...], :]
+s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row, in place where the state is nobody else's
+
+An index below zero counts from the end; one that is out of range fails the run, as it does in onnxruntime. So none is in a branch
+that may not be taken.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from rewrites.native.call import Call
+from rewrites.native.elements import INT32, INT64
+from rewrites.native.operations import Op
+from rewrites.native.translators.movement import MOVEMENT
+from rewrites.native.translators.rows import rows_along, turned_back
+from rewrites.native.views import View, dense
+from rewrites.ops.versions import axis_of, keepdims
+
+__all__ = ["INDEXING"]
+
+_MOST_FOUND = 256
+"""How many of the largest are found: they are kept in order while the others are compared with the last of them."""
+
+
+def _indices(call: Call, number: int) -> View:
+    """Return an input as indices of an operator that fails where one is out of range."""
+    view = call.view(number)
+    if view.dtype not in (INT32, INT64):
+        raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(view.dtype).name}")
+    if call.body.chosen:
+        raise call.refuse("NATIVE-FORM", "its indices may be out of range in a branch that is not taken")
+    return call.body.as_type(view, INT64)
+
+
+def _gather(call: Call) -> Sequence[View]:
+    if call.known(1) is not None:
+        return MOVEMENT["Gather"](call)
+    x, indices = call.view(0), _indices(call, 1)
+    axis, rank = axis_of(call.node, 0, len(x.shape)), len(indices.shape)
+    _check_axis(call, x, axis)
+    before, after = x.strides[:axis], x.strides[axis + 1 :]
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    source = View(x.buffer, shape, (*before, *[0] * rank, *after), x.offset, x.truth)
+    spread = (*[0] * len(before), *indices.strides, *[0] * len(after))
+    found = View(indices.buffer, shape, spread, indices.offset)
+    return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, along=(x.shape[axis], x.strides[axis]))]
+
+
+def _gather_elements(call: Call) -> Sequence[View]:
+    x, indices = call.view(0), _indices(call, 1)
+    axis = axis_of(call.node, 0, len(x.shape))
+    _check_axis(call, x, axis)
+    _check_within(call, indices, x, axis)
+    strides = tuple(0 if each == axis else stride for each, stride in enumerate(x.strides))
+    source = View(x.buffer, indices.shape, strides, x.offset, x.truth)
+    along = (x.shape[axis], x.strides[axis])
+    return [call.body.emit(Op.GATHER, call.body.fresh(indices.shape, x), source, indices, along=along)]
+
+
+def _gather_nd(call: Call) -> Sequence[View]:
+    x, indices = call.body.packed(call.view(0)), _indices(call, 1)
+    batch = call.node.attributes.get_int("batch_dims", 0)
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 1 <= depth <= len(x.shape) - batch or indices.shape[:batch] != x.shape[:batch] or len(indices.shape) <= batch:
+        raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
+    rest, own = x.shape[batch + depth :], dense(x.shape)
+    where, along = _located(call, indices, x.shape[batch : batch + depth], math.prod(rest))
+    shape = (*where.shape, *rest)
+    strides = (*own[:batch], *[0] * (len(where.shape) - batch), *own[batch + depth :])
+    source = View(x.buffer, shape, strides, x.offset, x.truth)
+    found = View(where.buffer, shape, (*where.strides, *[0] * len(rest)), where.offset)
+    return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, along=along)]
+
+
+def _located(call: Call, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
+    """Return one index for each row of ``indices``, into ``shape``, and of how many parts how far apart."""
+    parts = [
+        View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
+        for at in range(len(shape))
+    ]
+    if len(parts) == 1:
+        return parts[0], (shape[0], apart)
+    located: list[View] = []
+    for part, size, stride in zip(parts, shape, dense(shape), strict=True):
+        located = [call.body.emit(Op.LOCATE, call.body.indices(part.shape), part, *located, along=(size, stride))]
+    return located[0], (math.prod(shape), apart)
+
+
+def _scatter_nd(call: Call) -> Sequence[View]:
+    x, indices, updates = call.view(0), _indices(call, 1), call.view(2)
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 1 <= depth <= len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
+        raise call.refuse("NATIVE-SHAPE", f"{list(indices.shape)} indices and {list(updates.shape)} do not fit {list(x.shape)}")
+    result = _copy(call, x)
+    where, along = _located(call, indices, x.shape[:depth], math.prod(x.shape[depth:]))
+    strides = (*[0] * len(where.shape), *result.strides[depth:])
+    target = View(result.buffer, updates.shape, strides)
+    found = View(where.buffer, updates.shape, (*where.strides, *[0] * (len(x.shape) - depth)), where.offset)
+    call.body.emit(Op.SCATTER, target, call.body.as_type(updates, x.buffer.dtype), found, along=along)
+    return [result]
+
+
+def _scatter_elements(call: Call) -> Sequence[View]:
+    x, indices, updates = call.view(0), _indices(call, 1), call.view(2)
+    axis = axis_of(call.node, 0, len(x.shape))
+    _check_axis(call, x, axis)
+    _check_within(call, indices, x, axis)
+    if updates.shape != indices.shape:
+        raise call.refuse("NATIVE-SHAPE", f"{list(indices.shape)} indices are for {list(updates.shape)} elements")
+    result = _copy(call, x)
+    strides = tuple(0 if each == axis else stride for each, stride in enumerate(result.strides))
+    target = View(result.buffer, indices.shape, strides)
+    source = call.body.as_type(updates, x.buffer.dtype)
+    call.body.emit(Op.SCATTER, target, source, indices, along=(x.shape[axis], result.strides[axis]))
+    return [result]
+
+
+def _copy(call: Call, x: View) -> View:
+    if call.node.attributes.get_string("reduction", "none") != "none":
+        raise call.refuse("NATIVE-FORM", "it adds to what is there, or compares with it")
+    return call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
+
+
+def _check_axis(call: Call, x: View, axis: int) -> None:
+    if not 0 <= axis < len(x.shape):
+        raise call.refuse("NATIVE-FORM", "it has no such axis")
+
+
+def _check_within(call: Call, indices: View, x: View, axis: int) -> None:
+    """Refuse indices for more than there is along another axis."""
+    own, others = ([*view.shape[:axis], *view.shape[axis + 1 :]] for view in (indices, x))
+    call.body.free.check_same(own, others)
+    if len(own) != len(others) or any(one > other for one, other in zip(own, others, strict=True)):
+        raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
+
+
+def _best(op: Op) -> Callable[[Call], Sequence[View]]:
+    def translate(call: Call) -> Sequence[View]:
+        x, body = call.view(0), call.body
+        axis = axis_of(call.node, 0, len(x.shape))
+        _check_axis(call, x, axis)
+        if x.truth:
+            raise call.refuse("NATIVE-TYPE", "it compares bools")
+        rows = rows_along(body, x, [axis])
+        buffer = body.indices(rows.shape[:-1])
+        target = View(buffer.buffer, rows.shape, (*dense(rows.shape[:-1]), 0))
+        last = float(call.node.attributes.get_int("select_last_index", 0))
+        body.emit(op, target, rows, immediates=(last, 0.0))
+        kept = [1 if each == axis else size for each, size in enumerate(x.shape)]
+        shape = kept if keepdims(call.node) else [size for each, size in enumerate(x.shape) if each != axis]
+        return [View(buffer.buffer, tuple(shape), dense(shape))]
+
+    return translate
+
+
+def _top(call: Call) -> Sequence[View]:
+    """The places of the largest, and what is there."""
+    x, body, given, attributes = call.view(0), call.body, call.known(1), call.node.attributes
+    axis = axis_of(call.node, -1, len(x.shape))
+    _check_axis(call, x, axis)
+    count = attributes.get_int("k", 0) if not call.has(1) else int(given.item()) if given is not None and given.size == 1 else 0
+    if count < 1 or not attributes.get_int("sorted", 1) or x.truth:
+        raise call.refuse("NATIVE-FORM", "how many it finds is not known, or it may give them in any order")
+    if body.free.has(x.shape[axis]) or not count <= min(x.shape[axis], _MOST_FOUND):
+        raise call.refuse("NATIVE-LIMIT", f"it finds {count}, of as many or of a number that is known only when the model runs")
+    rows = rows_along(body, x, [axis])
+    places = body.indices((*rows.shape[:-1], count))
+    body.emit(Op.TOP_K, places, rows, immediates=(float(attributes.get_int("largest", 1)), 0.0), along=(count, 1))
+    each = View(rows.buffer, places.shape, (*rows.strides[:-1], 0), rows.offset)
+    found = body.emit(Op.GATHER, body.fresh(places.shape, x), each, places, along=(rows.shape[-1], rows.strides[-1]))
+    shape = [count if at == axis else size for at, size in enumerate(x.shape)]
+    return [turned_back(found, shape, [axis]), turned_back(places, shape, [axis])]
+
+
+INDEXING: dict[str, Callable[[Call], Sequence[View]]] = {
+    "ArgMax": _best(Op.ARG_MAX),
+    "ArgMin": _best(Op.ARG_MIN),
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "TopK": _top,
+}

@@ -1,0 +1,123 @@
+"""What is found by an index of each step, in the library: the interpreter's numbers, and an error where an index is out of range."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import ortscan
+from ortscan.native import library as installed
+from rewrites.native.elements import NUMPY
+from rewrites.native.operations import Op
+from rewrites.native.plan import Plan, Size
+from tests.ortscan.native.test_refusals import FAILURES, refused
+from tests.rewrites.native.test_indexing import FEEDS, buffer
+from tests.support.finding_plans import FOUND, finding, finding_plans
+from tests.support.native_plans import library, operand, run_native
+from tests.support.plan_interpreter import run_plan
+from tests.support.text import model_from_text
+
+
+def inputs_of(plan: Plan, seed: int, steps: int = 4) -> list[np.ndarray]:
+    """Numbers of which some are equal and some are none; indices that are in range, from either end."""
+    random = np.random.default_rng(seed)
+    made = []
+    axis = plan.instructions[0].matrix[0].coefficient
+    for index, each in enumerate(plan.inputs):
+        shape, kind = (steps, each.dims[0].coefficient), NUMPY[each.dtype]
+        if index == (0 if plan.instructions[0].op == Op.LOCATE else 1):
+            made.append(random.integers(-axis, axis, shape).astype(kind))
+            continue
+        array = random.integers(-3, 4, shape).astype(kind)
+        if kind.kind == "f":
+            array[random.random(shape) < 0.2] = np.nan
+            array[random.random(shape) < 0.1] = np.inf
+        made.append(array)
+    return made
+
+
+def test_the_library_finds_what_the_interpreter_finds() -> None:
+    for seed, plan in enumerate(finding_plans()):
+        given = inputs_of(plan, seed)
+        (got,), (wanted,) = run_native(plan, given), run_plan(plan, given)
+        if plan.instructions[0].op == Op.SCATTER:
+            for step in range(len(got)):
+                wrote = np.isin(np.arange(35) // 5, given[1][step] % 7)  # of what no instruction writes nothing is said
+                np.testing.assert_array_equal(got[step][wrote], wanted[step][wrote])
+        else:
+            np.testing.assert_array_equal(got, wanted, str(plan.instructions), strict=True)
+
+
+@pytest.mark.parametrize("index", [7, -8, 2**63 - 1, -(2**63), 2**32])
+def test_an_index_out_of_range_is_an_error_of_the_run(index: int) -> None:
+    plans = [plan for plan in finding_plans() if plan.instructions[0].op not in FOUND]
+    for plan in plans[::3]:
+        given = inputs_of(plan, 1)
+        run_native(plan, given)
+        at = 0 if plan.instructions[0].op == Op.LOCATE else 1
+        given[at][-1, -1] = index
+        with pytest.raises(FAILURES, match="instruction 0 has an index that is out of range"):
+            run_native(plan, given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"along": (8, 5)}, "operand 1 of instruction 0 reaches outside its value"),
+        ({"along": (7, 6)}, "operand 1 of instruction 0 reaches outside its value"),
+        ({"along": (7, -5)}, "operand 1 of instruction 0 reaches outside its value"),
+        ({"along": (2**31 - 1, 2**31 - 1)}, "operand 1 of instruction 0 reaches outside its value"),
+        ({"along": (2**31 - 1, -(2**31) + 1)}, "operand 1 of instruction 0 reaches outside its value"),
+        ({"along": (-1, 5)}, "instruction 0 has a negative size"),
+        ({"op": Op.SCATTER}, "operand 0 of instruction 0 reaches outside its value"),
+        ({"op": Op.TOP_K, "along": (6, 1), "operands": 2}, "instruction 0 finds more than there are"),
+        ({"op": Op.TOP_K, "along": (-1, 1), "operands": 2}, "instruction 0 has a negative size"),
+        ({"op": Op.TOP_K, "along": (4, 1), "operands": 2}, "operand 0 of instruction 0 reaches outside its value"),
+        ({"op": Op.ARG_MAX, "operands": 2}, "operand 0 of instruction 0 has an inner stride it cannot have"),
+    ],
+)
+def test_what_finds_reaches_no_further_than_its_values(changes: dict[str, Any], why: str) -> None:
+    op = changes.get("op", Op.GATHER)
+    operands = [operand(0, (0, 0, 5, 1)), operand(1, (0, 0, 0, 1)), operand(2, (0, 0, 1, 0))]
+    counts = [15, 35, 3]
+    if changes.get("operands") == 2:
+        operands, counts = [operand(0, (0, 0, 4, 1)), operand(1, (0, 0, 5, 1))], [11, 15]
+    plan = finding(op, (1, 1, 3, 5), operands, counts, changes.get("along", (7, 5)))
+    assert why in refused(plan, len(plan.inputs), 1)
+
+
+def test_indices_are_whole_numbers_of_64_bits() -> None:
+    plan = next(iter(finding_plans()))
+    values = (*plan.values[:2], replace(plan.values[2], dtype=6))
+    inputs = (plan.inputs[0], replace(plan.inputs[1], dtype=6))
+    assert "operand 2 of instruction 0 has another element type" in refused(replace(plan, values=values, inputs=inputs), 2, 1)
+    top = next(plan for plan in finding_plans() if plan.instructions[0].op == Op.TOP_K)
+    wrong = replace(top, values=(replace(top.values[0], dtype=1), *top.values[1:]), outputs=(replace(top.outputs[0], dtype=1),))
+    assert "instruction 0 gives no indices" in refused(wrong, 1, 1)
+
+
+def test_no_element_is_found_where_there_is_none() -> None:
+    plan = next(iter(finding_plans()))
+    empty = replace(plan.instructions[0], matrix=(Size(0), Size(5), Size(1)))
+    given = inputs_of(plan, 1)
+    with pytest.raises(FAILURES, match="out of range"):
+        run_native(replace(plan, instructions=(empty,)), given)
+
+
+def test_a_session_fails_where_onnxruntime_fails_and_goes_on_with_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "_built", library)
+    text = buffer("i = Reshape (x, pair) u = Reshape (r, row) h1 = ScatterND (h, i, u) y = Gather <axis = 0> (h1, x)")
+    model = model_from_text(text, 18)
+    native = ortscan.optimize(model, native=True, verify="full")
+    assert any(node.domain == "ai.ortscan" for node in native.graph.node)
+    session = ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions()))
+    plain = ort.InferenceSession(model.SerializeToString())
+    for one, other in zip(session.run(None, FEEDS), plain.run(None, FEEDS), strict=True):
+        np.testing.assert_array_equal(one, other)
+    wrong = FEEDS | {"xs": np.array([0, 1, 4, 0, 0])}
+    for each in (session, plain):
+        with pytest.raises(FAILURES):
+            each.run(None, wrong)
+    np.testing.assert_array_equal(session.run(None, FEEDS)[1], plain.run(None, FEEDS)[1])

@@ -1,0 +1,56 @@
+"""Plans of one instruction that reads or writes by an index of each step, or finds the places of the largest."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rewrites.native.elements import FLOAT, INT64, NUMPY, has_kernel
+from rewrites.native.operations import Op
+from rewrites.native.plan import Operand, Plan
+from tests.support.native_plans import operand, single
+
+__all__ = ["FOUND", "finding", "finding_plans"]
+
+FOUND = (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K)
+
+
+def finding(
+    op: Op,
+    dims: Sequence[int],
+    operands: Sequence[Operand],
+    counts: Sequence[int],
+    along: tuple[int, int],
+    *,
+    dtype: int = FLOAT,
+    immediate: float = 0.0,
+) -> Plan:
+    """Return a plan: value 0 is the stacked output, the others are scanned inputs, of which the second are indices."""
+    to = INT64 if op in FOUND else dtype
+    plan = single(op, dims, operands, counts, matrix=(*along, 1), immediates=(immediate, 0.0), dtype=dtype, to=to)
+    if len(counts) < 3:
+        return plan
+    inputs = (plan.inputs[0], replace(plan.inputs[1], dtype=INT64))
+    return replace(plan, inputs=inputs, values=(*plan.values[:2], replace(plan.values[2], dtype=INT64)))
+
+
+def finding_plans() -> Iterator[Plan]:
+    """Yield one of each kind and type: rows of a matrix [7, 5], its elements, and the places of the largest of its rows."""
+    row, found = operand(0, (0, 0, 5, 1)), operand(2, (0, 0, 1, 0))
+    for dtype in NUMPY:
+        yield finding(Op.GATHER, (1, 1, 3, 5), [row, operand(1, (0, 0, 0, 1)), found], [15, 35, 3], (7, 5), dtype=dtype)
+        yield finding(
+            Op.SCATTER, (1, 1, 3, 5), [operand(0, (0, 0, 0, 1)), operand(1, (0, 0, 5, 1)), found], [35, 15, 3], (7, 5), dtype=dtype
+        )
+        each = operand(2, (0, 0, 5, 1))
+        yield finding(Op.GATHER, (1, 1, 3, 5), [row, operand(1, (0, 0, 0, 1)), each], [15, 35, 15], (7, 5), dtype=dtype)
+        turned = operand(1, (0, 0, 1, 0), 30)
+        yield finding(Op.GATHER, (1, 1, 3, 5), [row, turned, each], [15, 35, 15], (7, -5), dtype=dtype)
+        for op in FOUND if has_kernel(Op.TOP_K, dtype) else ():
+            count = 3 if op == Op.TOP_K else 1
+            target = operand(0, (0, 0, count, 1 if op == Op.TOP_K else 0))
+            for immediate in (0.0, 1.0):
+                operands = [target, operand(1, (0, 0, 7, 1))]
+                yield finding(op, (1, 1, 5, 7), operands, [5 * count, 35], (count, 1), dtype=dtype, immediate=immediate)
+    line = (0, 0, 0, 1)
+    yield finding(Op.LOCATE, (1, 1, 1, 6), [operand(0, line), operand(1, line)], [6, 6], (4, 5), dtype=INT64)
+    three = [operand(0, line), operand(1, line), operand(2, (0, 0, 0, 0))]
+    yield finding(Op.LOCATE, (1, 1, 1, 6), three, [6, 6, 1], (4, 5), dtype=INT64)
