@@ -9,11 +9,14 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
+from ortscan.running.known_lengths import known_lengths
 from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]
 
 _MOST_JOINED = 1 << 22
+_UNIT = 1 << 12
+"""So many elements are one of those, where it is known how many there are."""
 _MOST_ELEMENTS = 512
 _GROWING = GROWING | {"Constant"}
 
@@ -23,10 +26,17 @@ def endless_joins(proto: onnx.ModelProto) -> list[str]:
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
         return []
-    vectors = Vectors(lambda _: Measure(), _functions(proto), _MOST_JOINED, joined_only=True)
-    if not vectors.too_long(_part(proto.graph)) or vectors.offender is None:
+    offender = _first_endless(proto, {})
+    if offender is not None:
+        offender = _first_endless(proto, {name: Measure(max(1, many // _UNIT)) for name, many in known_lengths(proto).items()})
+    if offender is None:
         return []
-    return [f"{vectors.offender.operator} '{vectors.offender.outputs[0]}' joins more than {_MOST_JOINED} values of values"]
+    return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} values of values"]
+
+
+def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) -> Step | None:
+    vectors = Vectors(lambda _: Measure(), _functions(proto), _MOST_JOINED, joined_only=True, known=known)
+    return vectors.offender if vectors.too_long(_part(proto.graph)) else None
 
 
 def has_long_vectors(proto: onnx.ModelProto) -> bool:

@@ -72,8 +72,20 @@ class Affine:
 
     def times(self, matrix: np.ndarray) -> "Affine":
         """Apply a matrix of shape [width, new width]."""
-        terms = {source: own @ matrix for source, own in self.terms.items()}
+        terms = {source: _product(own, matrix) for source, own in self.terms.items()}
         return Affine(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
+
+
+def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Multiply; where ``own`` only picks and scales features, as most do, its zeros are left out."""
+    if np.count_nonzero(own) > len(own):
+        return np.asarray(own @ matrix)
+    rows, columns = np.nonzero(own)
+    if len(np.unique(rows)) < len(rows):
+        return np.asarray(own @ matrix)
+    result = np.zeros((len(own), matrix.shape[1]))
+    result[rows] = own[rows, columns, None] * matrix[columns]
+    return result
 
 
 def digest(*parts: object) -> str:

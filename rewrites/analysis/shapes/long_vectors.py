@@ -69,12 +69,16 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """``own``: what is known of a value by itself. ``joined_only``: whether nothing but joins makes vectors, or texts, longer."""
+    """``own``: what is known of a value by itself. ``joined_only``: whether nothing but joins makes vectors, or texts, longer.
+
+    ``known``: values of which more is known than what they are made of tells.
+    """
 
     own: Callable[[Hashable], Measure]
     functions: Mapping[Hashable, Part]
     longest: int
     joined_only: bool = False
+    known: Mapping[Hashable, Measure] = field(default_factory=dict)
     offender: Step | None = None
     _known: dict[Hashable, Measure] = field(default_factory=dict)
     _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
@@ -93,7 +97,8 @@ class Vectors:
             found = self._made(step, given)
             for value in step.outputs:
                 own = self.own(value)
-                self._known[value] = Measure(max(found.length, own.length), max(found.number, own.number))
+                largest = Measure(max(found.length, own.length), max(found.number, own.number))
+                self._known[value] = self.known.get(value, largest)
                 if self._known[value].length > self.longest:
                     self.offender = self.offender or step
         return _most([self._measure(value) for value in part.outputs])

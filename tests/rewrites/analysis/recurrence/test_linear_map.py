@@ -20,6 +20,7 @@ def test_every_operation_is_the_same_operation_on_numbers() -> None:
             "scaled": (one.scaled(factor), a * factor),
             "taken": (one.taken(index), a[:, index]),
             "times": (one.times(matrix), a @ matrix),
+            "scaled and times": (one.scaled(factor).times(matrix), a * factor @ matrix),
             "joined": (joined([one, other, one.taken(index)]), np.concatenate([a, b, a[:, index]], axis=1)),
         }
         for name, (found, wanted) in results.items():
@@ -32,6 +33,16 @@ def test_a_source_is_itself_and_nothing_else() -> None:
     where = point(np.random.default_rng(0))
     for source, width in SOURCES.items():
         np.testing.assert_array_equal(affine_at(Affine.source(source, width), where), where[source])
+
+
+def test_features_that_are_picked_and_scaled_are_multiplied_as_they_are() -> None:
+    random = np.random.default_rng(0)
+    where = point(random)
+    for source, width in SOURCES.items():
+        index, factor = random.permutation(width)[: width // 2 + 1], random.integers(0, 3, width // 2 + 1).astype(np.float64)
+        matrix = random.standard_normal((len(index), 5))
+        found = Affine.source(source, width).taken(index).scaled(factor).times(matrix)
+        np.testing.assert_allclose(affine_at(found, where), where[source][:, index] * factor @ matrix, atol=1e-12)
 
 
 def test_a_map_minus_itself_is_zero_and_keys_tell_maps_apart() -> None:

@@ -57,3 +57,34 @@ def test_what_is_too_long_is_seen_in_both_forms_of_a_model(what: str) -> None:
     model = ir.from_proto(proto)
     assert has_long_vectors(model.graph, model.functions) is (what in LONG)
     assert joined_vectors.has_long_vectors(proto) is (what in LONG)
+
+
+def layers(size: str, joined: str, between: str = "") -> onnx.ModelProto:
+    """Nine layers, each of which takes its 8 steps apart and joins them again."""
+    nodes = []
+    for at in range(9):
+        steps = [f"s{at}_{k} = Slice (v{at}, k{k}, k{k + 1}, k0)" for k in range(8)]
+        each = ", ".join(f"s{at}_{k}" for k in range(8))
+        nodes.append(f"{' '.join(steps)} w{at} = Concat <axis = {joined}> ({each}) {between.format(at)} v{at + 1} = Tanh (w{at})")
+    constants = ", ".join(f"int64[1] k{k} = {{{k}}}" for k in range(9))
+    text = f"g (float[8, {size}] v0, int64[2] shape) => (float[A, C] v9) <{constants}> {{ {' '.join(nodes)} }}"
+    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> {text}')
+
+
+@pytest.mark.parametrize("size", ["3", "B"])
+def test_steps_that_are_joined_again_and_again_are_not_endless(size: str) -> None:
+    assert joined_vectors.endless_joins(layers(size, "0")) == []
+
+
+@pytest.mark.parametrize("size", ["3", "B"])
+def test_steps_that_are_joined_along_another_axis_are_endless_once_they_are_many(size: str) -> None:
+    assert joined_vectors.endless_joins(layers(size, "1", "x{0} = Concat <axis = 0> (w{0}, w{0})")) != []
+
+
+def test_what_a_model_says_of_its_sizes_is_not_believed() -> None:
+    proto = layers("B", "0")
+    for node in (node for node in proto.graph.node if node.op_type == "Tanh"):
+        node.op_type = "Reshape"
+        node.input.append("shape")
+        proto.graph.value_info.append(onnx.helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, [8, 1]))
+    assert joined_vectors.endless_joins(proto) != []
