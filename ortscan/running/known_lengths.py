@@ -43,4 +43,4 @@ def _length(said: onnx.TypeProto, free: Set[str]) -> int | None:
     dims = said.tensor_type.shape.dim
     if not all(dim.HasField("dim_value") or dim.dim_param in free for dim in dims):
         return None
-    return math.prod(dim.dim_value if dim.HasField("dim_value") else 1 for dim in dims)
+    return int(math.prod(dim.dim_value if dim.HasField("dim_value") else 1 for dim in dims))
