@@ -15,6 +15,8 @@ __all__ = ["checker_fault", "in_short", "said_by_onnx", "without_weights"]
 
 _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
 _LONGEST_MESSAGE = 300
+_INNER = "Non-zero status code returned while "
+"""What precedes the node that failed, and each that it is inside of."""
 _LARGE_BYTES = 1 << 16
 
 
@@ -27,6 +29,8 @@ def checker_fault(proto: onnx.ModelProto) -> str | None:
 def in_short(error: Exception) -> str:
     """Return the message of an exception on one line of bounded length, without onnxruntime's preamble."""
     text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
+    if len(text) > _LONGEST_MESSAGE:
+        text = text.rpartition(_INNER)[2]
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
 

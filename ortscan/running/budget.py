@@ -55,11 +55,17 @@ class Budget:
     seconds: float
     bytes: int
     started: float = field(default_factory=time.monotonic)
+    granted: float = 0.0
     hits: dict[str, None] = field(default_factory=dict)
 
     def left(self) -> float:
         """Return the seconds left, 0 at least."""
-        return max(0.0, self.started + self.seconds - time.monotonic())
+        return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
+
+    def grant(self, seconds: float) -> None:
+        """Leave so many seconds, or as many as were spent, whatever the limit: where nothing is compared all was in vain."""
+        spent = time.monotonic() - self.started
+        self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)
 
     def is_spent(self) -> bool:
         """Return whether no time is left, and remember that it was so."""

@@ -17,7 +17,7 @@ from ortscan.verification.cases.planned_case import PlannedCase
 from ortscan.verification.sizes.axis import Axis, likely_values, raised, trip_values
 from ortscan.verification.sizes.constraints import Sizes
 from ortscan.verification.sizes.derived_dims import derived_dims, derived_size
-from ortscan.verification.values.make_value import ATTEMPTS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
+from ortscan.verification.values.make_value import AS_NAMED, ATTEMPTS, OTHER_ATTEMPTS, is_integer, make_value, shape_of
 from ortscan.verification.values.named_cases import cases_of_named, fitting
 from ortscan.verification.values.named_values import Named
 from ortscan.verification.values.point import Point
@@ -55,6 +55,7 @@ class Inputs:
         level: how much is tried.
         budget: what the inputs of a case may take, and of all cases together.
         least: what free dimensions have to be at least, where small sizes are refused.
+        as_named: whether integers that the models compare with numbers are those, as others are refused.
     """
 
     specs: Sequence[Spec]
@@ -72,6 +73,7 @@ class Inputs:
     level: Level
     budget: Budget
     least: Mapping[str, int] = field(default_factory=dict)
+    as_named: bool = False
 
     @property
     def missing(self) -> list[Spec]:
@@ -82,6 +84,11 @@ class Inputs:
     def others(self) -> list[str]:
         """The integer inputs that are to have others than their usual values in some cases."""
         return other_integers(self.missing, self.roles)
+
+    @property
+    def names_integers(self) -> bool:
+        """Whether the models compare an integer input with numbers that it can be."""
+        return any(is_integer(spec) and self._named_for(spec, None, beside=False) for spec in self.missing)
 
     @property
     def free_sizes(self) -> list[str]:
@@ -107,16 +114,16 @@ class Inputs:
             kinds += [(kind, "", 1) for kind in steady_kinds(self.missing)]
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
-    def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None) -> list[Known]:
-        """Return the named values that an input can take where the dimensions have ``sizes``, wherever they have any."""
-        role, named = self.roles.get(spec.name), self.named.values(spec.name)
+    def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
+        """Return the named values, and those ``beside`` them that an input can take where the dimensions have ``sizes``, or any."""
+        role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
         if role is not None and role.trips:
             return []
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
-    def case_of(self, axes: Sequence[Axis], sizes: Sequence[int]) -> list[PlannedCase]:
-        """The case in which ``axes`` have ``sizes``; none where that takes too much."""
-        return self._as_planned([plan_case(axes, sizes)])
+    def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
+        """The case in which ``axes`` have ``sizes`` and the values are of a ``kind``; none where that takes too much."""
+        return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
         """Cases with all free dimensions equal, up to 16 or larger."""
@@ -143,6 +150,8 @@ class Inputs:
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
             named = self._named_for(spec, point.sizes) if point.kind == "named" else ()
+            if attempt == AS_NAMED and is_integer(spec):
+                named = self._named_for(spec, point.sizes, beside=False)
             feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed, named)
         if point.override:
             others = other_defaults(self.defaults, "replaced" if point.only else point.override, self.seed)
@@ -163,6 +172,7 @@ class Inputs:
         integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
         risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
         attempts = ATTEMPTS if integers else ATTEMPTS[:1]
+        attempts = (AS_NAMED,) if self.as_named else attempts
         kinds = useless_kinds(self.missing, self.roles) | ({"zeros"} if risky else set())
         completed = [self.completed(point) for point in points if point.kind not in kinds]
         if self.avoid_nothing:

@@ -68,6 +68,7 @@ class Judge:
         unstable: outputs that differ between two runs of the oracle.
         disowned: outputs that the oracle computes otherwise where it is written otherwise: see ``disowned``.
         notes: what a reader should know.
+        stopped: how many runs in search of sizes had to be stopped, or ended their process.
     """
 
     before: Runs
@@ -84,6 +85,7 @@ class Judge:
     unstable: set[str] = field(default_factory=set)
     disowned: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
+    stopped: int = 0
     _attempts: dict[str, str] = field(default_factory=dict)
     _slowest: float = 0.0
     _witnessed: bool = False
@@ -91,8 +93,7 @@ class Judge:
 
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
         """Run the oracle, with other integers while it refuses, then the other model on the same; compare."""
-        first_error, timed_out = None, False
-        kind = plan.point.kind
+        first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
             feed = inputs.feed(plan.point, attempt)
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
@@ -105,21 +106,22 @@ class Judge:
             first_error = first_error or outcome.error
             if timed_out or outcome.died:
                 break
-        reason = f"the original fails: {first_error}"
-        if not timed_out and self.after.run(feed, self._limit()).values is not None:
-            reason = f"only the original fails: {first_error}"
-        case = Case(plan.point.sizes, plan.varied(""), "skipped", reason)
+        only = "" if timed_out or self.after.run(feed, self._limit()).values is None else "only "
+        case = Case(plan.point.sizes, plan.varied(""), "skipped", f"{only}the original fails: {first_error}")
         return Judged(plan, case, timed_out=timed_out)
 
-    def takes(self, plan: PlannedCase, inputs: Inputs) -> bool:
-        """Whether the oracle runs."""
+    def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
+        """Return what the oracle says against the case, however its integers are drawn; nothing where it runs."""
+        said = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
-            if self.guards and self.guards[0].let_in(feed) is not None:
-                return False
+            if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
+                return [risk]
             outcome = self.before.run(feed, self._limit())
+            said.append(outcome.error or "")
+            self.stopped += outcome.timed_out or outcome.died
             if outcome.values is not None or outcome.timed_out or outcome.died:
-                return outcome.values is not None
-        return False
+                return said if outcome.values is None else []
+        return said
 
     def _judge_run(
         self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
@@ -150,9 +152,8 @@ class Judge:
         if self.shapes_vary:
             gaps |= self._without_guesses(gaps, feed, expected, outcome.values)
         if not gaps:
-            unlike = (
-                "is computed from NaN or infinity by a recurrent node" if plan.point.kind in _SPECIAL else "differs from run to run"
-            )
+            from_special = "is computed from NaN or infinity by a recurrent node"
+            unlike = from_special if plan.point.kind in _SPECIAL else "differs from run to run"
             reason = f"every output of the original {unlike}"
             return Judged(plan, Case(plan.point.sizes, varied, "skipped", reason))
         status = "different" if any(gap.reason for gap in gaps.values()) else "equal"

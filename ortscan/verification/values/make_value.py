@@ -17,10 +17,13 @@ from ortscan.verification.values.row_lengths import row_lengths, takes_row_kind
 from ortscan.verification.values.turning_points import Known
 from rewrites.base.errors import OptionError
 
-__all__ = ["ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
+__all__ = ["AS_NAMED", "ATTEMPTS", "FLOAT_KINDS", "OTHER_ATTEMPTS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """How integers are drawn, in this order while the original refuses them."""
+
+AS_NAMED = "as named"
+"""How they are drawn where the model compares them with numbers, such as 8000 and 16000, and runs with no others."""
 
 OTHER_ATTEMPTS = ("by use", "near zero", "above zero")
 """How integers are drawn that are to be others than the usual ones."""

@@ -1,0 +1,107 @@
+"""Models as voice activity is published: a rate that is compared picks a branch, each with a front and a cell of its own.
+
+A front pads by a mirror image and cuts into windows, the cell takes as many states as there are rows; no dimension has a name.
+"""
+
+import pytest
+from onnx import ModelProto
+
+import ortscan
+from ortscan.running.budget import Budget
+from ortscan.verification.sizes.said import rows_by_numbers
+from tests.support.text import model_from_text
+
+CELLS = {
+    "a sum": "s = Squeeze(h, i0) b = Add(t, s)",
+    "an LSTM": "b, b_h, b_c = LSTM<hidden_size = 1>(t, four, four, , , h, h)",
+    "a GRU": "b, b_h = GRU<hidden_size = 1>(t, three, three, , , h)",
+    "an RNN": "b, b_h = RNN<hidden_size = 1>(t, one, one, , , h)",
+    "a Scan": """s = Squeeze(h, i0)
+        b_h, b = Scan<num_scan_inputs = 1, body = step (s0, x0) => (s1, y0) { s1 = Add(s0, x0) y0 = Identity(s1) }>(s, t)""",
+}
+ELSEWHERE = "n = Constant<value = int64[2] {7, 7}>() b = Reshape(x, n)"
+SLOW, FAST = "0, 64, 0, 64", "0, 0, 0, 32"
+
+
+def front(pads: str, cell: str) -> str:
+    return f"""pads = Constant<value = int64[4] {{{pads}}}>()
+        p = Pad<mode = "reflect">(x, pads)
+        p3 = Unsqueeze(p, i1)
+        f = Conv<strides = [25]>(p3, window)
+        t = Transpose<perm = [2, 0, 1]>(f)
+        {cell}"""
+
+
+def model(then: str, other: str, rate: int = 16000, negated: str = "") -> ModelProto:
+    shapes = {"one": (1, 1, 1), "three": (1, 3, 1), "four": (1, 4, 1), "window": (1, 1, 150)}
+    weights = ", ".join(
+        f"float[{', '.join(map(str, shape))}] {name} = {{{', '.join(['0.1'] * max(shape))}}}" for name, shape in shapes.items()
+    )
+    last = {branch: "Neg" if branch == negated else "Identity" for branch in ("then", "else")}
+    return model_from_text(
+        f"""m (float[?, ?] x, float[1, ?, 1] h, int64 sr) => (float[?] z) <{weights}> {{
+            i0 = Constant<value = int64[1] {{0}}>()
+            i1 = Constant<value = int64[1] {{1}}>()
+            rate = Constant<value = int64 {{{rate}}}>()
+            at_rate = Equal(sr, rate)
+            y = If<then_branch = fast () => (u) {{ {then} u = {last["then"]}(b) }},
+                else_branch = slow () => (u) {{ {other} u = {last["else"]}(b) }}>(at_rate)
+            z = Identity(y)
+        }}""",
+        17,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
+def test_both_branches_are_compared_at_sizes_that_each_takes(cell: str) -> None:
+    both = model(front(SLOW, cell), front(FAST, cell))
+    found = ortscan.verify(both, both, level="quick")
+    ran = [case for case in found.cases if case.status == "equal"]
+    assert found.outcome == "equal"
+    assert len({case.dims["x[0]"] for case in ran}) >= 3
+    assert all(case.dims["x[0]"] == case.dims["h[1]"] for case in ran)
+
+
+@pytest.mark.parametrize("wrong", ["then", "else"])
+@pytest.mark.parametrize(("then", "other"), [("0, 0, 0, 300", FAST), ("0, 64, 0, 0", "0, 0, 0, 7"), ("0, 5, 0, 5", "0, 300, 0, 1")])
+def test_a_branch_that_wants_larger_sizes_is_searched_by_itself(then: str, other: str, wrong: str) -> None:
+    branches = front(then, CELLS["a sum"]), front(other, CELLS["a sum"])
+    assert ortscan.verify(model(*branches), model(*branches, negated=wrong), level="quick").outcome == "different"
+
+
+@pytest.mark.parametrize("rate", [16000, 441, 48000])
+def test_a_number_that_alone_is_taken_is_fed(rate: int) -> None:
+    branches = front(SLOW, CELLS["a sum"]), ELSEWHERE
+    found = ortscan.verify(model(*branches, rate), model(*branches, rate, "then"), level="quick", time_limit=0.2)
+    assert found.outcome == "different"
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.05])
+def test_a_search_has_time_of_its_own_where_the_limit_left_none(seconds: float) -> None:
+    slow = model(front(SLOW, CELLS["a GRU"]), front(FAST, CELLS["a GRU"]))
+    found = ortscan.verify(slow, slow, level="quick", time_limit=seconds)
+    assert found.outcome == "equal"
+    assert f"the time limit of {seconds:.2g} s was reached" in found.summary()
+
+
+def test_time_is_granted_as_far_as_it_was_spent() -> None:
+    budget = Budget(0.0, 1)
+    budget.started -= 1.0
+    budget.grant(60.0)
+    assert 0.9 < budget.left() <= 1.1
+    budget.grant(0.5)
+    assert 0.9 < budget.left() <= 1.1
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("post-pad (64) exceeds maximum allowed (1) for axis 1", [(64, 2), (3, 64), (65, 2), (3, 65)]),
+        ("must have shape {1,3,8}. Actual:{1,2,8}", [(3, 3), (2, 2), (4, 2), (3, 4), (3, 3), (8, 2), (3, 8), (9, 2), (3, 9)]),
+        ("running Pad node. Name:'Pad_537'", []),
+        ("of 200000 bytes", []),
+    ],
+)
+def test_numbers_that_are_said_become_sizes(said: str, expected: list[tuple[int, int]]) -> None:
+    assert sorted(set(rows_by_numbers(said, (3, 2), [0, 1]))) == sorted(set(expected))
