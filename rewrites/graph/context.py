@@ -60,6 +60,10 @@ class RuleInUse(Protocol):
     """What one rule may ask of another."""
 
     @property
+    def name(self) -> str:
+        """What reports call it."""
+
+    @property
     def phase(self) -> str:
         """The folder it is in."""
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from rewrites.base.report import LoopReport
 
 __all__ = [
+    "ASSUMED_SIZE",
     "BLOCKS",
     "BOUND_NAMES",
     "CONDITION_OF_STEPS",
@@ -101,6 +102,9 @@ ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")
 
 BLOCKS = Mark[bool]("ortscan.blocks")
 """On a Scan: each step works on a block of the original steps."""
+
+ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
+"""On a loop: what each size that is not known counts as, since the loop runs where they are no larger."""
 
 STACK_BYTES = Mark[int]("ortscan.stacks")
 """On a loop: how many bytes of stacks exist while it runs."""

@@ -38,6 +38,7 @@ from rewrites.rules.loop_form import (
 )
 from rewrites.rules.native import native_cell, native_loop
 from rewrites.rules.recurrence import (
+    blocks_of_steps,
     constant_filter,
     cumulative,
     cumulative_logsumexp,
@@ -163,6 +164,7 @@ RULES: tuple[Rule[Any], ...] = (
     linear_recurrence.RULE,
     gated_recurrence.RULE,
     cumulative_logsumexp.RULE,
+    blocks_of_steps.RULE,
     unroll.RULE,
     native_loop.RULE,
     unroll_recurrent_nodes.RULE,

@@ -22,7 +22,8 @@ TABLE = (
         "A state that accumulates could be computed for all steps at once, if their number were known.",
         "ONNX has no operator for the largest or smallest value so far. In blocks of steps it takes a fixed number of nodes for a "
         "fixed number of steps. A mean is a sum by the number of steps, but not where float32 numbers count those: they stand "
-        "still from 2 ** 24 on. --fix-shape makes it known.",
+        "still from 2 ** 24 on. Where it is not known a loop goes over blocks of steps, if it scans forwards and has no other "
+        "state. --fix-shape makes it known.",
     ),
     Code(
         "CUMULATIVE-TYPE",

@@ -40,7 +40,7 @@ TABLE = (
     Code(
         "LINEAR-STEPS",
         "The number of steps of a linear recurrence is not known.",
-        "With a known number of steps the loop would become a few operators on all steps at once. Say how many there are with "
-        "--fix-shape.",
+        "With a known number of steps the loop would become a few operators on all steps at once. As it is it runs in blocks of "
+        "steps where that pays, and scans forwards. Say how many there are with --fix-shape, or how many are usual with --dim.",
     ),
 )

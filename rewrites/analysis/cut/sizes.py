@@ -1,7 +1,7 @@
 """How many bytes a body value takes in one step, and for all steps, as far as that is known."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -9,6 +9,7 @@ from rewrites.analysis.shapes.step_varying import unsteady_values
 from rewrites.base.lazy import lazy
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context, Options
+from rewrites.graph.marks import ASSUMED_SIZE
 from rewrites.graph.values import bytes_per_element, size_estimate, through_identity
 from rewrites.loops import ScanView
 
@@ -38,7 +39,8 @@ class StepSizes:
     @classmethod
     def of(cls, loop: ScanView, ctx: Context) -> "StepSizes":
         """Measure ``loop``."""
-        options = ctx.options
+        assumed = ASSUMED_SIZE.of(loop.node)
+        options = ctx.options if assumed is None else replace(ctx.options, assumed_dim=assumed)
         steps = loop.steps
         known = options.sizes.get(steps) if isinstance(steps, str) else steps
         values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import onnx_ir as ir
+
 from rewrites.analysis.dependence import reads
 from rewrites.edits.fission.separate import needed_for, separate
 from rewrites.edits.fission.state_cut import StateCut, stack_of
@@ -16,7 +18,7 @@ from rewrites.graph.moving import remove_nodes
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 
-__all__ = ["trial"]
+__all__ = ["trial", "tried"]
 
 
 @dataclass
@@ -47,7 +49,13 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
     ]
     read = {value for node in nodes for value in reads(node)} | {state.next for state in states}
     carried = {value: ScanInput(stack_of(value, loop, f"{value.name}_stack"), value) for value in cut.carried if value in read}
-    node = separate(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or "")
+    with tried(separate(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or ""), ctx) as found:
+        yield found
+
+
+@contextmanager
+def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Return ``node``, a Scan that stands nowhere, as a loop, and the context to try rules on it with; it is taken apart then."""
     recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     alone = ScanView.of(node, ctx.opset)
     try:

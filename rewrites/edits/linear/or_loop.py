@@ -12,15 +12,21 @@ from rewrites.loops import ScanView
 from rewrites.loops.rebuild import stand_in_for, written_again
 from rewrites.ops.versions import reshape
 
-__all__ = ["are_plain", "is_kept_loop", "put_under_if"]
+__all__ = ["are_plain", "is_kept_loop", "keep_loop", "put_under_if"]
 
 _OTHERWISE = "otherwise_the_loop"
 
 
 def is_kept_loop(loop: ScanView) -> bool:
-    """Whether ``loop`` is the one that is kept for such numbers."""
+    """Whether ``loop`` is the one that is kept, for such numbers or for few steps."""
     graph = loop.node.graph
     return graph is not None and (graph.name or "").startswith(_OTHERWISE)
+
+
+def keep_loop(scan: ir.Node, ctx: Context) -> None:
+    """Note on the branch that ``scan`` stands in that the loop is kept there."""
+    assert scan.graph is not None
+    scan.graph.name = ctx.names.fresh(_OTHERWISE)
 
 
 def are_plain(build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, are_no_minus_zeros: bool) -> ir.Value:
@@ -55,8 +61,7 @@ def put_under_if(
         (kept, [scan.outputs[place] for place in places]),
         old.name,
     )
-    assert scan.graph is not None
-    scan.graph.name = ctx.names.fresh(_OTHERWISE)
+    keep_loop(scan, ctx)
     choice = build.nodes.pop()
     build.insert_before(old)
     stand_in_for(old, choice, [(old.outputs[place], value) for place, value in zip(places, made, strict=True)], ctx.names)

@@ -1,7 +1,8 @@
 """The sums and products of a state that accumulates, of all steps at once, by CumSum and CumProd.
 
 onnxruntime's kernels go row after row, as the loop does: with the initial value as the row before the first, each result is the
-loop's to the last bit, through NaN, infinities and overflows. Sums from zeros need no such row: a sum of nothing but -0 is then -0
+loop's to the last bit, through NaN, infinities and overflows; where the row before the first is not wanted, and there is a first,
+that has the initial value in it. Sums from zeros need no such row: a sum of nothing but -0 is then -0
 where it is 0 in the loop, which adding 0 mends. Nor do products from ones.
 """
 
@@ -14,7 +15,7 @@ from rewrites.edits.recurrence.given_states import Wanted
 from rewrites.edits.recurrence.rows import Ends, is_filled, rows_of, shaped
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array
-from rewrites.ops.versions import unsqueeze
+from rewrites.ops.versions import slice_axis, unsqueeze
 
 __all__ = ["place_sums", "starts_neutral"]
 
@@ -39,12 +40,26 @@ def place_sums(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value | 
     rows = rows_of(stacks, found)
     if starts_neutral(found) and not (need.before and (need.after or need.final)):
         return _from_neutral(stacks, rows, found, need)
+    steps = stacks.loop.steps
+    if not need.before and isinstance(steps, int) and steps > 0:
+        whole = shaped(_run(stacks, _begun(stacks, rows, found, steps), found), rows, initial)
+        if need.after:
+            stacks.place(need.made[0], whole)
+        return ends.last(whole) if need.final else None
     whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), found)
     if need.before:
         stacks.place(found.state.inner, shaped(ends.but_last(whole), rows, initial))
     if need.after:
         stacks.place(need.made[0], shaped(ends.but_first(whole), rows, initial))
     return ends.last(whole) if need.final else None
+
+
+def _begun(stacks: Stacks, rows: ir.Value, found: Accumulation, steps: int) -> ir.Value:
+    """Return ``rows`` with what the first step makes of the initial value in the place of the first: one copy of the stack."""
+    b, place = stacks.build, steps - 1 if stacks.backwards else 0
+    first = slice_axis(b, rows, 0, place, place + 1)
+    begun = b.op("Mul" if found.op_type == "Mul" else "Add", found.state.initial, first)
+    return b.op("ScatterND", rows, b.const(np.array([[place]], np.int64)), begun)
 
 
 def _counted(stacks: Stacks, found: Accumulation) -> np.ndarray | None:

@@ -16,13 +16,14 @@ from rewrites.analysis.unsliced_types import unsliced_among
 from rewrites.edits.rnn.empty_results import can_run_on_zeros, empty_like, step_on_zeros, zeros_of
 from rewrites.edits.rnn.guarded import is_guarded
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.edits.scan_form.lengths import most_steps
 from rewrites.graph.branches import has_steps, say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.values import const_array, dim_of, shape_dims, through_identity
+from rewrites.graph.values import const_array, shape_dims, through_identity
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
 from rewrites.loops.rebuild import stand_in_for, written_again
-from rewrites.ops.versions import concat, reduce, shape_of, squeeze
+from rewrites.ops.versions import concat, shape_of, squeeze
 
 __all__ = ["RULE", "check"]
 
@@ -47,7 +48,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
-        condition = squeeze(b, b.op("Less", b.const([0]), _most_steps(b, loop)), [0])
+        condition = squeeze(b, b.op("Less", b.const([0]), most_steps(b, loop)), [0])
         some, none = b.another(), b.another()
         old = loop.node
         steps = dict(zip(map(id, unknown), step_on_zeros(none, loop, unknown, ctx), strict=True)) if unknown else {}
@@ -67,17 +68,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [scan]
 
     return Patch("put it under an If for sequences of no step", edit)
-
-
-def _most_steps(b: Builder, loop: ScanView) -> ir.Value:
-    """Return the length of the longest scanned input: where another has no step, onnxruntime is to refuse them."""
-    unlike: dict[object, ir.Value] = {}
-    for scan in loop.scan_inputs:
-        size = dim_of(scan.outer, scan.axis)
-        if size is None or size not in unlike:
-            unlike[(id(scan),) if size is None else size] = shape_of(b, scan.outer, scan.axis)
-    sizes = list(unlike.values())
-    return reduce(b, "ReduceMax", concat(b, sizes, 0), [0], keepdims=True) if len(sizes) > 1 else sizes[0]
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:

@@ -25,6 +25,23 @@ def test_a_running_sum_starts_with_the_initial_value() -> None:
         cumulative,
         scan(ADDED),
         """g (float[2] s, float[3,2] xs) => (float[2] z, float[3,2] ys)
+        <int64 axis = {0}, int64[1] first = {0}, int64[1] one = {1}, int64[1,1] at = {0}, int64[1] last = {-1},
+        int64[1] end = {9223372036854775807}> {
+            row = Slice (xs, first, one, first)
+            begun = Add (s, row)
+            rows = ScatterND (xs, at, begun)
+            ys = CumSum (rows, axis)
+            ends = Slice (ys, last, end, first)
+            z = Squeeze (ends, first) }""",
+    )
+
+
+def test_for_a_number_of_steps_that_is_not_known_it_is_a_row_of_its_own() -> None:
+    stacks = {"given": "float[2] s, float[T,2] xs", "results": "float[2] z, float[T,2] ys"}
+    becomes(
+        cumulative,
+        scan(ADDED, **stacks),
+        """g (float[2] s, float[T,2] xs) => (float[2] z, float[T,2] ys)
         <int64 axis = {0}, int64[1] first = {0}, int64[1] one = {1}, int64[1] last = {-1}, int64[1] end = {9223372036854775807}> {
             row = Unsqueeze (s, first)
             rows = Concat <axis = 0> (row, xs)

@@ -1,0 +1,167 @@
+"""A loop over blocks of steps around a loop over the steps of each, with the steps that are left over after it.
+
+    Scan(s0, xs)    ->    If (there are ``length`` steps or more, and states are no wider than was assumed)
+                              s1, ys = Scan(s0, xs[:n] as blocks) of Scan(s, block)        # n: a multiple of ``length``
+                              If (more are left) then the Scan on s1 and xs[n:], else s1
+                          else the Scan as it was
+
+The loop over the steps of a block knows how many there are, for the rules that need to.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.edits.fission.separate import separate
+from rewrites.edits.fission.trial import tried
+from rewrites.edits.linear.or_loop import keep_loop, put_under_if
+from rewrites.edits.scan_form.lengths import most_steps
+from rewrites.graph.branches import say_has_steps, write_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.dims import with_axes, without_axis, without_names
+from rewrites.graph.marks import ASSUMED_SIZE, BLOCKS
+from rewrites.graph.values import static_dims
+from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
+from rewrites.ops.versions import concat, reshape, slice_axis
+
+__all__ = ["Cut", "put_in_blocks", "tried_on_a_block"]
+
+_END = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Cut:
+    """``length``: the steps of a block. ``assumed``: what each size that is not known is at most; None where none matters."""
+
+    length: int
+    assumed: int | None
+
+    def widest(self, loop: ScanView, ctx: Context) -> int | None:
+        """Return how many numbers a state of ``loop`` has at most; None for any number."""
+        if self.assumed is None:
+            return None
+        options = replace(ctx.options, assumed_dim=self.assumed)
+        return max(StepSizes.of(loop, replace(ctx, options=options)).elements(state.inner) for state in loop.states)
+
+
+def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> AbstractContextManager[tuple[ScanView, Context]]:
+    """Return the loop over the steps of one block, and the context to try rules on it with; it is taken apart then."""
+    return tried(_over_a_block(loop, cut, [state.initial for state in loop.states], ctx)[0], ctx)
+
+
+def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
+    """Change ``loop``, and return the loops that there are then, that over the steps of a block first."""
+    build, inside = ctx.builder(), ctx.builder()
+    steps, length = most_steps(build, loop), inside.const([cut.length])
+    is_fit = build.op("Less", build.const([cut.length - 1]), steps)
+    widest = cut.widest(loop, ctx)
+    for state in loop.states if widest is not None else ():
+        if static_dims(state.initial) is None:
+            is_narrow = build.op("Less", build.op("Size", state.initial), build.const([(widest or 0) + 1]))
+            is_fit = build.op("And", is_fit, is_narrow)
+    blocks = inside.op("Div", steps, length)
+    end = inside.op("Mul", blocks, length)
+    inner, outer = _over_blocks(loop, cut, blocks, end, inside, ctx)
+    finals = list(outer.outputs[: len(loop.states)])
+    stacks = [_joined(inside, stack, end) for stack in outer.outputs[len(loop.states) :]]
+    rest, none = ctx.builder(), ctx.builder()
+    left = _rest(loop, finals, end, rest, ctx)
+    whole = list(left.outputs[: len(finals)])
+    whole += [rest.op("Concat", first, then, axis=0) for first, then in zip(stacks, left.outputs[len(finals) :], strict=True)]
+    is_left = inside.op("Less", end, steps)
+    made = write_if(
+        inside, is_left, (rest, whole), (none, [none.op("Identity", one) for one in (*finals, *stacks)]), loop.node.name
+    )
+    keep_loop(left, ctx)
+    say_has_steps(left.graph)
+    wanted = [value if old.uses() or old.is_graph_output() else None for old, value in zip(loop.node.outputs, made, strict=True)]
+    kept = put_under_if(loop, ctx, build, is_fit, inside, wanted)
+    return [inner, outer, left, kept]
+
+
+def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
+    """Return a Scan over the steps of a block, from ``states`` on, and its scan inputs, whose outer sides are new."""
+    scans = []
+    for scan in loop.scan_inputs:
+        shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
+        block = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.outer.type, shape=shape)
+        scans.append(ScanInput(block, scan.inner))
+    begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
+    over = replace(loop, scan_inputs=tuple(scans))
+    node = _copy(over, begun, ctx)
+    if cut.assumed is not None:
+        ASSUMED_SIZE.put(node, cut.assumed)
+    return node, scans
+
+
+def _over_blocks(
+    loop: ScanView, cut: Cut, blocks: ir.Value, end: ir.Value, build: Builder, ctx: Context
+) -> tuple[ir.Node, ir.Node]:
+    """Put a Scan over the blocks of all steps before ``end`` into ``build``; return that inside it, and itself."""
+    names = ctx.names
+    begun = [
+        ir.Value(name=names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
+        for state in loop.states
+    ]
+    inner, scans = _over_a_block(loop, cut, begun, ctx)
+    states = [
+        State(state.initial, mine, result, None) for state, mine, result in zip(loop.states, begun, inner.outputs, strict=False)
+    ]
+    heads = [build.op("Slice", scan.outer, build.const([0]), end, build.const([0])) for scan in loop.scan_inputs]
+    read = [ScanInput(_cut(build, head, cut.length, blocks), block.outer) for head, block in zip(heads, scans, strict=True)]
+    body = ir.Graph([], [], nodes=[inner], name=names.fresh("block"))
+    stacks = [ScanOutput(result, None) for result in inner.outputs[len(states) :]]
+    outer = make_scan(names, body, states, read, stacks, loop.node.name or "scan")
+    for result, stack in zip(inner.outputs[len(states) :], outer.outputs[len(states) :], strict=True):
+        stack.shape = with_axes(result.shape, 0, None)
+    BLOCKS.put(outer, True)
+    build.nodes.append(outer)
+    return inner, outer
+
+
+def _rest(loop: ScanView, states: Sequence[ir.Value], start: ir.Value, build: Builder, ctx: Context) -> ir.Node:
+    """Put a copy of ``loop`` into ``build`` that goes on from ``states`` at step ``start``."""
+    scans = []
+    for scan in loop.scan_inputs:
+        left = build.op("Slice", scan.outer, start, build.const([_END]), build.const([0]))
+        left.shape = with_axes(without_axis(scan.outer.shape, 0), 0, None)
+        scans.append(replace(scan, outer=left))
+    begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
+    node = _copy(replace(loop, scan_inputs=tuple(scans)), begun, ctx)
+    build.nodes.append(node)
+    return node
+
+
+def _copy(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
+    """Return a Scan of the parts of ``loop``, around a copy of its body, for ``states``."""
+
+    def name(value: ir.Value) -> str:
+        return ctx.names.fresh(value.name or "value")
+
+    node = separate(loop, list(loop.body), states, {}, loop.scan_outputs, ctx, name=name)
+    for output, stack in zip(loop.scan_outputs, node.outputs[len(states) :], strict=True):
+        stack.shape = with_axes(without_names(output.inner.shape), 0, ScanView.of(node, ctx.opset).steps)
+    return node
+
+
+def _cut(build: Builder, value: ir.Value, length: int, blocks: ir.Value) -> ir.Value:
+    """Return ``value`` [n, ...] as [blocks, length, ...]."""
+    row = without_axis(value.shape, 0)
+    dims = None if row is None else row.dims
+    if dims is not None and all(isinstance(dim, int) and dim for dim in dims):
+        return reshape(build, value, [-1, length, *(int(dim) for dim in dims if isinstance(dim, int))])
+    sizes = slice_axis(build, build.op("Shape", value), 0, 1, _END)
+    return build.op("Reshape", value, concat(build, [blocks, build.const([length]), sizes], 0), allowzero=1)
+
+
+def _joined(build: Builder, stack: ir.Value, end: ir.Value) -> ir.Value:
+    """Return ``stack`` [blocks, length, ...] as [n, ...]."""
+    dims = None if stack.shape is None else stack.shape.dims[2:]
+    if dims is not None and all(isinstance(dim, int) and dim for dim in dims):
+        return reshape(build, stack, [-1, *(int(dim) for dim in dims if isinstance(dim, int))])
+    sizes = slice_axis(build, build.op("Shape", stack), 0, 2, _END)
+    return build.op("Reshape", stack, concat(build, [end, sizes], 0), allowzero=1)

@@ -1,0 +1,111 @@
+"""Loops of an unknown number of steps that rules take out block by block: at every number of steps, and what stays."""
+
+import numpy as np
+import pytest
+
+from rewrites.graph.context import Options
+from rewrites.rules.native import native_loop
+from rewrites.rules.recurrence import (
+    blocks_of_steps,
+    constant_filter,
+    cumulative,
+    gated_recurrence,
+    linear_recurrence,
+)
+from tests.rewrites.apply import apply, patches
+from tests.rewrites.harness import stays
+from tests.rewrites.rules.recurrence.test_gated_recurrence import gated
+from tests.support.runtime import ort_run, ort_session, run_session
+
+RULES = [constant_filter, cumulative, linear_recurrence, gated_recurrence, blocks_of_steps]
+SECOND = (
+    "p = Mul (half, a) y = Add (p, s) q = Mul (half, y) d = Sub (b, q) n = Sub (d, p)"  # what is left depends on what comes out
+)
+BODIES = {
+    "gated": ("m = Mul (a, s) n = Add (m, b) y = Identity (n)", gated_recurrence),
+    "seen before each step": ("m = Mul (a, s) n = Add (m, b) y = Identity (s)", gated_recurrence),
+    "decaying": ("d = Mul (s, half) e = Mul (a, b) n = Add (d, e) y = Identity (n)", linear_recurrence),
+    "a filter": (SECOND, constant_filter),
+    "the largest": ("m = Mul (a, b) n = Max (s, m) y = Identity (n)", cumulative),
+}
+STEPS = (1, 127, 128, 129, 300, 384)
+
+
+def numbers(steps: int, *row: int) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(steps)
+    stacks = {name: draw.uniform(0.5, 1, (steps, *row)).astype(np.float32) for name in ("as", "bs")}
+    return {"s0": np.ones(row, np.float32), **stacks}
+
+
+def written(name: str, shape: str = "2") -> str:
+    return gated("T", BODIES[name][0], shape)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_any_number_of_steps_gives_what_the_loop_gives(name: str) -> None:
+    before, _ = apply(written(name), [])
+    after, report = apply(written(name), RULES)
+    fired = [patch.rule for patch in report.patches]
+    assert fired[:2] == ["blocks-of-steps", BODIES[name][1].RULE.name]
+    loop, mine = ort_session(before), ort_session(after)
+    for steps in STEPS:
+        for one, other in zip(run_session(loop, numbers(steps, 2)), run_session(mine, numbers(steps, 2)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+def test_numbers_that_are_not_finite_come_to_what_they_do_in_the_loop() -> None:
+    before, after = apply(written("gated"), [])[0], apply(written("gated"), RULES)[0]
+    feeds = numbers(300, 2)
+    feeds["bs"][200, 0], feeds["bs"][10, 1] = np.inf, np.nan
+    for one, other in zip(ort_run(before, feeds), ort_run(after, feeds), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6)
+
+
+@pytest.mark.parametrize("row", [(1, 4), (3, 70), (0, 4)])
+def test_states_of_free_sizes_run_in_blocks_where_they_are_narrow(row: tuple[int, int]) -> None:
+    before, after = apply(written("gated", "B,C"), [])[0], apply(written("gated", "B,C"), RULES)[0]
+    for one, other in zip(ort_run(before, numbers(200, *row)), ort_run(after, numbers(200, *row)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [(200, 130), (130, 200), (256, 300)])
+def test_stacks_of_unlike_lengths_are_refused_as_they_were(steps: tuple[int, int]) -> None:
+    text = gated("T", given="float[2] s0, float[T,2] as, float[U,2] bs")
+    feeds = {"s0": np.ones(2, np.float32), "as": np.ones((steps[0], 2), np.float32), "bs": np.ones((steps[1], 2), np.float32)}
+    for model in (apply(text, [])[0], apply(text, RULES)[0]):
+        with pytest.raises(Exception, match="ONNXRuntimeError"):
+            ort_run(model, feeds)
+
+
+def test_what_is_usual_decides_how_long_blocks_are() -> None:
+    lengths = []
+    for usual in (100, 1000, 10000):
+        _, report = apply(written("gated"), RULES, options=Options(sizes={"T": usual}))
+        lengths.append(next(patch.what for patch in report.patches if patch.rule == "blocks-of-steps").split(" steps")[0][-3:])
+    assert lengths == [" 64", "256", "512"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        gated("T", "t = Tanh (s) m = Mul (a, t) n = Add (m, b) y = Identity (n)"),
+        gated("T", shape="4096"),
+        gated("T", attributes="num_scan_inputs = 2, scan_input_directions = [1, 1], scan_output_directions = [1]"),
+        gated(200),
+    ],
+)
+def test_no_recurrence_wide_states_and_loops_that_run_backwards_stay(text: str) -> None:
+    assert "blocks-of-steps" not in [patch.rule for patch in apply(text, [linear_recurrence, blocks_of_steps])[1].patches]
+    _, report = apply(text, [gated_recurrence, blocks_of_steps])
+    assert "blocks-of-steps" not in [patch.rule for patch in report.patches]
+
+
+def test_few_steps_that_are_usual_and_loops_with_a_plan_stay() -> None:
+    _, report = apply(written("gated"), [gated_recurrence, blocks_of_steps], options=Options(sizes={"T": 4}))
+    assert patches(report) == []
+    _, report = apply(written("gated"), [gated_recurrence, blocks_of_steps, native_loop])
+    assert "blocks-of-steps" not in [patch.rule for patch in report.patches]
+
+
+def test_alone_it_does_nothing() -> None:
+    stays(blocks_of_steps, written("gated"))
