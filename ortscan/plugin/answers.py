@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewrites.native.elements import NUMPY
+from rewrites.native.elements import NARROW, NUMPY
 
 __all__ = ["Answer", "label_of"]
 
@@ -50,6 +50,6 @@ def _words(*numbers: int) -> bytes:
 
 
 def _constant(array: np.ndarray) -> bytes:
-    dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
-    content = np.ascontiguousarray(array, NUMPY[dtype]).tobytes()
+    dtype, held = next((dtype, kind) for dtype, kind in (*NUMPY.items(), *NARROW.items()) if kind == array.dtype)
+    content = np.ascontiguousarray(array, held).tobytes()
     return _words(_NONE, dtype, array.ndim, *array.shape) + content + bytes(-len(content) % 4)

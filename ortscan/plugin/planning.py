@@ -15,7 +15,7 @@ from ortscan.modelio.loaded import to_proto
 from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.plugin.answers import Answer, label_of
 from rewrites.graph.values import const_array
-from rewrites.native.elements import NUMPY
+from rewrites.native.elements import NARROW, NUMPY
 from rewrites.native.names import DOMAIN, LOOP_OPERATOR, OPERATOR
 from rewrites.rules.registry import RULES
 
@@ -120,7 +120,7 @@ def _input(value: ir.Value | None, known: set[str]) -> int | np.ndarray | None:
     if (label := _label(value, known)) is not None:
         return label
     array = const_array(value)
-    return array if array is not None and array.dtype in NUMPY.values() else None
+    return array if array is not None and array.dtype in {*NUMPY.values(), *NARROW.values()} else None
 
 
 def has_loop(graph: onnx.GraphProto) -> bool:

@@ -1,15 +1,15 @@
 """The body of a loop while it is compiled: its values as views, and the steps that compute them."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.dims import varies
 from rewrites.graph.values import const_array, static_dims
-from rewrites.native.elements import BOOL, FLOAT, INT64, NUMPY, fits, has_kernel
+from rewrites.native.elements import BOOL, FLOAT, INT64, NARROW, NUMPY, fits, has_kernel
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import Op
 from rewrites.native.plan import Symbol
@@ -71,16 +71,35 @@ class Body:
 
     def _from_outside(self, value: ir.Value) -> View:
         array = const_array(value)
-        producer = value.producer()
-        graphs = (value.graph, None if producer is None else producer.graph)
-        inside = any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)
+        inside = self._inside(value)
         if array is not None and (array.size <= _INLINE or inside):
+            if array.dtype in NARROW.values():
+                narrow = next(dtype for dtype, kind in NARROW.items() if kind == array.dtype)
+                return replace(self.constant(array.astype(np.float32)), narrow=narrow)
             if array.dtype not in NUMPY.values():
                 raise Refused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")
             return self.constant(array)
         if inside:
             raise Refused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
-        if value.dtype is None or value.dtype not in NUMPY:
+        return self._captured(value, NUMPY)
+
+    def captured_bytes(self, value: ir.Value | None) -> View | None:
+        """Return the view of a captured matrix of bytes, which only products read; None where it is none."""
+        if value is None or value.dtype is None or value.dtype not in NARROW or self._inside(value):
+            return None
+        if value not in self.views and const_array(value, limit=_INLINE) is None:
+            self.views[value] = replace(self._captured(value, NARROW), narrow=int(value.dtype))
+        found = self.views.get(value)
+        return found if found is not None and found.buffer.dtype in NARROW else None
+
+    def _inside(self, value: ir.Value) -> bool:
+        """Whether a value is of the body, or of a graph in it."""
+        producer = value.producer()
+        graphs = (value.graph, None if producer is None else producer.graph)
+        return any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)
+
+    def _captured(self, value: ir.Value, kinds: Mapping[int, np.dtype]) -> View:
+        if value.dtype is None or value.dtype not in kinds:
             raise Refused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {type_name(value)}")
         index = self.first_captured + len(self.captured)
         shape = self.dims(value, index)
@@ -139,9 +158,11 @@ class Body:
         along: tuple[int, int] = (1, 1),
     ) -> View:
         """Add a step and return its target; refuse what the library has no kernel for."""
-        kinds = {view.buffer.dtype for view in (target, *sources) if view is not None}
+        packed = [source for source in sources[1:2] if op == Op.GEMM]  # as floats, whatever it is
+        sources_read = [source for source in sources if source is not None and not any(source is each for each in packed)]
+        kinds = {view.buffer.dtype for view in (target, *sources_read)}
         lacking = {kind for kind in kinds if not has_kernel(op, kind)}
-        if lacking or not fits(op, target.buffer.dtype, [view.buffer.dtype for view in sources if view is not None]):
+        if lacking or not fits(op, target.buffer.dtype, [view.buffer.dtype for view in sources_read]):
             names = " and ".join(sorted(ir.DataType(kind).name for kind in lacking or kinds))
             raise Refused("NATIVE-TYPE", f"loop plans have no {op.name} of {names}")
         self.steps.append(Step(op, target, list(sources), immediates, along))
@@ -149,6 +170,8 @@ class Body:
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
         """Add an elementwise step over the sources, broadcast, and return its result; bools take the type of the others."""
+        if any(source.narrow is not None for source in sources):
+            raise Refused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
         kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}
         kind = kinds.pop() if len(kinds) == 1 and BOOL not in kinds else FLOAT
         sources = tuple(self.as_type(source, kind) if source.truth else source for source in sources)
@@ -162,7 +185,7 @@ class Body:
     def as_type(self, view: View, dtype: int) -> View:
         """Return the same values as elements of a type; bools stay bools."""
         if view.buffer.dtype == dtype:
-            return view
+            return view if view.narrow is None else replace(view, narrow=None)
         if view.buffer.array is not None:
             return self.constant(elements(view).astype(NUMPY[dtype]), truth=view.truth)
         if (view, dtype) not in self.casts:

@@ -160,6 +160,8 @@ def _result(body: Body, value: ir.Value) -> View:
     view = body.view(value)
     if value.dtype not in (None, view.dtype):
         raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+    if view.narrow is not None:
+        raise Refused("NATIVE-TYPE", f"'{value.name}', which the loop gives, is of bytes")
     return body.as_type(view, view.dtype)
 
 

@@ -6,9 +6,25 @@ import numpy as np
 
 from rewrites.native.operations import Op
 
-__all__ = ["BOOL", "DOUBLE", "FLOAT", "INT32", "INT64", "NUMPY", "bytes_of", "fits", "has_kernel", "words_of"]
+__all__ = [
+    "BOOL",
+    "DOUBLE",
+    "FLOAT",
+    "INT8",
+    "INT32",
+    "INT64",
+    "NARROW",
+    "NUMPY",
+    "UINT8",
+    "bytes_of",
+    "fits",
+    "has_kernel",
+    "words_of",
+]
 
-FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE = 1, 2, 3, 6, 7, 9, 11
+NARROW: dict[int, np.dtype] = {UINT8: np.dtype("u1"), INT8: np.dtype("i1")}
+"""What an input that is packed may be too; in the steps such numbers are floats."""
 NUMPY: dict[int, np.dtype] = {
     FLOAT: np.dtype("<f4"),
     INT32: np.dtype("<i4"),
@@ -37,7 +53,7 @@ _KERNELS = {
 
 def has_kernel(op: Op, dtype: int) -> bool:
     """Whether there is the operation for elements of a type."""
-    return op in _KERNELS[dtype]
+    return op in _KERNELS.get(dtype, ())
 
 
 def fits(op: Op, target: int, sources: Sequence[int]) -> bool:

@@ -46,7 +46,8 @@ class Buffer:
 class View:
     """Elements of a buffer, at an offset and a stride for each axis.
 
-    ``truth``: they are bools, as 0 and 1 of whatever type the buffer has.
+    ``truth``: they are bools, as 0 and 1 of whatever type the buffer has. ``narrow``: they are of a type of whole numbers of
+    8 bits, as floats; what moves them forgets it, and so has no plan.
     """
 
     buffer: Buffer
@@ -54,11 +55,12 @@ class View:
     strides: tuple[int, ...]
     offset: int = 0
     truth: bool = False
+    narrow: int | None = None
 
     @property
     def dtype(self) -> int:
         """The type of the value that it shows."""
-        return BOOL if self.truth else self.buffer.dtype
+        return BOOL if self.truth else self.narrow or self.buffer.dtype
 
     @property
     def count(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rewrites.native.elements import BOOL, NUMPY, bytes_of, fits, has_kernel
+from rewrites.native.elements import BOOL, NARROW, NUMPY, bytes_of, fits, has_kernel
 from rewrites.native.operations import Op
 from rewrites.native.plan import Form, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
 
@@ -28,7 +28,7 @@ class _Run:
     def __init__(self, plan: Plan, inputs: Sequence[npt.NDArray[Any]]) -> None:
         self.plan = plan
         assert len(inputs) == len(plan.inputs)
-        assert all(array.dtype == NUMPY[each.dtype] for array, each in zip(inputs, plan.inputs, strict=True))
+        assert all(array.dtype == {**NUMPY, **NARROW}[each.dtype] for array, each in zip(inputs, plan.inputs, strict=True))
         self.symbols = [inputs[symbol.input].shape[symbol.axis] for symbol in plan.symbols]
         kinds = [each.kind for each in plan.inputs]
         assert sorted(kinds, key=[0, 1, 2, 1].__getitem__) == kinds
@@ -135,7 +135,7 @@ class _Run:
                 assert self.plan.inputs[pack.input].kind == InputKind.CAPTURED
                 wide = (self.number(pack.k), self.number(pack.n))
                 strides = (self.number(pack.stride_k), self.number(pack.stride_n))
-                storage = _view(self.inputs[pack.input], self.number(pack.offset), wide, strides).reshape(-1)
+                storage = _view(self.inputs[pack.input], self.number(pack.offset), wide, strides).reshape(-1).astype(np.float32)
         assert (offset, count, NUMPY[value.dtype]) == (0, storage.size, storage.dtype)
         return storage
 

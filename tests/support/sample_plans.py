@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
-from rewrites.native.elements import BOOL, DOUBLE, INT32, INT64, NUMPY, has_kernel, words_of
+from rewrites.native.elements import BOOL, DOUBLE, INT32, INT64, NARROW, NUMPY, has_kernel, words_of
 from rewrites.native.operations import Op
 from rewrites.native.plan import (
     ONE,
@@ -72,6 +73,9 @@ def sample_plans() -> Iterator[Plan]:
     for rows in (1, 3, 9):
         yield lstm(Size(rows), 6)
     yield lstm(None, 5)
+    bytes_packed = lstm(Size(2), 5)
+    for dtype in NARROW:
+        yield replace(bytes_packed, inputs=(*bytes_packed.inputs[:3], replace(bytes_packed.inputs[3], dtype=dtype)))
 
 
 def _of_other_types() -> Iterator[Plan]:

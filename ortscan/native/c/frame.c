@@ -83,10 +83,14 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why) {
   return true;
 }
 
-void pack_matrix(const float *input, const resolved *z, pack_words w, float *packed) {
+void pack_matrix(const void *input, int32_t type, const resolved *z, pack_words w, float *packed) {
   int64_t rows = z->sizes[w.k], columns = z->sizes[w.n], down = z->sizes[w.stride_k], across = z->sizes[w.stride_n];
-  const float *from = input + z->sizes[w.offset];
+  const int64_t offset = z->sizes[w.offset];
   for (int64_t j = 0; j < columns; j += PANEL)
     for (int64_t k = 0; k < rows; k++)
-      for (int64_t c = j; c < j + PANEL; c++) *packed++ = c < columns ? from[k * down + c * across] : 0;
+      for (int64_t c = j; c < j + PANEL; c++) {
+        const int64_t at = offset + k * down + c * across;
+        if (c >= columns) *packed++ = 0;
+        else *packed++ = type == FLOAT ? ((const float *)input)[at] : type == INT8 ? ((const int8_t *)input)[at] : ((const uint8_t *)input)[at];
+      }
 }

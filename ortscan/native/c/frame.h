@@ -48,8 +48,8 @@ void frame_free(frame *f);
 // Get ready for a run with these symbols; nothing to do where the last run had the same.
 bool frame_ready(frame *f, const int64_t *symbols, fault *why);
 
-// Pack a matrix out of an input.
-void pack_matrix(const float *input, const resolved *z, pack_words k, float *packed);
+// Pack a matrix out of an input of floats or bytes, as floats.
+void pack_matrix(const void *input, int32_t type, const resolved *z, pack_words k, float *packed);
 
 // Free stacks that are too large to be kept for the next run.
 void frame_let_go(frame *f);

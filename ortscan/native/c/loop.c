@@ -41,7 +41,7 @@ static bool pack_constants(loop *l, const tensor *constants, int32_t n_constants
     good = fits(p, z, w->input, constants + w->input, why) && pack_within_bounds(p, z, i, why);
     if (!good) break;
     l->packs[i] = malloc(sizeof(float) * packed_elements(z->sizes[w->k], z->sizes[w->n]) + 1);
-    if (l->packs[i]) pack_matrix(constants[w->input].data, z, *w, l->packs[i]);
+    if (l->packs[i]) pack_matrix(constants[w->input].data, p->inputs[w->input].type, z, *w, l->packs[i]);
     else good = refuse(why, "out of memory");
   }
   frame_free(f); // its room for packs is of no use now

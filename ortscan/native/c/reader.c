@@ -50,7 +50,7 @@ static bool ports(plan *p, reader *r, port *all, int32_t count, bool inputs) {
     if (!w) return false;
     port *o = all + i;
     *o = inputs ? (port){w[0], w[1], w[2], w[3], 0} : (port){0, w[0], w[1], w[2], 0};
-    if (element_of(o->type) == NO_ELEMENT) return refuse(r->why, "%s %d has element type %d, which this format does not have", name, (int)i, (int)o->type);
+    if (element_of(o->type) == NO_ELEMENT && !(inputs && o->kind == CAPTURED_INPUT && is_narrow(o->type))) return refuse(r->why, "%s %d has element type %d, which this format does not have", name, (int)i, (int)o->type);
     if (o->rank < 0 || o->rank > MOST_RANK) return refuse(r->why, "%s %d has rank %d", name, (int)i, (int)o->rank);
     if (o->backwards < 0 || o->backwards > (!inputs || o->kind == SCANNED_INPUT)) return refuse(r->why, "%s %d cannot run backwards", name, (int)i);
     if (!(o->dims = section(r, name, o->rank, 1))) return false;
@@ -113,7 +113,7 @@ static bool states_and_packs(const plan *p, fault *why) {
   for (int32_t i = 0; i < p->n_packs; i++) {
     pack_words k = p->packs[i];
     if (k.input < 0 || k.input >= p->n_inputs || p->inputs[k.input].kind != CAPTURED_INPUT) return refuse(why, "pack %d is of no captured input", (int)i);
-    if (p->inputs[k.input].type != FLOAT) return refuse(why, "pack %d is of an input with other elements than floats", (int)i);
+    if (p->inputs[k.input].type != FLOAT && !is_narrow(p->inputs[k.input].type)) return refuse(why, "pack %d is of an input with other elements than floats or bytes", (int)i);
     if (!is_size(p, k.offset) || !is_size(p, k.k) || !is_size(p, k.n) || !is_size(p, k.stride_k) || !is_size(p, k.stride_n))
       return refuse(why, "a size of pack %d is not in the table of sizes", (int)i);
   }

@@ -94,7 +94,7 @@ void run_begin(frame *f, const run_data *d) {
   const plan *p = f->plan;
   f->outside = 0;
   for (int32_t i = 0; i < p->n_packs; i++)
-    if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], &f->sizes, p->packs[i], f->packs[i]);
+    if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], p->inputs[p->packs[i].input].type, &f->sizes, p->packs[i], f->packs[i]);
   for (int32_t i = 0; i < p->n_states; i++)
     if (p->states[i].storage != ROWS_OF_AN_OUTPUT) copy(kept_at(f, i), d->inputs[i], f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
 }

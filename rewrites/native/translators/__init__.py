@@ -18,6 +18,7 @@ from rewrites.native.translators.indexing import INDEXING
 from rewrites.native.translators.movement import MOVEMENT
 from rewrites.native.translators.normalization import NORMALIZATION
 from rewrites.native.translators.products import PRODUCTS
+from rewrites.native.translators.quantization import QUANTIZATION
 from rewrites.native.translators.reductions import REDUCTIONS
 from rewrites.native.translators.shapes import SHAPES
 from rewrites.native.translators.truth import TRUTH
@@ -35,6 +36,7 @@ TRANSLATORS: dict[str, Callable[[Call], Sequence[View]]] = {
     **INDEXING,
     **NORMALIZATION,
     **PRODUCTS,
+    **QUANTIZATION,
     **REDUCTIONS,
     **SHAPES,
     **TRUTH,

@@ -333,7 +333,15 @@ def damaged(data: bytes, source: random.Random) -> bytes:
     return bytes(changed)
 
 
-FED = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int32)": "i4", "tensor(int64)": "i8", "tensor(bool)": "?"}
+FED = {
+    "tensor(float)": "f4",
+    "tensor(double)": "f8",
+    "tensor(int32)": "i4",
+    "tensor(int64)": "i8",
+    "tensor(bool)": "?",
+    "tensor(int8)": "i1",
+    "tensor(uint8)": "u1",
+}
 
 
 def try_damaged(rounds: int) -> None:

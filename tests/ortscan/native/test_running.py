@@ -7,7 +7,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from rewrites.native.elements import FLOAT, NUMPY
+from rewrites.native.elements import FLOAT, NARROW, NUMPY
 from rewrites.native.encoding import encode
 from rewrites.native.plan import InputKind, Plan, Size, Storage
 from tests.support.native_plans import library, outputs_of, plan_session, run_native
@@ -27,7 +27,7 @@ def inputs_of(plan: Plan, steps: int, seed: int = 0, symbols: tuple[int, ...] = 
     shapes = [((steps,) if each.kind == InputKind.SCANNED else ()) + tuple(map(number, each.dims)) for each in plan.inputs]
     drawn = [np.asarray(random.standard_normal(shape) * 0.5) for shape in shapes]
     return [
-        np.asarray(array * (1 if each.dtype == FLOAT else 20), NUMPY[each.dtype])
+        np.asarray(array * (1 if each.dtype == FLOAT else 20), {**NUMPY, **NARROW}[each.dtype])
         for array, each in zip(drawn, plan.inputs, strict=True)
     ]
 

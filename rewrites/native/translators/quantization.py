@@ -1,0 +1,166 @@
+"""Bytes that stand for numbers: they are calculated with as floats, which hold them and their products exactly.
+
+y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb, in parts of 256 rows of b, whose sums are exact in floats
+
+What is captured of weights are their bytes; the kernel packs them as floats. An operator that is not here has no bytes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.native.body import Body
+from rewrites.native.call import Call
+from rewrites.native.elements import FLOAT, INT8, INT32, UINT8
+from rewrites.native.operations import Op
+from rewrites.native.translators.rows import rows_along
+from rewrites.native.views import Home, View, broadcast, dense
+from rewrites.ops.versions import axis_of
+
+__all__ = ["QUANTIZATION"]
+
+_PART = 256
+"""Products of so many bytes have sums below 2 ** 24, up to which floats hold whole numbers exactly."""
+_MOST = 65_536
+"""Sums of so many bytes are below 2 ** 24."""
+_ENDS = {UINT8: (0.0, 255.0), INT8: (-128.0, 127.0)}
+
+
+def _numbers(call: Call, index: int) -> View:
+    """Return an input of bytes as floats, each the number that it is."""
+    view = call.view(index)
+    if view.narrow is None:
+        raise call.refuse("NATIVE-TYPE", f"its input {index} is {ir.DataType(view.dtype).name}")
+    return replace(view, narrow=None)
+
+
+def _clamped(body: Body, x: View, low: View, high: View) -> View:
+    """Return x within bounds; what is no number is the lower one, as onnxruntime has it."""
+    real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, low)
+    return body.elementwise(Op.MIN, body.elementwise(Op.MAX, real, low), high)
+
+
+def _quantized(body: Body, x: View, scale: View, zero: View, kind: int) -> View:
+    low, high = (body.elementwise(Op.SUB, body.number(end), zero) for end in _ENDS[kind])
+    near = _clamped(body, body.elementwise(Op.DIV, x, scale), low, high)
+    return replace(body.elementwise(Op.ADD, body.elementwise(Op.ROUND, near), zero), narrow=kind)
+
+
+def _dynamic(call: Call) -> Sequence[View]:
+    """The range is that of all elements and zero; what is no number is not counted."""
+    body, x, none = call.body, call.view(0), call.body.number(0.0)
+    real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, none)
+    rows = rows_along(body, real, range(len(x.shape))) if x.shape else body.reshaped(real, (1,))
+    ends = []
+    for reduction, op in ((Op.REDUCE_MIN, Op.MIN), (Op.REDUCE_MAX, Op.MAX)):
+        buffer = body.fresh((), rows).buffer
+        body.emit(reduction, View(buffer, rows.shape, (0,)), rows)
+        ends.append(body.elementwise(op, View(buffer, (), ()), none))
+    low, high = ends
+    wide = body.elementwise(Op.DIV, body.elementwise(Op.SUB, high, low), body.number(255.0))
+    scale = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, low, high, truth=True), body.number(1.0), wide)
+    start = body.elementwise(Op.SUB, none, body.elementwise(Op.DIV, low, scale))
+    real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, start, start, truth=True), start, body.number(255.0))
+    within = body.elementwise(Op.MAX, body.elementwise(Op.MIN, real, body.number(255.0)), none)
+    zero = body.elementwise(Op.ROUND, within)
+    return [_quantized(body, x, scale, zero, UINT8), scale, replace(zero, narrow=UINT8)]
+
+
+def _quantize(call: Call) -> Sequence[View]:
+    _check_plain(call)
+    x = call.view(0)
+    scale, zero, kind = call.view(1), call.body.number(0.0), UINT8
+    if call.has(2):
+        kind = call.view(2).dtype
+        zero = _numbers(call, 2)
+    elif call.node.attributes.get_int("output_dtype", UINT8) != UINT8:
+        raise call.refuse("NATIVE-TYPE", "it gives no bytes")
+    if x.dtype != scale.dtype or x.narrow is not None:
+        raise call.refuse("NATIVE-TYPE", f"it reads {ir.DataType(x.dtype).name}")
+    return [_quantized(call.body, x, _along(call, scale, x), _along(call, zero, x), kind)]
+
+
+def _dequantize(call: Call) -> Sequence[View]:
+    _check_plain(call)
+    scale = call.view(1)
+    x = call.body.as_type(call.view(0), FLOAT) if call.view(0).dtype == INT32 else _numbers(call, 0)
+    numbers = call.body.elementwise(Op.SUB, x, _along(call, _numbers(call, 2), x)) if call.has(2) and call.view(0).narrow else x
+    return [call.body.elementwise(Op.MUL, numbers, _along(call, scale, x))]
+
+
+def _check_plain(call: Call) -> None:
+    if call.node.attributes.get_int("block_size", 0) or call.node.attributes.get_int("precision", 0):
+        raise call.refuse("NATIVE-FORM", "it has a scale for each block, or calculates in another type")
+
+
+def _along(call: Call, view: View, x: View) -> View:
+    """Return a scale or zero point for each index of an axis, or one for all, as it is spread."""
+    if view.count == 1:
+        return call.body.reshaped(view, ())
+    axis = axis_of(call.node, 1, len(x.shape))
+    if len(view.shape) != 1 or not 0 <= axis < len(x.shape) or view.shape[0] != x.shape[axis]:
+        raise call.refuse("NATIVE-FORM", "its scale or zero point is neither one nor one for each index of an axis")
+    return call.body.reshaped(view, (view.count, *[1] * (len(x.shape) - axis - 1)))
+
+
+def _matmul_integer(call: Call) -> Sequence[View]:
+    body, a = call.body, _numbers(call, 0)
+    b = body.captured_bytes(call.value(1)) or _numbers(call, 1)
+    if len(a.shape) < 1 or len(b.shape) != 2 or a.shape[-1] != b.shape[0] or not b.shape[0] <= _MOST or body.free.has(b.shape[0]):
+        raise call.refuse("NATIVE-SHAPE", f"the shapes {list(a.shape)} and {list(b.shape)} are those of no product by a matrix")
+    if call.has(2):
+        zero = _numbers(call, 2)
+        if zero.count != 1:
+            raise call.refuse("NATIVE-FORM", "it has a zero point for each row")
+        a = body.elementwise(Op.SUB, a, body.reshaped(zero, ()))
+    rows = View(a.buffer, (1, *a.shape), (0, *a.strides), a.offset) if len(a.shape) == 1 else a
+    rows = rows if rows.strides[-1] == 1 else body.copied(rows)
+    inner, columns = b.shape
+    result: View | None = None
+    for start in range(0, inner, _PART):
+        count = min(_PART, inner - start)
+        left = View(rows.buffer, (*rows.shape[:-1], count), rows.strides, rows.offset + start * rows.strides[-1])
+        right = View(b.buffer, (count, columns), b.strides, b.offset + start * b.strides[0])
+        part = body.as_type(_product(body, left, right), INT32)
+        result = part if result is None else body.elementwise(Op.ADD, result, part)
+    assert result is not None
+    result = _without_zero_point(call, rows, result)
+    return [View(result.buffer, (*a.shape[:-1], columns), dense((*a.shape[:-1], columns)), result.offset)]
+
+
+def _product(body: Body, a: View, b: View) -> View:
+    target = body.fresh((*a.shape[:-1], b.shape[1]), a)
+    if b.buffer.home == Home.CAPTURED:
+        return body.emit(Op.GEMM, target, a, _spread(b, a))
+    return body.emit(Op.MATMUL, target, a, _spread(b, a))
+
+
+def _spread(b: View, a: View) -> View:
+    """Return a matrix for each of the batches of ``a``."""
+    spread = broadcast(b, (*a.shape[:-2], *b.shape))
+    return replace(spread, strides=(*spread.strides[:-2], *b.strides))
+
+
+def _without_zero_point(call: Call, rows: View, result: View) -> View:
+    known = call.known(3) if call.has(3) else np.zeros(1)
+    if known is None or known.size not in (1, result.shape[-1]):
+        raise call.refuse("NATIVE-FORM", "the zero point of its second input is not constant, or not one for each column")
+    if not known.any():
+        return result
+    body = call.body
+    buffer = body.fresh(rows.shape[:-1], rows).buffer
+    body.emit(Op.SUM, View(buffer, rows.shape, (*dense(rows.shape[:-1]), 0)), rows)
+    shape = (*rows.shape[:-1], 1)
+    sums = body.as_type(View(buffer, shape, dense(shape)), INT32)
+    zeros = body.constant(known.astype(np.int32).reshape(-1) if known.size > 1 else known.astype(np.int32).reshape(()))
+    return body.elementwise(Op.SUB, result, body.elementwise(Op.MUL, sums, zeros))
+
+
+QUANTIZATION: dict[str, Callable[[Call], Sequence[View]]] = {
+    "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLinear": _dynamic,
+    "MatMulInteger": _matmul_integer,
+    "QuantizeLinear": _quantize,
+}
