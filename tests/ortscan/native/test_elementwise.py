@@ -14,6 +14,7 @@ from tests.support.native_plans import elementwise, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
 from tests.support.sample_plans import LACKING, arity
+from tests.support.text import model_from_text
 
 LENGTHS = range(1, 131)
 STARTS = [0, *itertools.accumulate(LENGTHS)]
@@ -154,6 +155,30 @@ def test_logarithms_of_whole_vectors_have_the_bits_of_onnxruntime(isa: str, monk
     options.intra_op_num_threads = 1  # what is cut for threads has ends of its own
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     assert_same_bits(got, session.run(None, {"x": x})[0], [x])
+
+
+@pytest.mark.parametrize("isa", ["x86_64_v3", ""])
+def test_logarithms_of_two_powers_have_the_bits_of_their_operators(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = fused(monkeypatch)
+    monkeypatch.setenv("ORTSCAN_ISA", isa if exact and platform.machine().lower() in ("x86_64", "amd64") else "")
+    random = np.random.default_rng(0)
+    apart = np.concatenate([np.linspace(-89, 89, 1 << 17), random.standard_normal(1 << 17), np.resize(SPECIAL, 1 << 10)])
+    x = random.standard_normal((1, apart.size)).astype(np.float32)
+    y = (x + apart).astype(np.float32)
+    x[0, ::1000], y[0, ::777] = random.choice(SPECIAL, len(x[0, ::1000])), random.choice(SPECIAL, len(y[0, ::777]))
+    (got,) = run_native(elementwise(Op.LOG_ADD_EXP, x.size, [False, False]), [x, y])
+    model = model_from_text(
+        """g (float[1,N] x, float[1,N] y) => (float[1,N] l) {
+          m = Max (x, y) a = Sub (x, m) b = Sub (y, m) c = Exp (a) d = Exp (b) s = Add (c, d) e = Log (s) l = Add (m, e) }""",
+        18,
+    )
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    wanted = session.run(None, {"x": x, "y": y})[0]
+    if exact:
+        assert_same_bits(got, wanted, [x, y])
+    np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=3e-7)
 
 
 def test_softplus_of_what_is_far_below_zero_is_its_exponential() -> None:

@@ -10,6 +10,13 @@
 #define UNROLLED
 #define PLAIN_LOOP
 #endif
+#if defined(__AVX512F__)
+#define MOST_LANES 64
+#define W MOST_LANES
+#include "lanes.inc"
+#include "functions.inc"
+#undef W
+#endif
 #define W 16
 #include "lanes.inc"
 #include "functions.inc"
