@@ -21,6 +21,7 @@ typedef struct {
   micro *micros;
   float *spread; // what is written 16 times
   size_t n_micros, *lists;
+  list_kind *kinds;
   int32_t n_lists;
 } program;
 

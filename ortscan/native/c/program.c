@@ -34,6 +34,74 @@ static int32_t add(const frame *f, int32_t i, micro *at, size_t *n_spread) {
   return count + 1;
 }
 
+// Whether lists of short rows have an operation.
+static bool is_short_operation(int32_t op) {
+  switch (op) {
+    case ADD: case SUB: case MUL: case DIV: case MAX: case MIN: case GREATER: case LESS: case GREATER_OR_EQUAL: case LESS_OR_EQUAL: case EQUAL:
+    case COPY: case NEG: case ABS: case SQRT: case TANH: case SIGMOID: case RECIPROCAL: case NOT: case RELU: case WHERE: case SELECT: case MUL_ADD:
+    case MUL_SUB: case SUB_MUL: case MUL_MUL_ADD: case MUL_MUL_SUB: return true;
+    default: return false;
+  }
+}
+
+// Whether a state that a task reads or writes goes to and fro.
+static bool turns(const plan *p, const task *t) {
+  bool found = false;
+  for (int k = 0; k < MOST_OPERANDS; k++) {
+    const value_words v = p->values[t->value[k] == NO_VALUE ? t->value[0] : t->value[k]];
+    found = found || ((v.kind == OLD || v.kind == NEW) && p->states[v.index].storage == TWO_ROWS);
+  }
+  return found;
+}
+
+// The kind of a list by its rows.
+static list_kind kind_of(const plan *p, const micro *list) {
+  int n = 1;
+  for (const micro *m = list; m->code != END; m++) {
+    if (turns(p, m->task)) return ANY_ROWS;
+    if (m->code == SPREAD) continue;
+    if (!is_short_operation(m->code) || (m->n != 1 && n != 1 && m->n != n)) return ANY_ROWS;
+    if (m->n != 1) n = m->n;
+  }
+  return n == 1 || n == 4 ? ROWS_OF_4 : n == 8 ? ROWS_OF_8 : n == 16 ? ROWS_OF_16 : ANY_ROWS;
+}
+
+// Whether an operand is what a row has written: in this step, or where `before`, in the step before.
+static bool is_written_by(const frame *f, const task *t, int k, const task *writer, bool before) {
+  const plan *p = f->plan;
+  if (t->value[k] == NO_VALUE || t->offset[k] != writer->offset[0]) return false;
+  if (!before) return t->value[k] == writer->value[0];
+  const value_words old = p->values[t->value[k]], new = p->values[writer->value[0]];
+  if (old.kind != OLD || f->sizes.sizes[old.offset] != f->sizes.sizes[new.offset]) return false;
+  const state_words s = p->states[old.index];
+  return s.storage == ROWS_OF_AN_OUTPUT ? new.kind == STACKED && new.index == s.place : new.kind == NEW && new.index == old.index;
+}
+
+static void hand(const frame *f, micro *m, const task *writer, bool before) {
+  for (int k = 1; k < MOST_OPERANDS && writer; k++) {
+    if (!m->on[k] || !is_written_by(f, m->task, k, writer, before)) continue;
+    m->handed = (uint8_t)k, m->code += HANDED_1 + (k - 1) * OPERATIONS;
+    return;
+  }
+}
+
+// Say which operands of short rows are handed on. What is on one number may write over what was made before it.
+static void hand_on(const frame *f, micro *list) {
+  const task *last = 0;
+  const micro *first = 0;
+  for (micro *m = list; m->code != END; m++) {
+    if (m->code == SPREAD) continue;
+    if (m->n == 1) {
+      m->code += SINGLE, last = 0;
+      continue;
+    }
+    hand(f, m, last, false);
+    last = m->task;
+    if (!first) first = m;
+  }
+  if (first == list) hand(f, list, last, true);
+}
+
 // Return how many micros there are, and write them and where the lists begin where there is room for them.
 static size_t lists(const frame *f, program *x, size_t *n_spread) {
   const plan *p = f->plan;
@@ -63,16 +131,22 @@ bool program_make(frame *f, fault *why) {
   x->n_micros = lists(f, x, &n_spread);
   x->room = malloc(x->n_micros * sizeof(micro) + n_spread * SPREAD_NUMBERS * sizeof(float) + ALIGNED);
   x->lists = malloc(sizeof *x->lists * ((size_t)x->n_lists + 1));
-  if (!x->room || !x->lists) return refuse(why, "out of memory");
+  x->kinds = malloc(sizeof *x->kinds * ((size_t)x->n_lists + 1));
+  if (!x->room || !x->lists || !x->kinds) return refuse(why, "out of memory");
   x->micros = (micro *)(((uintptr_t)x->room + ALIGNED - 1) & ~(uintptr_t)(ALIGNED - 1));
   x->spread = (float *)(x->micros + x->n_micros);
   n_spread = 0;
   lists(f, x, &n_spread);
+  for (int32_t i = 0; i < x->n_lists; i++) {
+    x->kinds[i] = kind_of(f->plan, x->micros + x->lists[i]);
+    if (x->kinds[i] != ANY_ROWS) hand_on(f, x->micros + x->lists[i]);
+  }
   return true;
 }
 
 void program_free(program *x) {
   free(x->room);
   free(x->lists);
+  free(x->kinds);
   memset(x, 0, sizeof *x);
 }

@@ -110,7 +110,7 @@ void run_finish(const frame *f, const run_data *d) {
 }
 
 void run_steps(const frame *f, int64_t count) {
-  for (int32_t i = 0; i < f->program.n_lists; i++) f->set->run(f->program.micros + f->program.lists[i], count);
+  for (int32_t i = 0; i < f->program.n_lists; i++) f->set->run[f->program.kinds[i]](f->program.micros + f->program.lists[i], count);
 }
 
 bool run_first_alone(const plan *p) {

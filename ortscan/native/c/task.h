@@ -9,6 +9,9 @@
 
 enum { MOST_OPERANDS = 5, PANEL = 16 };
 
+// Kinds of lists: any, and those whose rows are all of so many numbers, or of one.
+typedef enum { ANY_ROWS, ROWS_OF_4, ROWS_OF_8, ROWS_OF_16, LISTS } list_kind;
+
 typedef struct task task;
 typedef struct micro micro;
 typedef void kernel(const task *t, void *const *p); // over n1 rows of n0; outer dims and steps are walked by the caller
@@ -33,7 +36,7 @@ typedef struct {
   const char *name;
   kernel *kernels[ELEMENTS][OPERATIONS]; // null where an operation is not there for a type
   kernel *casts[ELEMENTS][ELEMENTS];     // to, from
-  void (*run)(micro *list, int64_t steps); // do what a list says, so many times
+  void (*run[LISTS])(micro *list, int64_t steps); // do what a list says, so many times
   cell_kernels cells[CELL_STEPS];
   bool has_fast_cells; // onnxruntime's recurrent nodes are no faster
 } isa;

@@ -29,6 +29,10 @@
 #include "lanes.inc"
 #include "functions.inc"
 #undef W
+#define W 1
+#include "lanes.inc"
+#include "functions.inc"
+#undef W
 
 // The first 1 to 3 numbers; the lanes that are left are 0.
 static inline floats4 load_some(const float *p, int count) {
@@ -53,6 +57,15 @@ static const float zeros[16];
 #include "reductions.inc"
 #include "products.inc"
 #include "steps.inc"
+#define W 4
+#include "short.inc"
+#undef W
+#define W 8
+#include "short.inc"
+#undef W
+#define W 16
+#include "short.inc"
+#undef W
 #include "cells.inc"
 
 #define T int32_t
@@ -130,6 +143,6 @@ const isa NAMED(ISA) = {TEXT(ISA), {[F32] = {
   [I64] = {i64_of_f32, i64_of_i32, copy_i64, i64_of_f64, i64_of_b8},
   [F64] = {f64_of_f32, f64_of_i32, f64_of_i64, copy_f64, f64_of_b8},
   [B8] = {b8_of_f32, b8_of_i32, b8_of_i64, b8_of_f64, copy_b8},
-}, run_list, {
+}, {run_list, run_rows_of_4, run_rows_of_8, run_rows_of_16}, {
   [RNN_STEP] = {rnn_usual, rnn_any}, [GRU_STEP] = {gru_usual, gru_any}, [GRU_LINEAR_STEP] = {gru_linear_usual, gru_linear_any}, [LSTM_STEP] = {lstm_usual, lstm_any},
 }, FAST_CELLS};
