@@ -68,6 +68,9 @@ def sample_plans() -> Iterator[Plan]:
     for storage in Storage:
         for backwards in (False, True):
             yield recurrence(storage, backwards=backwards)
+    for size in (1, 4, 8, 16):  # one vector a row
+        yield recurrence(Storage.IN_PLACE, size=size)
+        yield recurrence(Storage.OUTPUT_ROWS, size=size)
     for block in (1, 3):
         yield recurrence(Storage.TWO_ROWS, block=block, blocks_of_rows=block > 1)
     for rows in (1, 3, 9):
