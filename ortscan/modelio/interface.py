@@ -58,6 +58,10 @@ class Interface:
         now = _words_of(model).graph
         return Interface(_redeclared(self.inputs, now.input), _redeclared(self.outputs, now.output), self.header, self.defaults)
 
+    def with_outputs(self, infos: Mapping[str, onnx.ValueInfoProto]) -> "Interface":
+        """Return the same with other types and shapes of some outputs."""
+        return Interface(self.inputs, _redeclared(self.outputs, infos.values()), self.header, self.defaults)
+
     def with_negative_sizes_free(self) -> "Interface":
         """Return the same in which sizes below zero are free ones, as onnxruntime reads them."""
         if not any(has_negative_sizes(info.type) for info in (*self.inputs, *self.outputs)):

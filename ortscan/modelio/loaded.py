@@ -37,7 +37,7 @@ class LoadedModel:
 
     A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
     ``tied``: what was said of outputs that had to be written otherwise; ``built_in``: of inputs that became constants.
-    ``seal``: see ``sealed``.
+    ``redeclared``: the outputs that were declared with another rank than they have. ``seal``: see ``sealed``.
     ``judged``: the whole message that was looked at for faults; whoever changes the model after that lets go of it.
     """
 
@@ -49,6 +49,7 @@ class LoadedModel:
     files: DataFiles = field(default_factory=DataFiles, repr=False)
     tied: list[str] = field(default_factory=list, repr=False)
     built_in: list[str] = field(default_factory=list, repr=False)
+    redeclared: dict[str, onnx.ValueInfoProto] = field(default_factory=dict, repr=False)
     seal: "_Seal | None" = field(default=None, repr=False)
     judged: onnx.ModelProto | None = field(default=None, repr=False)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.base.warned import warn
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike
 from ortscan.running.budget import Level, quick_seconds
+from ortscan.soundness.output_ranks import declared_as_in
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
 
@@ -30,7 +31,7 @@ def level_of(verify: Any) -> Level | None:
 
 def compare(
     before: AnyModel,
-    after: AnyModel,
+    after: LoadedModel,
     level: Level,
     spent: float,
     shapes: "Mapping[str, Sequence[int | None]] | None" = None,
@@ -38,6 +39,7 @@ def compare(
     """Compare two models; a quick comparison takes its time by that ``spent`` on making one out of the other, in seconds."""
     from ortscan.verification import verify
 
+    before = declared_as_in(before, after)
     return verify(before, after, shapes=shapes, level=level, time_limit=quick_seconds(spent) if level == "quick" else None)
 
 

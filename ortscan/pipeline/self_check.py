@@ -14,6 +14,7 @@ from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.report.words import headline
 from ortscan.soundness.lacking import lacking
 from ortscan.soundness.new_fault import Original, new_fault
+from ortscan.soundness.output_ranks import Outputs, declare_ranks, other_ranks
 from rewrites.base.errors import InvariantBroken, OptionError, UnsupportedModel
 from rewrites.base.no_defect import DeclaredOtherwise, Lacking, NoDefect
 from rewrites.base.raised_by import is_from_elsewhere
@@ -38,15 +39,21 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome
         if fault is not None:
             raise InvariantBroken(f"the result is not sound: {fault}")
         return outcome
-    return tell(rewriting, soundest_of(rewriting, find_fault, stop_after), "the self-check")
+    sound = soundest_of(rewriting, find_fault, stop_after)
+    if sound.result is None and _is_asked_for(rewriting) and (outputs := other_ranks(rewriting.once(0).loaded)):
+        sound = soundest_of(rewriting, fault_of(rewriting, outputs), stop_after)
+    return tell(rewriting, sound, "the self-check")
 
 
-def fault_of(rewriting: Rewriting) -> FindFault:
-    """Return what says whether a result of ``rewriting`` is sound."""
+def fault_of(rewriting: Rewriting, outputs: Outputs | None = None) -> FindFault:
+    """Return what says whether a result of ``rewriting`` is sound, at least with these ``outputs`` in place of declared ones."""
     original = Original(rewriting.model)
 
     def find(outcome: Outcome) -> str | None:
         fault = new_fault(original, outcome.loaded) if outcome.is_touched else None
+        if fault is not None and outputs:
+            outcome.report.messages += declare_ranks(outcome.loaded, outputs)
+            fault = new_fault(original, outcome.loaded)
         if fault is None and rewriting.runtime is not None:
             return lacking(outcome.loaded.model, rewriting.runtime, original.loaded.model)
         return fault
@@ -105,9 +112,14 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
     return outcome._replace(vetoes=sound.vetoes)
 
 
+def _is_asked_for(rewriting: Rewriting) -> bool:
+    """Whether the model as it was would not do."""
+    return bool(rewriting.fixed) or str(rewriting.opset) not in ("auto", "keep")
+
+
 def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
-    if isinstance(why, DeclaredOtherwise) and (rewriting.fixed or str(rewriting.opset) not in ("auto", "keep")):
+    if isinstance(why, DeclaredOtherwise) and _is_asked_for(rewriting):
         raise UnsupportedModel(f"The model cannot be changed as it was asked for: {why}.")
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")

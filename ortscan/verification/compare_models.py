@@ -47,6 +47,8 @@ _SMALL_BYTES = 1 << 20
 """Weights of models whose runs are too short for more threads to make them shorter."""
 _SHORTEST_START = 1.0
 """Seconds that making a session may take, whatever the budget."""
+_BYTES_A_SECOND, _MOST_MORE = 16 << 20, 4.0
+"""How much longer that may take where there are so many bytes of weights to read, on a machine with other work."""
 _LARGEST_INSIDE = 256 << 20
 """Bytes of weights, of models whose inner values are compared where outputs differ."""
 _CPU = ("CPUExecutionProvider",)
@@ -112,7 +114,7 @@ def compare_models(
         configure = on_one_thread
 
     def runs(source: Source, providers: Sequence[Any], optimise: bool = True) -> Runs:
-        seconds = max(_SHORTEST_START, budget.left())
+        seconds = max(_SHORTEST_START + min(_MOST_MORE, weight(source.proto) / _BYTES_A_SECOND), budget.left())
         if not perilous:
             return Runner(source, names, providers, configure, optimise, seconds)
         apart = OwnProcessRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))

@@ -6,6 +6,7 @@ import pytest
 
 import ortscan
 from ortscan import verification
+from ortscan.modelio import load
 from ortscan.pipeline import compare_with_original
 from ortscan.running.budget import QUICK_SECONDS, quick_seconds
 from tests.support.small_models import parsed
@@ -24,7 +25,7 @@ g (float[T, 4] x) => (float[T, 4] y) {
 def test_the_time_of_a_comparison_goes_by_level_and_rewriting(
     level: Any, spent: float, limit: float | None, asked: list[Any]
 ) -> None:
-    compare_with_original.compare(parsed(TEXT), parsed(TEXT), level, spent)
+    compare_with_original.compare(parsed(TEXT), load(parsed(TEXT)), level, spent)
     assert asked == [limit]
 
 
