@@ -3,7 +3,7 @@
 Every free dimension takes 1 to 8, one size of 9 to 15, 16, one above 16 and one above 128, every trip count such numbers, 0 and -1,
 each at least once; the first case has all of them different, one has all of them least. The number of cases is bounded, so this is
 no full product: see `size_rows`. A quick comparison takes few: each free dimension takes 1, 2 and 3 and one size more, each trip
-count 0, 1, 2 and 3.
+count 0, 1, 2 and 3. Where the result does something else from a size on, sizes beyond that are taken too.
 """
 
 import math

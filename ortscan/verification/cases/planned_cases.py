@@ -55,6 +55,7 @@ class Inputs:
         level: how much is tried.
         budget: what the inputs of a case may take, and of all cases together.
         least: what free dimensions have to be at least, where small sizes are refused.
+        asked: the largest number that the result compares sizes with.
         as_named: whether integers that the models compare with numbers are those, as others are refused.
     """
 
@@ -74,6 +75,7 @@ class Inputs:
     budget: Budget
     least: Mapping[str, int] = field(default_factory=dict)
     as_named: bool = False
+    asked: int = 0
 
     @property
     def missing(self) -> list[Spec]:
@@ -241,6 +243,6 @@ class Inputs:
                 yield Axis((tuple(part),), (size,))
         if rest:
             beside = max(known, default=1)
-            values = likely_values(rest, beside, position, learned, self.level)
+            values = likely_values(rest, beside, position, learned, self.level, self.asked)
             least = max(self.least.get(name, 1) for part in rest for name in part)
             yield Axis(tuple(rest), raised(values, least) if len(values) > 1 else values)

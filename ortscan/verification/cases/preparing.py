@@ -16,6 +16,7 @@ from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.cases.planned_cases import Inputs
 from ortscan.verification.given.inputs import with_arrays
 from ortscan.verification.given.interface import quoted
+from ortscan.verification.sizes.asked_sizes import asked_size
 from ortscan.verification.sizes.constraints import Sizes
 from ortscan.verification.sizes.from_operators import learn_sizes
 from ortscan.verification.sizes.untried_rows import untried_rows
@@ -96,6 +97,7 @@ def prepare(
         seed=seed,
         level=level,
         budget=budget,
+        asked=asked_size(after),
     )
     if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")

@@ -14,6 +14,7 @@ _LARGER = (131, 137, 139, 149)
 _ODD = (11, 13, 9, 15)
 _USUAL = (3, 2, 7, 5, 4, 6, 8)
 _LEAST_TRIPS, _MOST_TRIPS, _FEW = -2, 200, 3
+_BEYOND = (10, 13, 7, 19)
 _ONE_MORE = {3: 5, 2: 4}
 
 
@@ -78,13 +79,19 @@ def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
 
 
 def likely_values(
-    parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None, level: Level
+    parts: Sequence[Sequence[str]], beside: int, position: int, learned: Sizes | None, level: Level, asked: int
 ) -> tuple[int, ...]:
-    """The sizes to try for dimensions that are equal to ``beside`` or broadcast with it, where that is more than 1."""
+    """The sizes to try for dimensions that are equal to ``beside`` or broadcast with it, where that is more than 1.
+
+    ``asked``: what the result compares sizes with, beyond which one is tried, too; 0 for nothing.
+    """
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
         if number is not None:
             return (number,)
         likely = learned.likely_number(parts[0][0])
         beside = beside if likely is None else likely
-    return dimension_values(position, level) if beside == 1 else (beside, 1)
+    if beside != 1:
+        return beside, 1
+    values = dimension_values(position, level)
+    return (*values, asked + _BEYOND[position % len(_BEYOND)]) if asked and max(values) <= asked else values
