@@ -17,7 +17,7 @@ from rewrites.analysis.induction.limits import EXACT, INTEGERS, SLOPE_IN_FLOATS
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView, State
 
-__all__ = ["Counter", "counters", "integers_of", "trip_count", "within"]
+__all__ = ["Counter", "counters", "integers_of", "trip_count"]
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,3 @@ def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_
     }
     number = Affine.symbol(STEP, _one_element(loop.iteration))
     return Integers(opset, loop.body, {**known, loop.iteration: number}, steps)
-
-
-def within(steps: int, exact_to: int) -> bool:
-    """Whether floating-point numbers exact up to ``exact_to`` hold everything that is followed in them for ``steps`` steps."""
-    return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

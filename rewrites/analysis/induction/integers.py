@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction import integer_arithmetic, integer_movement
-from rewrites.analysis.induction.affine_expression import Affine, Dim
-from rewrites.analysis.induction.limits import INTEGERS, LARGEST, constants, in_type
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.limits import INTEGERS, LARGEST, constants, in_type, within
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.graph.values import const_array, rank_of, static_dims
 
@@ -58,7 +58,7 @@ class Integers:
             return None
         if value not in self._found:
             self._depth += 1
-            self._found[value] = self._read(value)
+            self._found[value] = self._exactly(self._read(value))
             self._depth -= 1
         return self._found[value]
 
@@ -125,6 +125,13 @@ class Integers:
             return None
         return Affine.symbol(value, static_dims(value) or ())
 
+    def _exactly(self, found: Affine | None) -> Affine | None:
+        """Return ``found`` as the integers it is, where the floating-point numbers on the way hold those of all steps."""
+        if found is None or found.exact_to is None or self.steps is None or self.steps.number is None:
+            return found
+        is_held = not found.terms.keys() - {STEP} and within(self.steps.number, found.exact_to)
+        return Affine(found.const, found.terms) if is_held else found
+
     def _followed(self, node: ir.Node) -> Affine | None:
         reader = integer_movement.READERS.get(node.op_type) or integer_arithmetic.READERS.get(node.op_type)
         try:
@@ -166,9 +173,26 @@ class Integers:
         dim = value.shape[axis]
         if isinstance(dim, int):
             return Affine.of(dim)
+        sliced = self._sliced(value, axis)
+        if sliced is not None:
+            return sliced
         if self.body is not None and value.graph is self.body and (dim.value is None or not self._same_sizes):
             return None
         return Affine.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
+
+    def _sliced(self, value: ir.Value, axis: int) -> Affine | None:
+        """Return how many elements of ``axis`` a Slice takes, none of which is beyond an end."""
+        node = value.producer()
+        source = node.inputs[0] if node is not None and node.op_type == "Slice" and node.domain == "" else None
+        bounds = None if node is None or source is None or source.shape is None else self.bounds(node)
+        if bounds is None or source is None:
+            return None
+        length = self.dim(source, axis)
+        for one in bounds:
+            if one.axis == axis:
+                there = length is not None and at_least(one.start, 0, self.steps) and at_least(length - one.end, 0, self.steps)
+                return one.end - one.start if there and at_least(one.end - one.start, 0, self.steps) else None
+        return length
 
 
 def _whole(value: ir.Value | None, rounded: np.ufunc) -> Affine | None:

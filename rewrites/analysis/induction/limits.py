@@ -5,7 +5,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import STEP, Affine
 
-__all__ = ["EXACT", "INTEGERS", "LARGEST", "SLOPE_IN_FLOATS", "constants", "in_type"]
+__all__ = ["EXACT", "INTEGERS", "LARGEST", "SLOPE_IN_FLOATS", "constants", "in_type", "within"]
 
 LARGEST = 1 << 13
 """As many elements are followed at most."""
@@ -39,3 +39,8 @@ def in_type(found: Affine, dtype: ir.DataType | None) -> bool:
         slopes = found.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(found.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
     return dtype not in INTEGERS or bool(np.all(abs(found.const) < INTEGERS[dtype]))
+
+
+def within(steps: int, exact_to: int) -> bool:
+    """Whether floating-point numbers exact up to ``exact_to`` hold everything that is followed in them for ``steps`` steps."""
+    return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

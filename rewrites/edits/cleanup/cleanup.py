@@ -29,7 +29,7 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
     while changed:
         folded = _fold(nodes, allowance, ctx)
         allowance -= folded
-        drop_copies(copies_among(_in(graph, nodes)), ctx.names)
+        drop_copies(copies_among(_in(graph, nodes), ctx.opset), ctx.names, ctx.opset)
         nodes, decided = inline_decided(_in(graph, nodes), ctx)
         learned = _infer(nodes, ctx)
         changed = bool(decided or (folded and learned))

@@ -13,8 +13,8 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import Affine
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import larger
-from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count, within
-from rewrites.analysis.induction.limits import INTEGERS
+from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count
+from rewrites.analysis.induction.limits import INTEGERS, within
 from rewrites.base.counted import listed
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder

@@ -18,8 +18,9 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import exceeds, larger, smaller
-from rewrites.analysis.induction.induction_variables import integers_of, within
+from rewrites.analysis.induction.induction_variables import integers_of
 from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.induction.limits import within
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.edits.loop_form.run_for import run_for
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -39,6 +39,7 @@ FOUND = {
     "i - 1": False,
     "2 * i": False,
     "i mod 2": False,
+    ("a count in floats", "k3"): True,
     "a count in floats": False,
     "2": False,
 }

@@ -24,7 +24,7 @@ PLACES = {
     "1": "p = Identity (k1)",
     "in floats": "f = Cast <to = 1> (i) p = Cast <to = 7> (f)",
 }
-EVEN = {"i", "i - 1", "2 - i", "counter"}
+EVEN = {"i", "i - 1", "2 - i", "counter", "in floats"}
 
 ROW = "r = Gather (rows, i) u = Unsqueeze (p, v0)"
 COLUMN = "r = Gather (columns, i) u = Unsqueeze (p, v0)"
