@@ -121,7 +121,7 @@ def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> P
         list(pool.map(_run, jobs))
     library = folder / target.library
     linked = [*command, *(["-target", target.triple] if zig else []), "-shared", "-o", str(library), *(job[-1] for job in jobs)]
-    elf = ["-Wl,-z,nodelete"] if "linux" in target.triple else []  # sessions call it after they were told to let go of it
+    elf = ["-Wl,-z,nodelete", "-lm"] if "linux" in target.triple else []  # sessions call it after they were told to let go of it
     _run([*linked, *elf, *([] if "macos" in target.triple else ["-s"])])
     return library
 

@@ -20,6 +20,7 @@ class Op(IntEnum):
     LESS_OR_EQUAL = 9
     EQUAL = 10
     MOD = 11
+    POW = 12
 
     COPY = 16
     NEG = 17

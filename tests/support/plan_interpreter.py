@@ -347,6 +347,7 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.CAST: lambda x: x.copy(),
     Op.MOD: lambda a, b: np.where(b == 0, 0, np.mod(a, b)),
     Op.NEG: np.negative,
+    Op.POW: lambda a, b: np.power(a, np.array(np.broadcast_to(b, a.shape), order="C")),  # of one 0.5 numpy takes the root
     Op.ABS: np.abs,
     Op.SQRT: np.sqrt,
     Op.EXP: np.exp,

@@ -19,7 +19,7 @@ TABLE = (
     Code(
         "NATIVE-FORM",
         "The loop, or an operator of its body, is in a form that loop plans do not have.",
-        "Plans have Scans along the first axis, and operators whose axes, shapes, bounds and exponents are constant.",
+        "Plans have Scans along the first axis, and operators whose axes and shapes are constant.",
     ),
     Code(
         "NATIVE-LIMIT",

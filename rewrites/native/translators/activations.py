@@ -1,7 +1,9 @@
 """Functions of one element."""
 
+import math
 from collections.abc import Callable, Sequence
 
+from rewrites.native.body import Body
 from rewrites.native.call import Call
 from rewrites.native.operations import Op
 from rewrites.native.views import View
@@ -26,8 +28,17 @@ def _with_parameters(op: Op, alpha: float, beta: float | None = None) -> _Transl
 
 def _gelu(call: Call) -> Sequence[View]:
     if call.node.attributes.get_string("approximate", "none") != "none":
-        raise call.refuse("NATIVE-FORM", "it is the approximation by a tanh")
+        return [_gelu_by_tanh(call.body, call.view(0))]
     return [call.body.elementwise(Op.GELU, call.view(0))]
+
+
+def _gelu_by_tanh(body: Body, x: View) -> View:
+    """As onnxruntime calculates it, step by step."""
+    root = math.sqrt(2 / math.pi)
+    cube, line, half, one = map(body.number, (0.044715 * root, root, 0.5, 1.0))
+    inner = body.elementwise(Op.ADD, body.elementwise(Op.MUL, body.elementwise(Op.MUL, cube, x), x), line)
+    bounded = body.elementwise(Op.TANH, body.elementwise(Op.MUL, x, inner))
+    return body.elementwise(Op.MUL, body.elementwise(Op.MUL, half, x), body.elementwise(Op.ADD, bounded, one))
 
 
 def _hard_swish(call: Call) -> Sequence[View]:

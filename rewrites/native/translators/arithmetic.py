@@ -30,18 +30,29 @@ def _pairwise(op: Op) -> _Translator:
 
 
 def _power(call: Call) -> Sequence[View]:
-    """Squares and cubes, which onnxruntime multiplies out."""
-    base, exponent, value = call.view(0), const_scalar(call.value(1)), call.value(1)
-    rank = 0 if value is None or value.shape is None else len(value.shape)
-    if exponent not in (2, 3) or rank > len(base.shape) or base.dtype not in _LARGEST:
-        raise call.refuse("NATIVE-FORM", "its exponent is neither 2 nor 3, or its base no float")
-    square = call.body.elementwise(Op.MUL, base, base)
-    return [square if exponent == 2 else call.body.elementwise(Op.MUL, square, base)]
+    """As in onnxruntime: where one exponent is for all, squares and cubes are multiplied out; with whole ones it takes doubles."""
+    body, base, exponent, known = call.body, call.view(0), call.view(1), const_scalar(call.value(1))
+    if base.dtype not in _LARGEST or exponent.truth:
+        raise call.refuse("NATIVE-TYPE", "its base is no float")
+    square = body.elementwise(Op.MUL, base, base)
+    small = {2: square, 3: body.elementwise(Op.MUL, square, base)}
+    if known in small and len(exponent.shape) <= len(base.shape):
+        return [small[int(known)]]
+    result = body.elementwise(Op.POW, body.as_type(base, DOUBLE), body.as_type(exponent, DOUBLE))
+    if exponent.dtype == base.dtype:
+        result = body.elementwise(Op.POW, base, exponent)
+    for number, power in small.items() if exponent.count == 1 and known is None else ():
+        same = body.elementwise(Op.EQUAL, exponent, body.number(number, exponent.dtype), truth=True)
+        result = body.elementwise(Op.SELECT, same, power, body.as_type(result, base.dtype))
+    return [body.as_type(result, base.dtype)]
 
 
 def _clip(call: Call) -> Sequence[View]:
-    """A float's bound that is left out is the largest number, to which onnxruntime clips infinities then."""
-    result = call.view(0)
+    """A float's bound that is left out is the largest number, to which onnxruntime clips infinities then.
+
+    What is not beyond a bound stays, -0 where that is 0 and all where it is no number, which the larger of both is not.
+    """
+    body, result = call.body, call.view(0)
     largest = _LARGEST.get(result.dtype)
     for op, bound, sign in zip((Op.MAX, Op.MIN), clip_bounds(call.node, call.opset), (-1, 1), strict=True):
         if bound is None and largest is None:
@@ -49,9 +60,15 @@ def _clip(call: Call) -> Sequence[View]:
         known = (
             const_array(bound) if isinstance(bound, ir.Value) else np.array(sign * largest if bound is None and largest else bound)
         )
-        if known is None or known.size != 1:
-            raise call.refuse("NATIVE-FORM", "its bounds are not constant")
-        result = call.body.elementwise(op, result, call.body.number(known.item(), result.dtype))
+        if known is None or known.size != 1 or known.item() == 0 or known.item() != known.item():
+            limit = body.view(bound) if isinstance(bound, ir.Value) else body.number(0.0 if bound is None else bound, result.dtype)
+            if limit.count != 1 or limit.dtype != result.dtype:
+                raise call.refuse("NATIVE-FORM", "a bound of it is not one number")
+            limit = body.reshaped(limit, ())
+            beyond = body.elementwise(Op.LESS if op == Op.MAX else Op.GREATER, result, limit, truth=True)
+            result = body.elementwise(Op.SELECT, beyond, limit, result)
+        else:
+            result = body.elementwise(op, result, body.number(known.item(), result.dtype))
     return [result]
 
 

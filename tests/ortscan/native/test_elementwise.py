@@ -24,7 +24,7 @@ ELEMENTWISE = [op for op in Op if op < Op.SUM and op not in {*LACKING, Op.CAST}]
 ONNX = {
     **{
         op: op.name.title()
-        for op in (Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAX, Op.MIN, Op.GREATER, Op.LESS, Op.EQUAL, Op.NEG, Op.ABS)
+        for op in (Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAX, Op.MIN, Op.GREATER, Op.LESS, Op.EQUAL, Op.NEG, Op.ABS, Op.POW)
     },
     **{op: op.name.title() for op in (Op.SQRT, Op.EXP, Op.TANH, Op.SIGMOID, Op.RECIPROCAL, Op.RELU, Op.ERF, Op.FLOOR, Op.CEIL)},
     **{op: op.name.title() for op in (Op.ROUND, Op.SIGN, Op.SOFTSIGN)},

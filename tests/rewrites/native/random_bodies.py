@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["random_scan"]
+__all__ = ["Dims", "RandomScan", "random_scan"]
 
 Dims = list[int | str]
 Drawn = tuple[str, Dims]
@@ -37,10 +37,10 @@ _REDUCE = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare
 
 def random_scan(seed: int) -> onnx.ModelProto:
     """A Scan with up to two states, whose sizes are 2, 3, 4, 1 and often a free B."""
-    return _Scan(random.Random(seed)).model()
+    return RandomScan(random.Random(seed)).model()
 
 
-class _Scan:
+class RandomScan:
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
         self.dims: Dims = [2, 3, 4, 1, draw.choice([5, "B"])]
@@ -52,6 +52,11 @@ class _Scan:
         self.captured = [(f"c{i}", draw.choice([self.shape(), [4, 4], [3, 4], [20, 20]])) for i in range(draw.randint(0, 2))]
         self.pool: list[Drawn] = [*self.states, *self.rows, *self.captured]
         self.bools: list[Drawn] = []
+
+    def kinds(self) -> list[Callable[[str, Dims], None]]:
+        """What may be added to the body, given a value."""
+        once: list[Callable[[str, Dims], None]] = [self.unary, self.moved, self.part, self.joined, self.along, self.product]
+        return [*once, *[self.binary] * 3, self.chosen]
 
     def shape(self) -> Dims:
         return [self.draw.choice(self.dims) for _ in range(self.draw.randint(0, 3))]
@@ -73,8 +78,7 @@ class _Scan:
         return self.draw.choice(fitting) if fitting else ("", dims)
 
     def model(self) -> onnx.ModelProto:
-        kinds: list[Callable[[str, Dims], None]] = [self.unary, self.moved, self.part, self.joined, self.along, self.product]
-        kinds += [self.binary] * 3 + [self.chosen]
+        kinds = self.kinds()
         for _ in range(self.draw.randint(1, 14)):
             self.draw.choice(kinds)(*self.draw.choice(self.pool[-4:] if self.draw.random() < 0.5 else self.pool))
         finals = [self.result(f"n{i}", [one for one in self.pool if one[1] == dims]) for i, (_, dims) in enumerate(self.states)]

@@ -1,8 +1,12 @@
 """Plans of random bodies compute what the Scan does, for several sizes of a batch, one and none too."""
 
+from collections.abc import Callable
+
+import onnx
 import pytest
 
 from rewrites.native.compiling import Compiled
+from tests.rewrites.native.finding_bodies import finding_scan
 from tests.rewrites.native.harness import compiled, same_numbers
 from tests.rewrites.native.random_bodies import random_scan
 
@@ -11,10 +15,11 @@ BLOCK = 20
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 160, BLOCK))
-def test_plans_of_random_bodies_compute_what_the_scan_does(first: int) -> None:
+@pytest.mark.parametrize("drawn", [random_scan, finding_scan])
+def test_plans_of_random_bodies_compute_what_the_scan_does(drawn: Callable[[int], onnx.ModelProto], first: int) -> None:
     plans = 0
     for seed in range(first, first + BLOCK):
-        model = random_scan(seed)
+        model = drawn(seed)
         outcome, again = compiled(model)[1], compiled(model)[1]
         if not isinstance(outcome, Compiled) or not isinstance(again, Compiled):
             assert outcome == again

@@ -1,5 +1,6 @@
 // The kernels, compiled once for each instruction set with -DISA=its name. No fast-math: Add, Mul, ... round as onnxruntime's do.
 #include "../micro.h"
+#include <math.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define RARE static __attribute__((noinline, cold))
@@ -91,6 +92,14 @@ static const float zeros[16];
 #include "doubles.inc"
 #include "casts.inc"
 
+// The C library's, as onnxruntime's.
+static void pow_rows(const task *t, void *const *p) {
+  float *d = p[0];
+  const float *a = p[1], *b = p[2];
+  for (int r = 0; r < t->n1; r++, d += t->s1[0], a += t->s1[1], b += t->s1[2])
+    for (ptrdiff_t i = 0; i < t->n0; i++) d[i * t->s0[0]] = powf(a[i * t->s0[1]], b[i * t->s0[2]]);
+}
+
 #define NUMBERS_TOO
 #define T float
 #define SUFFIX f32
@@ -132,10 +141,10 @@ const isa NAMED(ISA) = {TEXT(ISA), {[F32] = {
   [MUL_MUL_SUB] = mul_mul_sub_rows, [LOG_ADD_EXP] = log_add_exp_rows,
   [SUM] = sum_rows, [MEAN] = mean_rows, [REDUCE_MAX] = highest_rows, [REDUCE_MIN] = lowest_rows, [SUM_OF_SQUARES] = sum_of_squares_rows,
   [DOT] = dot_rows, [LAYER_NORM] = layer_norm_rows, [SOFTMAX] = softmax_rows, [LOG_SOFTMAX] = log_softmax_rows, [RMS_NORM] = rms_norm_rows,
-  [GEMM] = gemm_rows, [MATMUL] = matmul_rows, SEARCHED(f32)
+  [POW] = pow_rows, [GEMM] = gemm_rows, [MATMUL] = matmul_rows, SEARCHED(f32)
 }, [I32] = {NUMBERS(i32) [MOD] = mod_i32, SEARCHED(i32)
 }, [I64] = {NUMBERS(i64) [MOD] = mod_i64, SEARCHED(i64) [LOCATE] = locate,
-}, [F64] = {NUMBERS(f64) [SQRT] = root_f64, [RECIPROCAL] = reciprocal_f64, [FLOOR] = floor_f64, [CEIL] = ceil_f64, [ROUND] = round_f64,
+}, [F64] = {NUMBERS(f64) [POW] = pow_f64, [SQRT] = root_f64, [RECIPROCAL] = reciprocal_f64, [FLOOR] = floor_f64, [CEIL] = ceil_f64, [ROUND] = round_f64,
   [MEAN] = mean_f64, [SUM_OF_SQUARES] = sum_of_squares_f64, [DOT] = dot_f64, [MATMUL] = matmul_f64, SEARCHED(f64)
 }, [B8] = {[COPY] = copy_b8, FOUND_BY_INDEX(b8)}}, {
   [F32] = {copy_any, f32_of_i32, f32_of_i64, f32_of_f64, f32_of_b8},
