@@ -21,7 +21,7 @@ typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtDomain OrtDomain;
 typedef struct OrtShapeInferContext OrtShapeInferContext;
 typedef struct OrtAttribute OrtAttribute;
-typedef struct { void *slot[400]; } OrtApi;
+typedef struct { void *slot[415]; } OrtApi;
 typedef struct {
   const OrtApi *(CALL *GetApi)(uint32_t);
   const char *(CALL *GetVersionString)(void);
@@ -79,6 +79,7 @@ struct OrtCustomOp {
 #define ReleaseCustomOpDomain FROM_TABLE(101, void, OrtDomain *)
 #define KernelInfo_GetInputCount FROM_TABLE(230, OrtStatus *, const OrtKernelInfo *, size_t *)
 #define KernelInfo_GetOutputCount FROM_TABLE(231, OrtStatus *, const OrtKernelInfo *, size_t *)
+#define GetTensorElementTypeAndShapeDataReference FROM_TABLE(414, OrtStatus *, const OrtValue *, int *, const int64_t **, size_t *)
 #define KernelInfoGetConstantInput_tensor FROM_TABLE(249, OrtStatus *, const OrtKernelInfo *, size_t, int *, const OrtValue **)
 #define ShapeInferContext_GetAttribute FROM_TABLE(269, OrtStatus *, const OrtShapeInferContext *, const char *, const OrtAttribute **)
 #define ShapeInferContext_SetOutputTypeShape FROM_TABLE(270, OrtStatus *, const OrtShapeInferContext *, size_t, const OrtShape *)

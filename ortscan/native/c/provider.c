@@ -3,6 +3,8 @@
 #include "provider_claim.h"
 #include "provider_graph.h"
 #include "provider_run.h"
+#include "tensor.h"
+#include "version.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,13 +124,6 @@ static OrtStatus *CALL devices_of(OrtEpFactory *base, const OrtDevice *const *de
   return 0;
 }
 
-// Whether a version is 1 and so much, or newer.
-static bool is_as_of(const char *version, int minor) {
-  const int major = atoi(version);
-  const char *rest = strchr(version, '.');
-  return major > 1 || (major == 1 && rest && atoi(rest + 1) >= minor);
-}
-
 static OrtStatus *CALL create_ep(OrtEpFactory *base, const OrtDevice *const *devices, const void *const *about, size_t count, const OrtSessionOptions *options, const OrtLogger *log, OrtEp **ep) {
   const OrtApi *api = ((factory *)(void *)base)->host.api;
   int asks = 0;
@@ -170,6 +165,7 @@ EXPORTED OrtStatus *CALL CreateEpFactories(const char *registered, const OrtApiB
   factory *made = calloc(1, sizeof *made);
   if (!made) return CreateStatus(STATUS_FAIL, "OrtscanExecutionProvider: out of memory");
   stay();
+  know_table(api, base->GetVersionString());
   made->host = (host){api, base, 0, is_as_of(base->GetVersionString(), HANDS_CAPTURES_OVER)};
   made->base = (OrtEpFactory){
     .version = OBJECT_VERSION, .GetName = factory_name, .GetVendor = vendor, .GetSupportedDevices = devices_of, .CreateEp = create_ep, .ReleaseEp = release_ep,

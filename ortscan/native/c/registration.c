@@ -3,6 +3,7 @@
 #include "exported.h"
 #include "inference.h"
 #include "operator.h"
+#include "tensor.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -81,6 +82,7 @@ EXPORTED OrtStatus *CALL RegisterCustomOps(OrtSessionOptions *options, const Ort
   const OrtApi *api = base->GetApi(API_VERSION);
   OrtDomain *domain = 0;
   if (!api) return 0; // older than 1.17: there is no table to make an error with, and models run their Scan
+  know_table(api, base->GetVersionString());
   OrtStatus *failed = domain_of(api, &domain);
   return failed ? failed : AddCustomOpDomain(options, domain);
 }
