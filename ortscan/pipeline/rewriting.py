@@ -148,6 +148,7 @@ class Rewriting:
             if not work.is_over:
                 stage(work)
         report = work.report
-        report.target, report.messages, report.tied = self._chosen.target.name, work.messages, bool(start.loaded.tied)
+        report.target, report.tied = self._chosen.target.name, bool(start.loaded.tied)
+        report.messages = work.messages + report.messages
         report.fixed = work.is_fixed
         return report, work.is_touched

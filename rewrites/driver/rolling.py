@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rewrites.analysis.written_out.chains import Chain, chains_in
+from rewrites.analysis.written_out.chains import Chain, chains_in, without_rank
 from rewrites.base.report import LoopReport, Report
 from rewrites.driver.applying import Applying
 from rewrites.driver.asking import ask
@@ -20,6 +20,10 @@ def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
     for rule in rules:
         while not applying.is_over and _roll_one(rule, seen, applying):
             pass
+    for value, count in without_rank(ctx.model.graph) if rules else ():
+        said = f"{count} rows of '{value.name}' are read one by one, perhaps by steps, which are not looked for: declare its rank"
+        if said not in applying.report.messages:
+            applying.report.messages.append(said)
 
 
 def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:

@@ -176,3 +176,30 @@ def test_a_loop_unrolled_and_rolled_up_again_is_as_good(model: CorpusModel) -> N
     unrolled = ortscan.optimize(model.path, passes=UNROLLED, max_unroll=100, verify=False)
     assert not {"Scan", "Loop"} & {node.op_type for node in unrolled.graph.node}
     assert left(unrolled)[SHIPPED[model.name]] >= 1
+
+
+READS = {
+    "by Gather": "".join(f"i{t} = Constant <value_int = {t}> () x{t} = Gather (xs, i{t}) " for t in range(6)),
+    "by Slice": "a = Constant <value_ints = [0]> () "
+    + "".join(
+        f"b{t} = Constant <value_ints = [{t}]> () e{t} = Constant <value_ints = [{t + 1}]> () s{t} = Slice (xs, b{t}, e{t}, a) x{t} = Squeeze (s{t}, a) "
+        for t in range(6)
+    ),
+    "by Split": "".join(
+        [", ".join(f"s{t}" for t in range(6)), " = Split <num_outputs = 6> (xs) a = Constant <value_ints = [0]> () "]
+        + [f"x{t} = Squeeze (s{t}, a) " for t in range(6)]
+    ),
+}
+
+
+@pytest.mark.parametrize("reads", READS.values(), ids=READS)
+def test_it_is_said_that_rows_of_what_has_no_rank_are_not_looked_at(reads: str) -> None:
+    steps = "".join(f"p{t} = Add ({f'h{t - 1}' if t else 'h'}, x{t}) h{t} = Tanh (p{t}) " for t in range(6))
+
+    def said(declared: str) -> list[str]:
+        model = model_from_text(f"g ({declared} xs, float[2,4] h) => (float[2,4] h5) {{ {reads} {steps} }}", 18, check=False)
+        return [one for one in ortscan.explain(model).messages if "rank" in one]
+
+    unknown = "6 rows of 'xs' are read one by one, perhaps by steps, which are not looked for: declare its rank"
+    assert said("float[]") == [unknown]
+    assert not said("float[6,2,4]")

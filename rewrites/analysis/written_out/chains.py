@@ -14,9 +14,9 @@ from rewrites.analysis.dependence import reads
 from rewrites.analysis.written_out.operands import Before, Operand, Same, operand_of, same_sizes
 from rewrites.analysis.written_out.packs import Column, Keys, Pack, Packs, grow
 from rewrites.analysis.written_out.rows import Family, Row, rows_in
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, rank_of
 
-__all__ = ["LEAST_STEPS", "Chain", "chains_in", "may_be_written_out"]
+__all__ = ["LEAST_STEPS", "Chain", "chains_in", "may_be_written_out", "without_rank"]
 
 LEAST_STEPS = 4
 _FORTH, _BACK, _BOTH = (False,), (True,), (False, True)
@@ -76,8 +76,17 @@ def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
 
 def may_be_written_out(model: ir.Model) -> bool:
     """Whether the main graph reads four rows of a tensor by numbers, before any shape is known."""
+    return any(count >= LEAST_STEPS for count in _rows_taken(model.graph).values())
+
+
+def without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
+    """Return the tensors of which four rows or more are read by numbers, and how many; no rank is known, so no chain is found."""
+    return [(value, count) for value, count in _rows_taken(graph).items() if count >= LEAST_STEPS and rank_of(value) is None]
+
+
+def _rows_taken(graph: ir.Graph) -> Counter[ir.Value]:
     taken = Counter[ir.Value]()
-    for node in model.graph:
+    for node in graph:
         source = node.inputs[0] if node.domain == "" and node.inputs else None
         maker = None if source is None else source.producer()
         if source is None or source.is_initializer() or (maker is not None and maker.op_type in ("Shape", "Constant")):
@@ -88,7 +97,7 @@ def may_be_written_out(model: ir.Model) -> bool:
             taken[source] += 1
         elif node.op_type == "Split":
             taken[source] += len(node.outputs)
-    return any(count >= LEAST_STEPS for count in taken.values())
+    return taken
 
 
 def _runs(indices: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -68,6 +68,14 @@ REWRITING = (
         worked_round=("rewrites.rules.tidy.keep_float_weights", "rewrites.analysis.quantized_weights"),
     ),
     Quirk(
+        id="ORT-DEQUANTIZED-OUTER-WEIGHTS",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.REFUSAL,
+        symptom="A body that dequantizes constant weights of a graph around it for a single product does not load.",
+        worked_round=("ortscan.verification.compare_models",),
+    ),
+    Quirk(
         id="ORT-RETURNING-CASTS",
         of="onnxruntime",
         seen="1.32",

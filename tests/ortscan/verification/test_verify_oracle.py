@@ -227,3 +227,33 @@ def test_sizes_of_empty_outputs_of_a_loop_without_trips_do_not_count():
             declared.shape.dim.add().dim_value = 2
     outcome = verify(one, two)
     assert outcome.ok, outcome.summary()
+
+
+PRODUCTS = {
+    "of the inputs": "p = MatMul (x0, d) y0 = Tanh (p) h1 = Add (h0, y0)",
+    "of the state": "p = MatMul (h0, d) h1 = Tanh (p) y0 = Mul (h1, x0)",
+    "with a bias": "p = Gemm (x0, d) y0 = Tanh (p) h1 = Add (h0, y0)",
+    "of what the state becomes": "r = Relu (h0) p = MatMul (r, d) h1 = Tanh (p) y0 = Mul (h1, x0)",
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
+def test_an_original_that_the_optimiser_of_onnxruntime_refuses_runs_without_it(product: str) -> None:
+    weights = "<int8[2,2] w = {1, 2, 3, 4}, float s = {0.5}, int8 z = {0}>"
+    text = f"""g (float[1,2] h, float[T,1,2] x) => (float[1,2] hT, float[T,1,2] y) {weights} {{
+        hT, y = Scan <num_scan_inputs = 1, body = b (float[1,2] h0, float[1,2] x0) => (float[1,2] h1, float[1,2] y0) {{
+            d = DequantizeLinear (w, s, z) {product} }}> (h, x) }}"""
+    original = model_from_text(text, 17, check=False)
+    found = ortscan.verify(original, ortscan.optimize(original, verify=False), level="quick")
+    assert found.outcome == "equal"
+    assert "the original ran without onnxruntime's optimisation, which fails on it" in found.summary()
+    wrong = model_from_text(
+        text.replace("Tanh (p)", "Sigmoid (p)")
+        .replace("int8[2,2] w", "float[2,2] d")
+        .replace("{1, 2, 3, 4}", "{0.5, 1, 1.5, 2}")
+        .replace("d = DequantizeLinear (w, s, z)", "")
+        .replace(", float s = {0.5}, int8 z = {0}", ""),
+        17,
+        check=False,
+    )
+    assert ortscan.verify(original, wrong, level="quick").outcome == "different"

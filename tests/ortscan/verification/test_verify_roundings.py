@@ -155,3 +155,18 @@ def test_what_onnxruntime_computes_otherwise_by_a_defect_is_neither_the_same_nor
     other = model_from_text(BRANCHES.format(also=also, flag=flag, op=op, mine="k3").replace("= {2}", "= {3}"), 17, check=False)
     assert verify(before, other, level=level).outcome != "equal"
     assert verify(after, before, level=level).outcome == "different"
+
+
+SPOILT = {
+    "beside what overflows": ("e = Exp(x) y = Tanh(e)", "e = Exp(x) q = Mul(e, zero) t = Tanh(e) y = Add(t, q)"),
+    "in the same row": ("y = Exp(x)", "e = Exp(x) q = Mul(e, zero) s = ReduceSum(q, one) y = Add(e, s)"),
+    "in the same column": ("y = Exp(x)", "e = Exp(x) q = Mul(e, zero) s = ReduceSum(q, first) y = Add(e, s)"),
+    "where others become infinite": ("y = Exp(x)", "e = Exp(x) n = Neg(x) i = Exp(n) d = Mul(e, i) y = Div(e, d)"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), SPOILT.values(), ids=SPOILT)
+def test_what_is_finite_in_the_original_is_compared_however_large_the_inputs(before: str, after: str) -> None:
+    constants = "zero = Constant <value_float = 0.0> () one = Constant <value_ints = [1]> () first = Constant <value_ints = [0]> ()"
+    models = (model_from_text(f"g (float[6,5] x) => (float[6,5] y) {{ {constants} {nodes} }}", 18) for nodes in (before, after))
+    assert verify(*models).outcome == "different"

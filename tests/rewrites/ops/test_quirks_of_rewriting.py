@@ -56,6 +56,17 @@ def test_dequantized_int32_is_moved() -> bool:
     return refuses(moved("int32", 17), feeds, "operator (QuantizeLinear)")
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@shows("ORT-DEQUANTIZED-OUTER-WEIGHTS")
+def test_a_branch_dequantizes_weights_of_the_graph_around_it(kind: str) -> bool:
+    text = f"""g (float[1,2] x, bool c) => (float[1,2] y) <{kind}[2,2] w = {{1, 2, 3, 4}}, float s = {{0.5}}, {kind} z = {{0}}> {{
+        y = If (c) <then_branch = b () => (float[1,2] u) {{ d = DequantizeLinear (w, s, z) p = MatMul (x, d) u = Tanh (p) }},
+            else_branch = e () => (float[1,2] v) {{ v = Abs (x) }}> }}"""
+    feeds = {"x": ones(1, 2), "c": np.array(False)}
+    assert gives(model(text, 17), feeds, optimised=False)[0].tolist() == [[1.0, 1.0]]
+    return refuses(model(text, 17), feeds, "Missing required weight")
+
+
 @shows("ORT-QUANTIZED-OUTPUT")
 def test_an_output_is_transposed_and_quantized_for_another_reader() -> bool:
     text = """g (float[2,3] x) => (float[2,3] y, float[3,2] z) <float s = {0.5}, uint8 p = {0}> {
