@@ -80,7 +80,7 @@ from rewrites.rules.tidy import (
     shapes_of_products,
     stateless_loops,
 )
-from rewrites.rules.unroll import flatten_ifs, unroll, unroll_recurrent_nodes
+from rewrites.rules.unroll import early_exits, flatten_ifs, unroll, unroll_recurrent_nodes
 
 __all__ = [
     "AFTER",
@@ -165,6 +165,7 @@ RULES: tuple[Rule[Any], ...] = (
     gated_recurrence.RULE,
     cumulative_logsumexp.RULE,
     blocks_of_steps.RULE,
+    early_exits.RULE,
     unroll.RULE,
     native_loop.RULE,
     unroll_recurrent_nodes.RULE,

@@ -12,6 +12,13 @@ TABLE = (
         "is given, both give tensors of the same known sizes, and both run on zeros. The If falls back to onnxruntime's CPU.",
     ),
     Code(
+        "EARLY-EXIT",
+        "The target has no Loop, and not all the steps that it may take can be taken.",
+        "A Loop that is stopped by what it computes can take all the steps of its trip count, its states standing still from where "
+        "it was to stop, only where that trip count is a constant, no step can fail on what it is given, nothing is stacked, and "
+        "all states keep known sizes. Give the Loop a constant trip count when it is exported; otherwise it runs on the CPU.",
+    ),
+    Code(
         "COST-UNROLL",
         "Written out, the steps are not sure to run faster.",
         "onnxruntime's Scan costs about a microsecond a step. Reading rows and stacking results by nodes of their own costs about "
