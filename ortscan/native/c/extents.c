@@ -133,7 +133,9 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
       if (z->sizes[b.k] != over[2] || z->sizes[b.n] != over[3] || !plain) return refuse(why, "instruction %d is not of the size of its pack", (int)i);
       continue;
     }
-    const int64_t offset = z->sizes[o->offset], far = op.family == INDEXED && k == indexed_operand(w->op) && axis ? (axis - 1) * z->sizes[w->n] : 0;
+    const bool finds = op.family == INDEXED && k == indexed_operand(w->op);
+    if (finds && !axis) continue; // of nothing: each index is out of range, and nothing is touched
+    const int64_t offset = z->sizes[o->offset], far = finds ? (axis - 1) * z->sizes[w->n] : 0;
     // the lowest and the highest element of the indexed axis: what lies between is between what they reach
     if (!reaches(offset, over, strides, AXES, z->sizes[v.count]) || !reaches(offset + far, over, strides, AXES, z->sizes[v.count])) return refuse(why, "operand %d of instruction %d reaches outside its value", k, (int)i);
     if (!strides_fit(reduces && k == 0 ? REDUCTION : (family)op.family, k, z->sizes[dims[3]], strides[3])) return refuse(why, "operand %d of instruction %d has an inner stride it cannot have", k, (int)i);

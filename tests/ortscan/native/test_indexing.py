@@ -106,6 +106,25 @@ def test_no_element_is_found_where_there_is_none() -> None:
         run_native(replace(plan, instructions=(empty,)), given)
 
 
+def test_a_loop_that_takes_no_step_may_have_no_row_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "_built", library)
+    text = """g (float[T, 3] xs, float[3] s, float limit) => (float[3] f, float[K, 3] ys) {
+        axis = Constant <value_ints = [0]> () n0 = Shape <start = 0, end = 1> (xs) n = Squeeze (n0, axis)
+        yes = Constant <value = bool {1}> () zero = Constant <value_int = 0> ()
+        p, f, ys = Loop (n, yes, zero, s) <body = b (int64 i, bool c, int64 at, float[3] h) => (bool on, int64 at2, float[3] h2, float[3] y) {
+            one = Constant <value_int = 1> () at2 = Add (at, one) x = Gather <axis = 0> (xs, at) h2 = Add (h, x)
+            total = ReduceSum <keepdims = 0> (h2) on = Less (total, limit) y = Identity (h2) }> }"""
+    model = model_from_text(text, 18)
+    native = ortscan.optimize(model, native=True, verify=False)
+    assert any(node.domain == "ai.ortscan" for node in native.graph.node)
+    session = ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions()))
+    plain = ort.InferenceSession(model.SerializeToString())
+    for steps in (5, 0, 1):
+        feeds = {"xs": np.ones((steps, 3), np.float32), "s": np.ones(3, np.float32), "limit": np.array(11, np.float32)}
+        for one, other in zip(session.run(None, feeds), plain.run(None, feeds), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_a_session_fails_where_onnxruntime_fails_and_goes_on_with_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_built", library)
     text = buffer("i = Reshape (x, pair) u = Reshape (r, row) h1 = ScatterND (h, i, u) y = Gather <axis = 0> (h1, x)")
