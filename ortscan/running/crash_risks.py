@@ -17,6 +17,7 @@ from ortscan.base.proto_graphs import all_graphs, bodies_of
 from ortscan.ort.installed import is_old
 from ortscan.ort.integer_divisions import may_trap
 from ortscan.running.analysis import Analysis
+from ortscan.running.captured_dequantized import captured_dequantized
 from ortscan.running.endless import may_take_all
 from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.heavy_nodes import works_long
@@ -46,7 +47,7 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
             found.append(f"LayerNormalization '{node.name}' ends in an empty input name")
         elif kind == "Split" and any(one.name == "num_outputs" and one.i < len(node.output) for one in node.attribute):
             found.append(f"Split '{node.name}' has more outputs than its num_outputs")
-    return found + endless_joins(proto)
+    return found + endless_joins(proto) + captured_dequantized(proto)
 
 
 def dies_of_nothing(proto: onnx.ModelProto) -> str | None:

@@ -116,6 +116,14 @@ REWRITING = (
         worked_round=("rewrites.analysis.shapes.cut_names", "rewrites.ops.versions.emit"),
     ),
     Quirk(
+        id="ORT-DEQUANTIZED-CAPTURED",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.DEATH,
+        symptom="What was dequantized, and moved then (reshaped, transposed, cut, …), for a graph within ends the process at load.",
+        worked_round=("ortscan.running.captured_dequantized",),
+    ),
+    Quirk(
         id="ORT-FOLDED-JOINS",
         of="onnxruntime",
         seen="1.32",

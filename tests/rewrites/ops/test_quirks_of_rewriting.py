@@ -7,9 +7,13 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+from ortscan.running.captured_dequantized import captured_dequantized
 from tests.support.quirks import dies, gives, model, ones, refuses, shows
 
 HALF = np.float16
+MOVED = """g (float[2,2] x, bool c) => (float[2,2] y) <float s = {{0.5}}, int8 z = {{0}}, int64[2] sizes = {{2, 2}}, int64[1] axis = {{0}}> {{
+    q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) t = Unsqueeze (d, axis) m = {}
+    y = If (c) <then_branch = b () => (float[2,2] u) {{ u = Identity (m) }}, else_branch = e () => (float[2,2] v) {{ v = Abs (x) }}> }}"""
 WEIGHTS = "<float16[4,3] w = {0,0,0,0,0,0,0,0,0,0,0,0}, float16[4] v = {0,0,0,0}>"
 
 
@@ -65,6 +69,21 @@ def test_a_branch_dequantizes_weights_of_the_graph_around_it(kind: str) -> bool:
     feeds = {"x": ones(1, 2), "c": np.array(False)}
     assert gives(model(text, 17), feeds, optimised=False)[0].tolist() == [[1.0, 1.0]]
     return refuses(model(text, 17), feeds, "Missing required weight")
+
+
+@pytest.mark.parametrize("moved", ["Transpose (d)", "Reshape (d, sizes)", "Squeeze (t, axis)"])
+@shows("ORT-DEQUANTIZED-CAPTURED")
+def test_what_was_dequantized_and_moved_is_read_within(moved: str) -> bool:
+    proto = model(MOVED.format(moved), 19)
+    assert captured_dequantized(proto)
+    return dies(proto, {"x": ones(2, 2), "c": np.array(True)})
+
+
+def test_what_was_dequantized_may_be_read_within_as_it_is() -> None:
+    for moved in ("Relu (d)", "Identity (d)"):
+        proto = model(MOVED.format(moved), 19)
+        assert not captured_dequantized(proto)
+        assert gives(proto, {"x": ones(2, 2), "c": np.array(True)})[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
 @shows("ORT-QUANTIZED-OUTPUT")

@@ -1,0 +1,45 @@
+"""Finds what was dequantized and moved, and is read by a graph within: onnxruntime ends the process while it loads such a model.
+
+Works round ORT-DEQUANTIZED-CAPTURED.
+"""
+
+from collections.abc import Iterator
+
+import onnx
+
+from ortscan.base.proto_graphs import all_graphs, bodies_of
+
+__all__ = ["captured_dequantized"]
+
+_MOVING = frozenset(["Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "MaxPool"])
+_PERHAPS_DROPPED = frozenset(["Identity", "Expand", "Cast", "Dropout"])
+
+
+def captured_dequantized(proto: onnx.ModelProto) -> list[str]:
+    """Describe each node that moves what a node before it has dequantized, for a graph that captures it."""
+    found = []
+    for graph in (*all_graphs(proto), *proto.functions):
+        if not any(node.op_type == "DequantizeLinear" for node in graph.node):
+            continue
+        constants = {tensor.name for tensor in getattr(graph, "initializer", ())}
+        dequantized: set[str] = set()
+        moved: dict[str, str] = {}
+        for node in graph.node:
+            if node.op_type == "Constant":
+                constants.update(node.output)
+            elif node.op_type == "DequantizeLinear" and node.input[0] not in constants:
+                dequantized.update(node.output[:1])
+            elif node.op_type in _MOVING | _PERHAPS_DROPPED and node.input[0] in dequantized:
+                dequantized.update(node.output[:1])
+                if node.op_type in _MOVING or node.input[0] in moved:
+                    moved[node.output[0]] = node.op_type
+        captured = {name for node in graph.node for body in bodies_of(node) for name in _read(body)} if moved else set()
+        found += [f"{op} '{name}' moves what was dequantized for a graph within" for name, op in moved.items() if name in captured]
+    return found
+
+
+def _read(graph: onnx.GraphProto) -> Iterator[str]:
+    for node in graph.node:
+        yield from node.input
+        for body in bodies_of(node):
+            yield from _read(body)
