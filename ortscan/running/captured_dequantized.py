@@ -3,11 +3,10 @@
 Works round ORT-DEQUANTIZED-CAPTURED.
 """
 
-from collections.abc import Iterator
-
 import onnx
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
+from ortscan.running.graph_index import names_read
 
 __all__ = ["captured_dequantized"]
 
@@ -33,13 +32,7 @@ def captured_dequantized(proto: onnx.ModelProto) -> list[str]:
                 dequantized.update(node.output[:1])
                 if node.op_type in _MOVING or node.input[0] in moved:
                     moved[node.output[0]] = node.op_type
-        captured = {name for node in graph.node for body in bodies_of(node) for name in _read(body)} if moved else set()
+        bodies = [body for node in graph.node for body in bodies_of(node)] if moved else []
+        captured = {name for body in bodies for node in body.node for name in names_read(node)}
         found += [f"{op} '{name}' moves what was dequantized for a graph within" for name, op in moved.items() if name in captured]
     return found
-
-
-def _read(graph: onnx.GraphProto) -> Iterator[str]:
-    for node in graph.node:
-        yield from node.input
-        for body in bodies_of(node):
-            yield from _read(body)
