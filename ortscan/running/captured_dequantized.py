@@ -24,14 +24,15 @@ def captured_dequantized(proto: onnx.ModelProto) -> list[str]:
         dequantized: set[str] = set()
         moved: dict[str, str] = {}
         for node in graph.node:
+            first = next(iter(node.input), "")
             if node.op_type == "Constant":
                 constants.update(node.output)
-            elif node.op_type == "DequantizeLinear" and node.input[0] not in constants:
+            elif node.op_type == "DequantizeLinear" and first not in constants:
                 dequantized.update(node.output[:1])
-            elif node.op_type in _MOVING | _PERHAPS_DROPPED and node.input[0] in dequantized:
+            elif node.op_type in _MOVING | _PERHAPS_DROPPED and first in dequantized:
                 dequantized.update(node.output[:1])
-                if node.op_type in _MOVING or node.input[0] in moved:
-                    moved[node.output[0]] = node.op_type
+                if node.op_type in _MOVING or first in moved:
+                    moved.update(dict.fromkeys(node.output[:1], node.op_type))
         bodies = [body for node in graph.node for body in bodies_of(node)] if moved else []
         captured = {name for body in bodies for node in body.node for name in names_read(node)}
         found += [f"{op} '{name}' moves what was dequantized for a graph within" for name, op in moved.items() if name in captured]

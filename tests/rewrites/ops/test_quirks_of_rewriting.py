@@ -86,6 +86,11 @@ def test_what_was_dequantized_may_be_read_within_as_it_is() -> None:
         assert gives(proto, {"x": ones(2, 2), "c": np.array(True)})[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
+def test_nodes_without_operands_are_no_error_of_the_search() -> None:
+    bare = [onnx.helper.make_node(kind, [], []) for kind in ("DequantizeLinear", "Transpose")]
+    assert not captured_dequantized(onnx.helper.make_model(onnx.helper.make_graph(bare, "g", [], [])))
+
+
 @shows("ORT-QUANTIZED-OUTPUT")
 def test_an_output_is_transposed_and_quantized_for_another_reader() -> bool:
     text = """g (float[2,3] x) => (float[2,3] y, float[3,2] z) <float s = {0.5}, uint8 p = {0}> {
