@@ -5,7 +5,8 @@
                               If (more are left) then the Scan on s1 and xs[n:], else s1
                           else the Scan as it was
 
-The loop over the steps of a block knows how many there are, for the rules that need to.
+The loop over the steps of a block knows how many there are, for the rules that need to. What is scanned backwards, or stacked so, is
+in each of the three loops: its blocks are the last rows, what is left over the first.
 """
 
 from collections.abc import Sequence
@@ -71,7 +72,8 @@ def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     rest, none = ctx.builder(), ctx.builder()
     left = _rest(loop, finals, end, rest, ctx)
     whole = list(left.outputs[: len(finals)])
-    whole += [rest.op("Concat", first, then, axis=0) for first, then in zip(stacks, left.outputs[len(finals) :], strict=True)]
+    for output, first, then in zip(loop.scan_outputs, stacks, left.outputs[len(finals) :], strict=True):
+        whole.append(rest.op("Concat", *((then, first) if output.reverse else (first, then)), axis=0))
     is_left = inside.op("Less", end, steps)
     made = write_if(
         inside, is_left, (rest, whole), (none, [none.op("Identity", one) for one in (*finals, *stacks)]), loop.node.name
@@ -89,7 +91,7 @@ def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Con
     for scan in loop.scan_inputs:
         shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
         block = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.outer.type, shape=shape)
-        scans.append(ScanInput(block, scan.inner))
+        scans.append(replace(scan, outer=block))
     begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
     over = replace(loop, scan_inputs=tuple(scans))
     node = _copy(over, begun, ctx)
@@ -111,10 +113,16 @@ def _over_blocks(
     states = [
         State(state.initial, mine, result, None) for state, mine, result in zip(loop.states, begun, inner.outputs, strict=False)
     ]
-    heads = [build.op("Slice", scan.outer, build.const([0]), end, build.const([0])) for scan in loop.scan_inputs]
-    read = [ScanInput(_cut(build, head, cut.length, blocks), block.outer) for head, block in zip(heads, scans, strict=True)]
+    heads = [_sliced(build, scan, None, end) for scan in loop.scan_inputs]
+    read = [
+        ScanInput(_cut(build, head, cut.length, blocks), block.outer, reverse=block.reverse)
+        for head, block in zip(heads, scans, strict=True)
+    ]
     body = ir.Graph([], [], nodes=[inner], name=names.fresh("block"))
-    stacks = [ScanOutput(result, None) for result in inner.outputs[len(states) :]]
+    stacks = [
+        ScanOutput(result, None, reverse=output.reverse)
+        for result, output in zip(inner.outputs[len(states) :], loop.scan_outputs, strict=True)
+    ]
     outer = make_scan(names, body, states, read, stacks, loop.node.name or "scan")
     for result, stack in zip(inner.outputs[len(states) :], outer.outputs[len(states) :], strict=True):
         stack.shape = with_axes(result.shape, 0, None)
@@ -127,13 +135,21 @@ def _rest(loop: ScanView, states: Sequence[ir.Value], start: ir.Value, build: Bu
     """Put a copy of ``loop`` into ``build`` that goes on from ``states`` at step ``start``."""
     scans = []
     for scan in loop.scan_inputs:
-        left = build.op("Slice", scan.outer, start, build.const([_END]), build.const([0]))
+        left = _sliced(build, scan, start, None)
         left.shape = with_axes(without_axis(scan.outer.shape, 0), 0, None)
         scans.append(replace(scan, outer=left))
     begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
     node = _copy(replace(loop, scan_inputs=tuple(scans)), begun, ctx)
     build.nodes.append(node)
     return node
+
+
+def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
+    """Return what ``scan`` sees from step ``start``, not 0, or the first on, before step ``end`` or to the last."""
+    if scan.reverse:
+        start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
+    first = build.const([0]) if start is None else start
+    return build.op("Slice", scan.outer, first, build.const([_END]) if end is None else end, build.const([0]))
 
 
 def _copy(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:

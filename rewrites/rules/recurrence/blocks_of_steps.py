@@ -8,8 +8,7 @@
 What asked for the number of steps then knows it of the Scan over a block, and takes that out. Fewer steps than a block has run one
 by one. Numbers are those of the form that is found.
 
-Conditions: a rule refuses the loop for nothing but the number of its steps, and takes the whole loop over a block; all is scanned
-forwards; the target runs Scan and If; opset 14. A loop that is to be compiled stays, where it has a plan.
+Conditions: a rule refuses the loop for nothing but the number of its steps, and takes the whole loop over a block; the target runs Scan and If; opset 14. A loop that is to be compiled stays, where it has a plan.
 """
 
 import math
@@ -43,8 +42,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     control_flow = ctx.options.target.control_flow
     if not_plain(loop, ctx) is not None or is_kept_loop(loop) or not {"If", "Scan"} <= control_flow:
-        return NOTHING_HERE
-    if any(scan.reverse for scan in loop.scan_inputs) or any(output.reverse for output in loop.scan_outputs):
         return NOTHING_HERE
     asking = [rule for rule in ctx.rules if rule.recognises and _asks_for_steps(rule, loop, ctx)]
     least = _least(loop, asking, ctx) if asking else None

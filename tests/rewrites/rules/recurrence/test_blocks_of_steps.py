@@ -37,8 +37,8 @@ def numbers(steps: int, *row: int) -> dict[str, np.ndarray]:
     return {"s0": np.ones(row, np.float32), **stacks}
 
 
-def written(name: str, shape: str = "2") -> str:
-    return gated("T", BODIES[name][0], shape)
+def written(name: str, shape: str = "2", directions: str = "") -> str:
+    return gated("T", BODIES[name][0], shape, attributes="num_scan_inputs = 2" + directions)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -51,6 +51,34 @@ def test_any_number_of_steps_gives_what_the_loop_gives(name: str) -> None:
     for steps in STEPS:
         for one, other in zip(run_session(loop, numbers(steps, 2)), run_session(mine, numbers(steps, 2)), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+DIRECTIONS = {
+    "backwards": ", scan_input_directions = [1, 1], scan_output_directions = [1]",
+    "one input, and written forwards": ", scan_input_directions = [0, 1]",
+    "only written": ", scan_output_directions = [1]",
+}
+
+
+@pytest.mark.parametrize("directions", DIRECTIONS.values(), ids=DIRECTIONS.keys())
+@pytest.mark.parametrize("name", ["gated", "seen before each step", "the largest"])
+def test_what_runs_backwards_gives_what_the_loop_gives(name: str, directions: str) -> None:
+    before, _ = apply(written(name, directions=directions), [])
+    after, report = apply(written(name, directions=directions), RULES)
+    assert [patch.rule for patch in report.patches][0] == "blocks-of-steps"
+    loop, mine = ort_session(before), ort_session(after)
+    for steps in STEPS:
+        feeds = numbers(steps, 2)
+        feeds["bs"][steps // 3, 0] = np.inf
+        for one, other in zip(run_session(loop, feeds), run_session(mine, feeds), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+def test_no_step_is_refused_as_it_was() -> None:
+    for directions in ("", DIRECTIONS["backwards"]):
+        for rules in ([], RULES):
+            with pytest.raises(Exception, match="ONNXRuntimeError"):
+                ort_run(apply(written("gated", directions=directions), rules)[0], numbers(0, 2))
 
 
 def test_numbers_that_are_not_finite_come_to_what_they_do_in_the_loop() -> None:
@@ -68,9 +96,10 @@ def test_states_of_free_sizes_run_in_blocks_where_they_are_narrow(row: tuple[int
         np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("directions", ["", DIRECTIONS["backwards"], DIRECTIONS["one input, and written forwards"]])
 @pytest.mark.parametrize("steps", [(200, 130), (130, 200), (256, 300)])
-def test_stacks_of_unlike_lengths_are_refused_as_they_were(steps: tuple[int, int]) -> None:
-    text = gated("T", given="float[2] s0, float[T,2] as, float[U,2] bs")
+def test_stacks_of_unlike_lengths_are_refused_as_they_were(steps: tuple[int, int], directions: str) -> None:
+    text = gated("T", given="float[2] s0, float[T,2] as, float[U,2] bs", attributes="num_scan_inputs = 2" + directions)
     feeds = {"s0": np.ones(2, np.float32), "as": np.ones((steps[0], 2), np.float32), "bs": np.ones((steps[1], 2), np.float32)}
     for model in (apply(text, [])[0], apply(text, RULES)[0]):
         with pytest.raises(Exception, match="ONNXRuntimeError"):
@@ -90,11 +119,10 @@ def test_what_is_usual_decides_how_long_blocks_are() -> None:
     [
         gated("T", "t = Tanh (s) m = Mul (a, t) n = Add (m, b) y = Identity (n)"),
         gated("T", shape="4096"),
-        gated("T", attributes="num_scan_inputs = 2, scan_input_directions = [1, 1], scan_output_directions = [1]"),
         gated(200),
     ],
 )
-def test_no_recurrence_wide_states_and_loops_that_run_backwards_stay(text: str) -> None:
+def test_no_recurrence_wide_states_and_loops_of_known_steps_stay(text: str) -> None:
     assert "blocks-of-steps" not in [patch.rule for patch in apply(text, [linear_recurrence, blocks_of_steps])[1].patches]
     _, report = apply(text, [gated_recurrence, blocks_of_steps])
     assert "blocks-of-steps" not in [patch.rule for patch in report.patches]
