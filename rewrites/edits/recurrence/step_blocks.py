@@ -5,8 +5,8 @@
                               If (more are left) then the Scan on s1 and xs[n:], else s1
                           else the Scan as it was
 
-The loop over the steps of a block knows how many there are, for the rules that need to. What is scanned backwards, or stacked so, is
-in each of the three loops: its blocks are the last rows, what is left over the first.
+The loop over the steps of a block knows how many there are, for the rules that need to. Directions are those of the Scan as it was,
+in all three loops: of what is scanned backwards the blocks are the last rows, and what is left over is the first.
 """
 
 from collections.abc import Sequence

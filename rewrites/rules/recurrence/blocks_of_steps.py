@@ -8,7 +8,8 @@
 What asked for the number of steps then knows it of the Scan over a block, and takes that out. Fewer steps than a block has run one
 by one. Numbers are those of the form that is found.
 
-Conditions: a rule refuses the loop for nothing but the number of its steps, and takes the whole loop over a block; the target runs Scan and If; opset 14. A loop that is to be compiled stays, where it has a plan.
+Conditions: a rule refuses the loop for nothing but the number of its steps, and takes the whole loop over a block; the target
+runs Scan and If; opset 14. A loop that is to be compiled stays, where it has a plan. What is scanned backwards stays so.
 """
 
 import math

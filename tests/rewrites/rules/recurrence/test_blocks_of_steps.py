@@ -65,7 +65,7 @@ DIRECTIONS = {
 def test_what_runs_backwards_gives_what_the_loop_gives(name: str, directions: str) -> None:
     before, _ = apply(written(name, directions=directions), [])
     after, report = apply(written(name, directions=directions), RULES)
-    assert [patch.rule for patch in report.patches][0] == "blocks-of-steps"
+    assert next(patch.rule for patch in report.patches) == "blocks-of-steps"
     loop, mine = ort_session(before), ort_session(after)
     for steps in STEPS:
         feeds = numbers(steps, 2)
