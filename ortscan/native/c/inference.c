@@ -60,10 +60,12 @@ void infer_outputs(const OrtApi *api, OrtShapeInferContext *context) {
   fault why;
   char *bytes = bytes_of_plan(api, context, &count);
   plan *p = bytes ? plan_read(bytes, count, &why) : 0;
-  OrtShape *shape = 0;
-  bool good = p && done(api, CreateTensorTypeAndShapeInfo(&shape));
-  for (int32_t i = p ? first_output(p) : 0; good && i < p->n_states + p->n_outputs; i++) good = set(api, context, p, i, shape);
-  if (shape) ReleaseTensorTypeAndShapeInfo(shape);
+  bool good = p != 0;
+  for (int32_t i = p ? first_output(p) : 0; good && i < p->n_states + p->n_outputs; i++) { // a shape of its own for each: names once set stay
+    OrtShape *shape = 0;
+    good = done(api, CreateTensorTypeAndShapeInfo(&shape)) && set(api, context, p, i, shape);
+    if (shape) ReleaseTensorTypeAndShapeInfo(shape);
+  }
   plan_free(p);
   free(bytes);
 }

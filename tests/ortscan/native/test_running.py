@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import onnxruntime as ort
@@ -152,3 +153,16 @@ def test_an_instruction_set_that_is_not_there_is_refused(monkeypatch: pytest.Mon
 
 def test_a_plan_is_of_a_few_hundred_bytes_to_a_few_thousand() -> None:
     assert all(300 < len(encode(plan)) < 4000 for plan in sample_plans())
+
+
+def test_a_session_knows_the_axes_of_each_output_whatever_the_others_have() -> None:
+    plan = recurrence(Storage.OUTPUT_ROWS)
+    one, thirteen = Size(1), Size(13)
+    plan = replace(
+        plan,
+        inputs=(replace(plan.inputs[0], dims=(one, thirteen, one)), plan.inputs[1]),
+        outputs=(plan.outputs[0], replace(plan.outputs[1], dims=(thirteen, one))),
+    )
+    shapes = [each.shape for each in session_of(plan).get_outputs()]
+    assert [shape[stacked:] for stacked, shape in zip((0, 1, 1), shapes, strict=True)] == [[1, 13, 1], [13], [13, 1]]
+    assert len({shapes[1][0], shapes[2][0]}) == 2, "sizes known in a run alone have names of their own"
