@@ -1,6 +1,7 @@
 """Tries rules on a loop that does not exist yet, a copy of part of a body, which is taken apart again.
 
-Rules only look, and what they build on the way is detached; here it is forgotten even where they accept.
+Rules only look, and what they build on the way is detached; here it is forgotten even where they accept. What a patch made there
+changes is in a graph of its own, and goes with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,13 +56,13 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 
 @contextmanager
 def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Return ``node``, a Scan that stands nowhere, as a loop, and the context to try rules on it with; it is taken apart then."""
+    """Return ``node``, a new Scan, as a loop in a graph of its own, and the context to try rules on it with; all goes then."""
     recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
-    alone = ScanView.of(node, ctx.opset)
+    graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
-        yield alone, recorded
+        yield ScanView.of(node, ctx.opset), recorded
     finally:
         for builder in recorded.builders:
             builder.discard()
-        remove_nodes(alone.body)
-        node.resize_inputs(0)
+        del graph.outputs[:]
+        remove_nodes(graph)

@@ -9,8 +9,8 @@ The loop over the steps of a block knows how many there are, for the rules that 
 in all three loops: of what is scanned backwards the blocks are the last rows, and what is left over is the first.
 """
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -49,9 +49,14 @@ class Cut:
         return max(StepSizes.of(loop, replace(ctx, options=options)).elements(state.inner) for state in loop.states)
 
 
-def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> AbstractContextManager[tuple[ScanView, Context]]:
-    """Return the loop over the steps of one block, and the context to try rules on it with; it is taken apart then."""
-    return tried(_over_a_block(loop, cut, [state.initial for state in loop.states], ctx)[0], ctx)
+@contextmanager
+def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Return the loop over the steps of one block, all of whose results are wanted, and the context to try rules on it with."""
+    node = _over_a_block(loop, cut, _begun(loop, ctx), ctx)[0]
+    with tried(node, ctx) as found:
+        assert isinstance(node.graph, ir.Graph)
+        node.graph.outputs.extend(node.outputs)
+        yield found
 
 
 def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
@@ -85,6 +90,14 @@ def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     return [inner, outer, left, kept]
 
 
+def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
+    """Return new values for what the states are before a block."""
+    return [
+        ir.Value(name=ctx.names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
+        for state in loop.states
+    ]
+
+
 def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
     """Return a Scan over the steps of a block, from ``states`` on, and its scan inputs, whose outer sides are new."""
     scans = []
@@ -104,11 +117,7 @@ def _over_blocks(
     loop: ScanView, cut: Cut, blocks: ir.Value, end: ir.Value, build: Builder, ctx: Context
 ) -> tuple[ir.Node, ir.Node]:
     """Put a Scan over the blocks of all steps before ``end`` into ``build``; return that inside it, and itself."""
-    names = ctx.names
-    begun = [
-        ir.Value(name=names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
-        for state in loop.states
-    ]
+    names, begun = ctx.names, _begun(loop, ctx)
     inner, scans = _over_a_block(loop, cut, begun, ctx)
     states = [
         State(state.initial, mine, result, None) for state, mine, result in zip(loop.states, begun, inner.outputs, strict=False)

@@ -8,15 +8,15 @@
 What asked for the number of steps then knows it of the Scan over a block, and takes that out. Fewer steps than a block has run one
 by one. Numbers are those of the form that is found.
 
-Conditions: a rule refuses the loop for nothing but the number of its steps, and takes the whole loop over a block; the target
-runs Scan and If; opset 14. A loop that is to be compiled stays, where it has a plan. What is scanned backwards stays so.
+Conditions: a rule refuses the loop for nothing but the number of its steps, or there are several states; rules take the whole loop
+over a block, at once or part after part, and no native cell stands for it; the target runs Scan and If; opset 14. A loop that is to
+be compiled stays, where it has a plan. What is scanned backwards stays so.
 """
 
 import math
 from dataclasses import replace
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.linear.reading import gives_states_alone
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.linear.or_loop import is_kept_loop
@@ -29,6 +29,11 @@ from rewrites.loops import Loop, LoopView, ScanView
 __all__ = ["RULE", "check"]
 
 _ASK_FOR_STEPS = frozenset({"CUMULATIVE-STEPS", "LINEAR-STEPS"})
+_BY_STATES = "cumulative"
+"""The rule that takes out one state at a time."""
+_CUTTING = ("recurrence", "fission")
+_MOST = 4
+"""How many patches are tried for each state."""
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 _USUAL = 128
 _WIDTHS = (256, 64, 16, 4, 1)
@@ -44,8 +49,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     control_flow = ctx.options.target.control_flow
     if not_plain(loop, ctx) is not None or is_kept_loop(loop) or not {"If", "Scan"} <= control_flow:
         return NOTHING_HERE
-    asking = [rule for rule in ctx.rules if rule.recognises and _asks_for_steps(rule, loop, ctx)]
-    least = _least(loop, asking, ctx) if asking else None
+    answers = [rule.check(loop, ctx) for rule in ctx.rules if rule.recognises]
+    is_asked = any(isinstance(answer, NotApplicable) and answer.code in _ASK_FOR_STEPS for answer in answers)
+    least = _least(loop, ctx) if is_asked or len(loop.states) > 1 else None
     if least is None:
         return NOTHING_HERE
     if is_to_be_compiled(loop, ctx):
@@ -63,24 +69,43 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     )
 
 
-def _asks_for_steps(rule: RuleInUse, loop: ScanView, ctx: Context) -> bool:
-    outcome = rule.check(loop, ctx)
-    return isinstance(outcome, NotApplicable) and outcome.code in _ASK_FOR_STEPS
-
-
-def _least(loop: ScanView, rules: list[RuleInUse], ctx: Context) -> Cut | None:
+def _least(loop: ScanView, ctx: Context) -> Cut | None:
     """Return the shortest blocks that pay, for states as wide as can be."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
+    if not _is_taken_out(loop, Cut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
+        return None
     cuts = (Cut(length, width) for width in widths for length in _LENGTHS)
-    return next((cut for cut in cuts if _is_taken_out(loop, cut, rules, ctx)), None)
+    return next((cut for cut in cuts if _is_taken_out(loop, cut, ctx)), None)
 
 
-def _is_taken_out(loop: ScanView, cut: Cut, rules: list[RuleInUse], ctx: Context) -> bool:
-    """Whether one of ``rules`` takes out all of the loop over a block."""
+def _is_taken_out(loop: ScanView, cut: Cut, ctx: Context) -> bool:
+    """Whether rules take out all of the loop over a block: one of them, or one after the other."""
     with tried_on_a_block(loop, cut, ctx) as (block, recorded):
-        found = [rule for rule in rules if isinstance(rule.check(block, recorded), Patch)]
-    return any(rule.name != "cumulative" or (len(loop.states) == 1 and gives_states_alone(loop)) for rule in found)
+        left = [block]
+        for _ in range(_MOST * len(loop.states)):
+            found = _first(left.pop(), recorded)
+            if found is None:
+                return False
+            rule, patch = found
+            if not rule.recognises or rule.name == _BY_STATES:
+                left += [ScanView.of(node, ctx.opset) for node in patch.edit()]
+            if not left:
+                return True
+    return False
+
+
+def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
+    """Return the first rule that would cut ``loop``, or take something out of it, and how; None where that is a native cell.
+
+    Cells know their price for any number of steps.
+    """
+    for rule in ctx.rules:
+        if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
+            answer = rule.check(loop, ctx)
+            if isinstance(answer, Patch):
+                return None if answer.made.native else (rule, answer)
+    return None
 
 
 def _length(least: int, sizes: StepSizes) -> int:

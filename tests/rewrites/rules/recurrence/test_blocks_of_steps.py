@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rewrites.graph.context import Options
+from rewrites.rules.fission import state_fission
 from rewrites.rules.native import native_loop
 from rewrites.rules.recurrence import (
     blocks_of_steps,
@@ -11,10 +12,13 @@ from rewrites.rules.recurrence import (
     cumulative,
     gated_recurrence,
     linear_recurrence,
+    recurrent_cell,
 )
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.harness import stays
 from tests.rewrites.rules.recurrence.test_gated_recurrence import gated
+from tests.rewrites.rules.recurrence.test_masked_cells import STEPS as MASKED_STEPS
+from tests.rewrites.rules.recurrence.test_masked_cells import masked
 from tests.support.runtime import ort_run, ort_session, run_session
 
 RULES = [constant_filter, cumulative, linear_recurrence, gated_recurrence, blocks_of_steps]
@@ -72,6 +76,63 @@ def test_what_runs_backwards_gives_what_the_loop_gives(name: str, directions: st
         feeds["bs"][steps // 3, 0] = np.inf
         for one, other in zip(run_session(loop, feeds), run_session(mine, feeds), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+LARGEST = "g = Greater (a, s) n = Where (g, a, s) m = Where (g, b, r) y = Identity (m)"
+"""The largest so far, and what came with it."""
+
+
+def of_two_states(inside: str, directions: str = "") -> str:
+    return gated(
+        "T",
+        inside,
+        inputs="float[2] s, float[2] r, float[2] a, float[2] b",
+        outputs="float[2] n, float[2] m, float[2] y",
+        attributes="num_scan_inputs = 2" + directions,
+        given="float[2] s0, float[2] r0, float[T,2] as, float[T,2] bs",
+        operands="s0, r0, as, bs",
+        results="float[2] z, float[2] w, float[T,2] ys",
+        outer="z, w, ys",
+    )
+
+
+@pytest.mark.parametrize("directions", ["", DIRECTIONS["backwards"]])
+def test_states_that_go_one_after_the_other_go_in_blocks(directions: str) -> None:
+    before, _ = apply(of_two_states(LARGEST, directions), [])
+    after, report = apply(of_two_states(LARGEST, directions), RULES)
+    assert [patch.rule for patch in report.patches] == ["blocks-of-steps", "cumulative", "cumulative"]
+    loop, mine = ort_session(before), ort_session(after)
+    for steps in STEPS:
+        feeds = numbers(steps, 2) | {"r0": np.zeros(2, np.float32)}
+        feeds["as"][steps // 2, 0], feeds["as"][steps // 3, 1] = np.nan, np.inf
+        for one, other in zip(run_session(loop, feeds), run_session(mine, feeds), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_states_that_do_not_need_each_other_are_parted_in_blocks() -> None:
+    apart = "m1 = Mul (a, s) n = Add (m1, b) m2 = Mul (b, r) m = Add (m2, a) y = Identity (m)"
+    before, _ = apply(of_two_states(apart), [])
+    after, report = apply(of_two_states(apart), [state_fission, *RULES])
+    fired = [patch.rule for patch in report.patches]
+    assert fired[:4] == ["blocks-of-steps", "state-fission", "gated-recurrence", "gated-recurrence"]
+    feeds = numbers(300, 2) | {"r0": np.zeros(2, np.float32)}
+    for one, other in zip(ort_run(before, feeds), ort_run(after, feeds), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("usual", [3, 64])
+def test_a_cell_that_does_not_pay_for_few_steps_is_no_reason_for_blocks(usual: int) -> None:
+    model = masked("LSTM", "Where", "the state")
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.shape.dim[0].dim_value == MASKED_STEPS:
+            value.type.tensor_type.shape.dim[0].dim_param = "T"
+    _, report = apply(model, [recurrent_cell, blocks_of_steps], options=Options(assumed_dim=usual))
+    assert [patch.rule for patch in report.patches] == (["recurrent-cell"] if usual > 3 else [])
+
+
+def test_a_state_that_stays_keeps_the_others() -> None:
+    bent = LARGEST.replace("m = Where (g, b, r)", "p = Sin (r) m = Where (g, b, p)")
+    assert patches(apply(of_two_states(bent), RULES)[1]) == []
 
 
 def test_no_step_is_refused_as_it_was() -> None:
