@@ -26,6 +26,7 @@ __all__ = [
     "SCAN",
     "SHAPE_RANGE",
     "SLICE_INPUTS",
+    "SOFTMAX_OF_ONE_AXIS",
     "STATELESS_LOOPS",
     "WHERE",
 ]
@@ -77,6 +78,9 @@ INTEGER_MAX = 12
 
 QUANTIZED_AXIS = 13
 """QuantizeLinear and DequantizeLinear take scales for each index of an axis."""
+
+SOFTMAX_OF_ONE_AXIS = 13
+"""Softmax is along one axis, not all from one on."""
 
 ALLOWZERO = 14
 """Reshape can take a 0 for a size of zero."""

@@ -20,7 +20,7 @@ from rewrites.rules.cleanup import (
     unused_scan_inputs,
 )
 from rewrites.rules.direction import both_directions, reversed_nodes
-from rewrites.rules.fission import loop_fission, split_products, state_fission, sums_over_time
+from rewrites.rules.fission import chained_products, loop_fission, split_products, state_fission, sums_over_time
 from rewrites.rules.loop_form import (
     collected_sequences,
     constant_condition,
@@ -161,6 +161,7 @@ RULES: tuple[Rule[Any], ...] = (
     loop_fission.RULE,
     state_fission.RULE,
     split_products.RULE,
+    chained_products.RULE,
     linear_recurrence.RULE,
     gated_recurrence.RULE,
     cumulative_logsumexp.RULE,

@@ -43,4 +43,12 @@ TABLE = (
         "With a known number of steps the loop would become a few operators on all steps at once. As it is it runs in blocks of "
         "steps where that pays, and scans forwards. Say how many there are with --fix-shape, or how many are usual with --dim.",
     ),
+    Code(
+        "PRODUCTS-CORNERS",
+        "One product for two would differ where something is infinite or cancels.",
+        "Nothing else reads what is between two products by constants, so one product by both matrices would do. But an infinite "
+        "number gives NaN in the one and infinity in the other, and nothing shows that there is none, such as a Tanh before or a "
+        "Softmax behind. Or the product of the matrices is far smaller than what is summed in it. Multiply them in the model, "
+        "or allow it with --fast-math.",
+    ),
 )
