@@ -38,6 +38,7 @@ from rewrites.rules.loop_form import (
 )
 from rewrites.rules.native import native_cell, native_loop
 from rewrites.rules.recurrence import (
+    blocked_outer_products,
     blocks_of_steps,
     constant_filter,
     cumulative,
@@ -156,6 +157,7 @@ RULES: tuple[Rule[Any], ...] = (
     constant_filter.RULE,
     recurrent_cell.RULE,
     linear_attention.RULE,
+    blocked_outer_products.RULE,
     cumulative.RULE,
     sums_over_time.RULE,
     loop_fission.RULE,

@@ -13,7 +13,7 @@ from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array, through_identity
 
-__all__ = ["exponents", "is_never_negative"]
+__all__ = ["exponent", "exponents", "is_never_negative"]
 
 _MOVES = frozenset({"Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt"})
@@ -26,20 +26,26 @@ def is_never_negative(decay: Product, stacks: Stacks) -> bool:
 
 def exponents(decay: Product, stacks: Stacks, place: Callable[[Product], ir.Value]) -> ir.Value:
     """Return the exponents of ``decay``, which is never negative, as ``place`` puts a product."""
-    b = stacks.build
-    if len(decay.factors) == 1:
-        (factor,) = decay.factors
-        source = _outer(factor.value, stacks)
-        constant = const_array(source)
-        exponent = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
-        if exponent is not None:
-            batched = source is not factor.value or stacks.get(factor.value).batched
-            made = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
-            scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
-            ordered = stacks.ordered(exponent, scans[factor.value].reverse) if factor.value in scans else exponent
-            stacks.place(made, ordered, batched)
-            return place(Product(1.0, (Factor(made, factor.labels),)))
-    return b.op("Log", place(decay))
+    found = exponent(decay, stacks)
+    return stacks.build.op("Log", place(decay)) if found is None else place(found)
+
+
+def exponent(decay: Product, stacks: Stacks) -> Product | None:
+    """Return what ``decay``, of one factor, is e to the power of, where that is known as a value of its own."""
+    if len(decay.factors) != 1 or decay.number != 1:
+        return None
+    b, (factor,) = stacks.build, decay.factors
+    source = _outer(factor.value, stacks)
+    constant = const_array(source)
+    found = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
+    if found is None:
+        return None
+    batched = source is not factor.value or stacks.get(factor.value).batched
+    made = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
+    scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
+    ordered = stacks.ordered(found, scans[factor.value].reverse) if factor.value in scans else found
+    stacks.place(made, ordered, batched)
+    return Product(1.0, (Factor(made, factor.labels),))
 
 
 def _logarithms(array: np.ndarray) -> np.ndarray:

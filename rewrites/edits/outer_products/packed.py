@@ -11,8 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.outer_products.matrix_state import MatrixState
-from rewrites.analysis.outer_products.terms import Factor, Labels, Product
+from rewrites.analysis.outer_products.terms import Labels, Product
 from rewrites.edits.fission.stacks import Stacks
+from rewrites.edits.outer_products.aligned import multiplied
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat, reshape, shape_of, squeeze, transpose, unsqueeze
 
@@ -45,14 +46,7 @@ class Packing:
     def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
         """Return ``product`` as ``[batch, steps, heads * along]``, repeated where it lacks an axis."""
         labels = (*self.batch, *self.heads, *along)
-        whole: ir.Value | None = None
-        for factor in product.factors:
-            aligned = self._aligned(factor, labels, alone=len(product.factors) == 1)
-            whole = aligned if whole is None else self.b.op("Mul", whole, aligned)
-        if whole is None:
-            whole = self.b.const(np.full([1] * (1 + len(labels)), product.number, np.float32))
-        elif product.number != 1:
-            whole = self.b.op("Neg", whole)
+        whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)
         batched = any(self.stacks.get(factor.value).batched for factor in product.factors)
         if not batched or any(label not in product.named for label in labels):
             whole = self.b.op("Expand", whole, self._full(labels))
@@ -108,20 +102,6 @@ class Packing:
 
     def _of_state(self) -> tuple[int, ...]:
         return (*self.batch, *self.heads, *self._key(), *self.found.values)
-
-    def _aligned(self, factor: Factor, labels: tuple[int, ...], *, alone: bool) -> ir.Value:
-        """Return ``factor`` for all steps, with axes that broadcast to ``labels``; ``alone``: with others of size 1 among them."""
-        operand, own = self.stacks.get(factor.value), list(factor.labels)
-        whole = operand.value if operand.batched else unsqueeze(self.b, operand.value, [0])
-        named = [label for label in own if label is not None]
-        if len(own) == len(labels) and all(mine in (None, label) for mine, label in zip(own, labels, strict=True)):
-            return whole
-        if alone and operand.batched and not self.batch and named == list(labels):
-            return whole
-        whole = squeeze(self.b, whole, [1 + axis for axis, label in enumerate(own) if label is None])
-        order = sorted(range(len(named)), key=lambda axis: labels.index(named[axis]))
-        whole = transpose(self.b, whole, [0, *(1 + axis for axis in order)])
-        return unsqueeze(self.b, whole, [1 + axis for axis, label in enumerate(labels) if label not in named])
 
     def _full(self, labels: tuple[int, ...]) -> ir.Value:
         sizes = [self.b.const([self.size([label])]) for label in labels[len(self.batch) :]]
