@@ -34,19 +34,33 @@ NUMPY: dict[int, np.dtype] = {
 }
 _NUMBERS = frozenset(
     {
-        *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAX, Op.MIN, Op.GREATER, Op.LESS, Op.GREATER_OR_EQUAL, Op.LESS_OR_EQUAL, Op.EQUAL),
+        *(
+            Op.ADD,
+            Op.SUB,
+            Op.MUL,
+            Op.DIV,
+            Op.MOD,
+            Op.MAX,
+            Op.MIN,
+            Op.GREATER,
+            Op.LESS,
+            Op.GREATER_OR_EQUAL,
+            Op.LESS_OR_EQUAL,
+            Op.EQUAL,
+        ),
         *(Op.COPY, Op.CAST, Op.NEG, Op.ABS, Op.NOT, Op.RELU, Op.SIGN, Op.WHERE, Op.SELECT),
         *(Op.MUL_ADD, Op.MUL_SUB, Op.SUB_MUL, Op.MUL_ADD_MUL, Op.MUL_SUB_MUL),
-        *(Op.SUM, Op.REDUCE_MAX, Op.REDUCE_MIN),
+        *(Op.SUM, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.MATMUL),
         *(Op.GATHER, Op.SCATTER, Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K),
     }
 )
-_WHOLE = _NUMBERS | {Op.MOD}
 _KERNELS = {
-    FLOAT: frozenset(Op) - {Op.MOD, Op.SIN, Op.COS, Op.LOCATE},
-    INT32: _WHOLE,
-    INT64: _WHOLE | {Op.LOCATE},
-    DOUBLE: _NUMBERS | {Op.SQRT, Op.RECIPROCAL, Op.FLOOR, Op.CEIL, Op.ROUND, Op.MEAN, Op.MATMUL, Op.SUM_OF_SQUARES, Op.DOT, Op.POW},
+    FLOAT: frozenset(Op) - {Op.LOCATE},
+    INT32: _NUMBERS,
+    INT64: _NUMBERS | {Op.LOCATE},
+    DOUBLE: _NUMBERS
+    | {Op.SQRT, Op.RECIPROCAL, Op.FLOOR, Op.CEIL, Op.ROUND, Op.MEAN, Op.SUM_OF_SQUARES, Op.DOT}
+    | {Op.POW, Op.SIN, Op.COS},
     BOOL: frozenset({Op.COPY, Op.CAST, Op.GATHER, Op.SCATTER}),
 }
 

@@ -345,7 +345,7 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.EQUAL: _truth(np.equal),
     Op.COPY: lambda x: x.copy(),
     Op.CAST: lambda x: x.copy(),
-    Op.MOD: lambda a, b: np.where(b == 0, 0, np.mod(a, b)),
+    Op.MOD: lambda a, b: np.fmod(a, b) if a.dtype.kind == "f" else np.where(b == 0, 0, np.mod(a, b)),
     Op.NEG: np.negative,
     Op.POW: lambda a, b: np.power(a, np.array(np.broadcast_to(b, a.shape), order="C")),  # of one 0.5 numpy takes the root
     Op.ABS: np.abs,

@@ -27,10 +27,7 @@ from rewrites.native.plan import (
 )
 from tests.support.native_plans import elementwise, operand, row, single
 
-__all__ = ["LACKING", "arity", "counting", "lstm", "recurrence", "sample_plans"]
-
-LACKING = {Op.SIN, Op.COS, Op.MOD}
-"""Operations without a kernel for floats."""
+__all__ = ["arity", "counting", "lstm", "recurrence", "sample_plans"]
 
 
 def arity(op: Op) -> int:
@@ -43,8 +40,6 @@ def arity(op: Op) -> int:
 def sample_plans() -> Iterator[Plan]:
     """Yield plans that the library accepts."""
     for op in Op:
-        if op in LACKING:
-            continue
         if op < Op.SUM and op != Op.CAST:
             yield elementwise(op, 37, [False] * arity(op), (0.5, 0.25))
             yield elementwise(op, 21, [index % 2 == 0 for index in range(arity(op))], (0.5, 0.25))

@@ -8,7 +8,7 @@ enum { SPREAD_NUMBERS = 16 };
 // Whether a task is one row of an operation on 32-bit floats.
 static bool is_row(const plan *p, const task *t, int32_t op) {
   const family kind = (family)operation_of(op).family;
-  if (t->n1 != 1 || t->outer || op == CAST || op == POW || p->values[t->value[0]].type != FLOAT) return false;
+  if (t->n1 != 1 || t->outer || op == CAST || op == POW || op == MOD || p->values[t->value[0]].type != FLOAT) return false;
   return kind == ELEMENTWISE || (kind == COPYING && (t->n0 == 1 || (t->s0[0] == 1 && (t->s0[1] == 0 || t->s0[1] == 1))));
 }
 

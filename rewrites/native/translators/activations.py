@@ -62,6 +62,7 @@ def _thresholded(call: Call) -> Sequence[View]:
 ACTIVATIONS: dict[str, _Translator] = {
     "Abs": _plain(Op.ABS),
     "Ceil": _plain(Op.CEIL),
+    "Cos": _plain(Op.COS),
     "Elu": _with_parameters(Op.ELU, 1.0),
     "Erf": _plain(Op.ERF),
     "Exp": _plain(Op.EXP),
@@ -78,6 +79,7 @@ ACTIVATIONS: dict[str, _Translator] = {
     "Round": _plain(Op.ROUND),
     "Sigmoid": _plain(Op.SIGMOID),
     "Sign": _plain(Op.SIGN),
+    "Sin": _plain(Op.SIN),
     "Softplus": _plain(Op.SOFTPLUS),
     "Softsign": _plain(Op.SOFTSIGN),
     "Sqrt": _plain(Op.SQRT),

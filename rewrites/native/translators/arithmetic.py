@@ -73,9 +73,16 @@ def _clip(call: Call) -> Sequence[View]:
 
 
 def _modulo(call: Call) -> Sequence[View]:
-    if call.node.attributes.get_int("fmod", 0):
-        raise call.refuse("NATIVE-FORM", "its remainder has the sign of what is divided")
-    return [call.body.elementwise(Op.MOD, *call.views)]
+    """Of the sign of the divisor; with fmod of that of what is divided, of whole numbers in doubles, as in onnxruntime."""
+    body, (divided, divisor) = call.body, call.views
+    if not call.node.attributes.get_int("fmod", 0):
+        if divided.dtype in _LARGEST:
+            raise call.refuse("NATIVE-FORM", "of floats it needs fmod")
+        return [body.elementwise(Op.MOD, divided, divisor)]
+    if divided.dtype in _LARGEST:
+        return [body.elementwise(Op.MOD, divided, divisor)]
+    result = body.elementwise(Op.MOD, body.as_type(divided, DOUBLE), body.as_type(divisor, DOUBLE))
+    return [body.as_type(result, divided.dtype)]
 
 
 def _prelu(call: Call) -> Sequence[View]:

@@ -13,14 +13,14 @@ from rewrites.native.plan import ONE, Input, InputKind, Instruction, Operand, Ou
 from tests.support.native_plans import elementwise, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
-from tests.support.sample_plans import LACKING, arity
+from tests.support.sample_plans import arity
 from tests.support.text import model_from_text
 
 LENGTHS = range(1, 131)
 STARTS = [0, *itertools.accumulate(LENGTHS)]
 TOTAL = STARTS[-1]
 ROW = 140
-ELEMENTWISE = [op for op in Op if op < Op.SUM and op not in {*LACKING, Op.CAST}]
+ELEMENTWISE = [op for op in Op if op < Op.SUM and op != Op.CAST]
 ONNX = {
     **{
         op: op.name.title()
@@ -33,8 +33,9 @@ ONNX = {
     Op.LEAKY_RELU: "LeakyRelu",
     Op.HARD_SIGMOID: "HardSigmoid",
     Op.COPY: "Identity",
+    Op.MOD: "Mod",
 }
-ATTRIBUTES = {Op.LEAKY_RELU: {"alpha": 0.3}, Op.HARD_SIGMOID: {"alpha": 0.3, "beta": 0.45}}
+ATTRIBUTES = {Op.MOD: {"fmod": 1}, Op.LEAKY_RELU: {"alpha": 0.3}, Op.HARD_SIGMOID: {"alpha": 0.3, "beta": 0.45}}
 IMMEDIATES = (np.float32(0.3).item(), np.float32(0.45).item())
 LIMITS = [88.7, 88.73, 89.0, -87.4, -88.0, -103.9, -104.5, 9.0, -9.1, 18.0, -18.1, 0.921875, 3.925, -3.926]
 WHOLE = [1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 8388609.0, 4.5e15, 16777217.0, 127.5]
@@ -185,3 +186,17 @@ def test_softplus_of_what_is_far_below_zero_is_its_exponential() -> None:
     x = np.array([[-1.0, -16.0, -17.0, -25.0, -80.0, 0.0, 30.0]], np.float32)
     (got,) = run_native(elementwise(Op.SOFTPLUS, x.size, [False]), [x])
     np.testing.assert_allclose(got, np.log1p(np.exp(x.astype(np.float64))), rtol=5e-7)
+
+
+@pytest.mark.parametrize("isa", ["x86_64", ""])
+@pytest.mark.parametrize("op", [Op.SIN, Op.COS], ids=lambda op: op.name)
+def test_waves_are_those_of_doubles(op: Op, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTSCAN_ISA", isa if platform.machine().lower() in ("x86_64", "amd64") else "")
+    quarters = np.arange(-5300, 5300) * np.pi / 2  # beyond 8192 too
+    random = np.random.default_rng(0).normal(size=20000) * 10.0 ** np.linspace(-40, 38, 20000)
+    x = np.concatenate([quarters, quarters + np.pi / 4, random, SPECIAL]).astype(np.float32)
+    (got,) = run_native(elementwise(op, x.size, [False]), [x[None]])
+    with np.errstate(invalid="ignore"):
+        wanted = (np.sin if op == Op.SIN else np.cos)(x.astype(np.float64))
+    np.testing.assert_allclose(got[0], wanted, rtol=2e-7)
+    np.testing.assert_array_equal(np.signbit(got[0])[x == 0], np.signbit(wanted)[x == 0])

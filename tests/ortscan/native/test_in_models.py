@@ -18,7 +18,7 @@ from tests.support.text import model_from_text
 
 TEXT = """g (float[1,N] h, float[T,1,N] xs) => (float[1,N] hT, float[T,1,N] ys) {
   hT, ys = Scan <num_scan_inputs = 1, body = b (float[1,N] s, float[1,N] x) => (float[1,N] s1, float[1,N] y) {
-    a = Mul (s, x) c = Sin_or_Tanh (a) s1 = Add (c, x) y = Identity (s1)
+    a = Mul (s, x) c = Asinh_or_Tanh (a) s1 = Add (c, x) y = Identity (s1)
   }> (h, xs)
 }"""
 
@@ -30,7 +30,7 @@ def _with_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def model() -> onnx.ModelProto:
-    return model_from_text(TEXT.replace("Sin_or_Tanh", "Tanh").replace("N", "8"), 18)
+    return model_from_text(TEXT.replace("Asinh_or_Tanh", "Tanh").replace("N", "8"), 18)
 
 
 FEEDS = {"h": np.float32(np.linspace(-1, 1, 8))[None], "xs": np.float32(np.sin(np.arange(40)).reshape(5, 1, 8))}
@@ -149,7 +149,7 @@ def test_other_targets_run_no_plans(model: onnx.ModelProto) -> None:
 
 
 def test_a_loop_without_a_plan_says_why() -> None:
-    text = TEXT.replace("Sin_or_Tanh", "Sin").replace("N", "8")
+    text = TEXT.replace("Asinh_or_Tanh", "Asinh").replace("N", "8")
     report = ortscan.explain(model_from_text(text, 18), passes=["native-loop"])
     assert [reason.code for loop in report.loops for reason in loop.reasons if reason.code.startswith("NATIVE")] == [
         "NATIVE-OPERATOR"

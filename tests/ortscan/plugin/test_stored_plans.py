@@ -181,7 +181,7 @@ def test_the_command_line_says_what_became_of_each_loop(tmp_path: Path, capsys: 
     text = (
         SCAN.replace("hT, ys = Scan", "[first] hT, us = Scan").rstrip("} \n")
         + """
-      hU, ys = [second] Scan <num_scan_inputs = 1, body = b (float[B,8] r, float[B,8] z) => (float[B,8] r1, float[B,8] v) { r1 = Sin (r) v = Mul (r, z) }> (hT, us)
+      hU, ys = [second] Scan <num_scan_inputs = 1, body = b (float[B,8] r, float[B,8] z) => (float[B,8] r1, float[B,8] v) { r1 = Asinh (r) v = Mul (r, z) }> (hT, us)
     }"""
     )
     (tmp_path / "in.onnx").write_bytes(model_from_text(text.replace("[second] Scan", "Scan"), 18).SerializeToString())

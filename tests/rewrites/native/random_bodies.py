@@ -28,6 +28,8 @@ _UNARY = [
     "Elu",
     "LeakyRelu",
     "Gelu",
+    "Sin",
+    "Cos",
     "Identity",
 ]
 _BINARY = ["Add", "Sub", "Mul", "Add", "Mul", "Max", "Min"]

@@ -106,13 +106,15 @@ OPERATORS = [
             "HardSigmoid",
             "Softsign",
             "Softplus",
+            "Sin",
+            "Cos",
         ]
     ),
     *(
         f"a = {op} (x)"
         for op in ["Gelu", "HardSwish", "Mish", "ThresholdedRelu", "Reciprocal", "Identity", "Softmax", "LogSoftmax"]
     ),
-    *(f"a = {op} (h, x)" for op in ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "PRelu"]),
+    *(f"a = {op} (h, x)" for op in ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "PRelu", "Mod <fmod=1>"]),
     *(f"p = {op} (h, x) a = Where (p, h, x)" for op in ["Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"]),
     *(f"p = Greater (h, x) q = Less (h, k) r = {op} (p, q) a = Cast <to = 1> (r)" for op in ["And", "Or", "Xor", "Equal"]),
     "b = Abs (x) c = Sqrt (b) a = Log (b) d = Add (c, a)",
@@ -147,6 +149,9 @@ OPERATORS = [
     "b = Dropout (x) a = Flatten <axis = 2> (b) c = Reshape (a, cube) d = Add (c, x)",
     "t = Transpose <perm = [0, 2, 1]> (x) a = MatMul (x, t)",
     "t = Transpose <perm = [2, 1, 0]> (x) b = MatMul (t, h) a = Transpose <perm = [2, 0, 1]> (x)",
+    "n = Cast <to = 7> (x) p = Mod <fmod=1> (n, three) a = Cast <to = 1> (p)",
+    "e = Mul (x, k9) n = Cast <to = 7> (e) t = Transpose <perm = [0, 2, 1]> (n) p = MatMul (n, t) q = Add (p, n) a = Cast <to = 1> (q)",
+    "e = Mul (x, k9) n = Cast <to = 6> (e) t = Transpose <perm = [0, 2, 1]> (n) p = MatMul (n, t) a = Cast <to = 1> (p)",
     "b = Slice (x, zero64, one64, last) c = Slice (x, zero64, one64, middle) a = MatMul (b, c)",
 ]
 
@@ -159,7 +164,7 @@ def test_an_operator_computes_what_it_does_in_a_scan(operator: str) -> None:
     names = ["a", "d"] if "d =" in operator else ["a"]
     inside = f"{operator} h1 = Tanh (x) y = Identity ({names[-1]})"
     weights = (
-        "float k = {0.25}, float two = {2}, int64[1] three = {3}, float[4] sc = {1, 2, 3, 4}, int64[1] last = {2}, int64[1] first = {0},"
+        "float k = {0.25}, float k9 = {70000}, float two = {2}, int64[1] three = {3}, float[4] sc = {1, 2, 3, 4}, int64[1] last = {2}, int64[1] first = {0},"
         " int64[1] middle = {1}, int64[2] both = {0, -1}, int64[1] flat = {-1}, int64[3] cube = {2, 3, 4}, int64[1] two64 = {2},"
         " int64[1] zero64 = {0}, int64[1] one64 = {1}, int64[1] four64 = {4}, int64[1] minus = {-1}, int64[3] times = {1, 1, 2}"
     )

@@ -1,4 +1,4 @@
-"""Powers, bounds and the Gelu by a tanh: the bits of onnxruntime's, of zeros and of what is no number too."""
+"""Powers, remainders, bounds and the Gelu by a tanh: the bits of onnxruntime's, of zeros and of what is no number too."""
 
 import numpy as np
 import onnxruntime as ort
@@ -28,6 +28,8 @@ WEIGHTS = (
         ("y = Pow (each, x)", 18),
         ("y = Pow (x, three)", 18),
         ("e = Abs (p) y = Pow (x, e)", 18),
+        ("y = Mod <fmod = 1> (x, p)", 18),
+        ("y = Mod <fmod = 1> (half, x)", 18),
         ("y = Clip (x, none)", 18),
         ("y = Clip (x, none, six)", 18),
         ("y = Clip (x, , none)", 18),

@@ -93,12 +93,15 @@ static const float zeros[16];
 #include "casts.inc"
 
 // The C library's, as onnxruntime's.
-static void pow_rows(const task *t, void *const *p) {
-  float *d = p[0];
-  const float *a = p[1], *b = p[2];
-  for (int r = 0; r < t->n1; r++, d += t->s1[0], a += t->s1[1], b += t->s1[2])
-    for (ptrdiff_t i = 0; i < t->n0; i++) d[i * t->s0[0]] = powf(a[i * t->s0[1]], b[i * t->s0[2]]);
-}
+#define CALLED(name, CALL) \
+  static void name(const task *t, void *const *p) { \
+    float *d = p[0]; \
+    const float *a = p[1], *b = p[2]; \
+    for (int r = 0; r < t->n1; r++, d += t->s1[0], a += t->s1[1], b += t->s1[2]) \
+      for (ptrdiff_t i = 0; i < t->n0; i++) d[i * t->s0[0]] = CALL(a[i * t->s0[1]], b[i * t->s0[2]]); \
+  }
+CALLED(pow_rows, powf)
+CALLED(mod_rows, fmodf)
 
 #define NUMBERS_TOO
 #define T float
@@ -136,15 +139,15 @@ const isa NAMED(ISA) = {TEXT(ISA), {[F32] = {
   [COPY] = copy_any, [NEG] = neg_rows, [ABS] = abs_rows, [SQRT] = root_rows, [EXP] = exp_rows, [TANH] = tanh_rows, [SIGMOID] = sigmoid_rows,
   [LOG] = log_rows, [RECIPROCAL] = reciprocal_rows, [NOT] = not_rows, [SOFTPLUS] = softplus_rows, [RELU] = relu_rows, [ERF] = erf_rows,
   [FLOOR] = floor_rows, [CEIL] = ceil_rows, [ROUND] = round_rows, [SIGN] = sign_rows, [ELU] = elu_rows, [LEAKY_RELU] = leaky_relu_rows,
-  [HARD_SIGMOID] = hard_sigmoid_rows, [SOFTSIGN] = softsign_rows, [GELU] = gelu_rows,
+  [HARD_SIGMOID] = hard_sigmoid_rows, [SOFTSIGN] = softsign_rows, [GELU] = gelu_rows, [SIN] = sin_rows, [COS] = cos_rows,
   [WHERE] = where_rows, [SELECT] = select_rows, [MUL_ADD] = mul_add_rows, [MUL_SUB] = mul_sub_rows, [SUB_MUL] = sub_mul_rows, [MUL_MUL_ADD] = mul_mul_add_rows,
   [MUL_MUL_SUB] = mul_mul_sub_rows, [LOG_ADD_EXP] = log_add_exp_rows,
   [SUM] = sum_rows, [MEAN] = mean_rows, [REDUCE_MAX] = highest_rows, [REDUCE_MIN] = lowest_rows, [SUM_OF_SQUARES] = sum_of_squares_rows,
   [DOT] = dot_rows, [LAYER_NORM] = layer_norm_rows, [SOFTMAX] = softmax_rows, [LOG_SOFTMAX] = log_softmax_rows, [RMS_NORM] = rms_norm_rows,
-  [POW] = pow_rows, [GEMM] = gemm_rows, [MATMUL] = matmul_rows, SEARCHED(f32)
-}, [I32] = {NUMBERS(i32) [MOD] = mod_i32, SEARCHED(i32)
-}, [I64] = {NUMBERS(i64) [MOD] = mod_i64, SEARCHED(i64) [LOCATE] = locate,
-}, [F64] = {NUMBERS(f64) [POW] = pow_f64, [SQRT] = root_f64, [RECIPROCAL] = reciprocal_f64, [FLOOR] = floor_f64, [CEIL] = ceil_f64, [ROUND] = round_f64,
+  [POW] = pow_rows, [MOD] = mod_rows, [GEMM] = gemm_rows, [MATMUL] = matmul_rows, SEARCHED(f32)
+}, [I32] = {NUMBERS(i32) [MOD] = mod_i32, [MATMUL] = matmul_i32, SEARCHED(i32)
+}, [I64] = {NUMBERS(i64) [MOD] = mod_i64, [MATMUL] = matmul_i64, SEARCHED(i64) [LOCATE] = locate,
+}, [F64] = {NUMBERS(f64) [POW] = pow_f64, [MOD] = mod_f64, [SIN] = sin_f64, [COS] = cos_f64, [SQRT] = root_f64, [RECIPROCAL] = reciprocal_f64, [FLOOR] = floor_f64, [CEIL] = ceil_f64, [ROUND] = round_f64,
   [MEAN] = mean_f64, [SUM_OF_SQUARES] = sum_of_squares_f64, [DOT] = dot_f64, [MATMUL] = matmul_f64, SEARCHED(f64)
 }, [B8] = {[COPY] = copy_b8, FOUND_BY_INDEX(b8)}}, {
   [F32] = {copy_any, f32_of_i32, f32_of_i64, f32_of_f64, f32_of_b8},
