@@ -1,6 +1,6 @@
 """A loop over blocks of steps around a loop over the steps of each, with the steps that are left over after it.
 
-    Scan(s0, xs)    ->    If (there are ``length`` steps or more, and states are no wider than was assumed)
+    Scan(s0, xs)    ->    If (there are ``length`` steps or more; and in an If of its own: states are no wider than was assumed)
                               s1, ys = Scan(s0, xs[:n] as blocks) of Scan(s, block)        # n: a multiple of ``length``
                               If (more are left) then the Scan on s1 and xs[n:], else s1
                           else the Scan as it was
@@ -62,13 +62,37 @@ def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> Iterator[tuple[S
 def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     """Change ``loop``, and return the loops that there are then, that over the steps of a block first."""
     build, inside = ctx.builder(), ctx.builder()
-    steps, length = most_steps(build, loop), inside.const([cut.length])
-    is_fit = build.op("Less", build.const([cut.length - 1]), steps)
-    widest = cut.widest(loop, ctx)
+    steps = most_steps(build, loop)
+    are_enough = build.op("Less", build.const([cut.length - 1]), steps)
+    found, made = _in_blocks(loop, cut, steps, inside, ctx)
+    are_narrow = ctx.builder()
+    is_fit = _are_narrow(loop, cut, are_narrow, ctx)
+    if is_fit is not None:
+        wide = ctx.builder()
+        as_it_was = _copy(loop, loop.states, ctx)
+        wide.nodes.append(as_it_was)
+        found = write_if(are_narrow, is_fit, (inside, found), (wide, as_it_was.outputs), loop.node.name)
+        keep_loop(as_it_was, ctx)
+        inside, made = are_narrow, [*made, as_it_was]
+    wanted = [value if old.uses() or old.is_graph_output() else None for old, value in zip(loop.node.outputs, found, strict=True)]
+    return [*made, put_under_if(loop, ctx, build, are_enough, inside, wanted)]
+
+
+def _are_narrow(loop: ScanView, cut: Cut, build: Builder, ctx: Context) -> ir.Value | None:
+    """Return whether states are no wider than was assumed, None where that is known."""
+    widest, answer = cut.widest(loop, ctx), None
     for state in loop.states if widest is not None else ():
         if static_dims(state.initial) is None:
             is_narrow = build.op("Less", build.op("Size", state.initial), build.const([(widest or 0) + 1]))
-            is_fit = build.op("And", is_fit, is_narrow)
+            answer = is_narrow if answer is None else build.op("And", answer, is_narrow)
+    return answer
+
+
+def _in_blocks(
+    loop: ScanView, cut: Cut, steps: ir.Value, inside: Builder, ctx: Context
+) -> tuple[Sequence[ir.Value], list[ir.Node]]:
+    """Put the loops over blocks and over what is left into ``inside``; return their results, and the loops."""
+    length = inside.const([cut.length])
     blocks = inside.op("Div", steps, length)
     end = inside.op("Mul", blocks, length)
     inner, outer = _over_blocks(loop, cut, blocks, end, inside, ctx)
@@ -85,9 +109,7 @@ def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     )
     keep_loop(left, ctx)
     say_has_steps(left.graph)
-    wanted = [value if old.uses() or old.is_graph_output() else None for old, value in zip(loop.node.outputs, made, strict=True)]
-    kept = put_under_if(loop, ctx, build, is_fit, inside, wanted)
-    return [inner, outer, left, kept]
+    return made, [inner, outer, left]
 
 
 def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
@@ -144,9 +166,7 @@ def _rest(loop: ScanView, states: Sequence[ir.Value], start: ir.Value, build: Bu
     """Put a copy of ``loop`` into ``build`` that goes on from ``states`` at step ``start``."""
     scans = []
     for scan in loop.scan_inputs:
-        left = _sliced(build, scan, start, None)
-        left.shape = with_axes(without_axis(scan.outer.shape, 0), 0, None)
-        scans.append(replace(scan, outer=left))
+        scans.append(replace(scan, outer=_sliced(build, scan, start, None)))
     begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
     node = _copy(replace(loop, scan_inputs=tuple(scans)), begun, ctx)
     build.nodes.append(node)
@@ -158,7 +178,9 @@ def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Val
     if scan.reverse:
         start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
     first = build.const([0]) if start is None else start
-    return build.op("Slice", scan.outer, first, build.const([_END]) if end is None else end, build.const([0]))
+    rows = build.op("Slice", scan.outer, first, build.const([_END]) if end is None else end, build.const([0]))
+    rows.shape = with_axes(without_axis(scan.outer.shape, 0), 0, None)
+    return rows
 
 
 def _copy(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
