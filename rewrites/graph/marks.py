@@ -17,6 +17,7 @@ __all__ = [
     "CONDITION_OF_STEPS",
     "EMPTY_SIZES",
     "GUARDED",
+    "ONE_BLOCK",
     "WAS_REFUSED",
     "PARTING_IDENTITY",
     "QUANTIZES_OUTPUT",
@@ -102,6 +103,9 @@ ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")
 
 BLOCKS = Mark[bool]("ortscan.blocks")
 """On a Scan: each step works on a block of the original steps."""
+
+ONE_BLOCK = Mark[bool]("ortscan.one_block")
+"""On a loop: it runs over the steps of one block, and others before and after it."""
 
 ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
 """On a loop: what each size that is not known counts as, since the loop runs where they are no larger."""

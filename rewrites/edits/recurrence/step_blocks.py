@@ -24,7 +24,7 @@ from rewrites.graph.branches import say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes, without_axis, without_names
-from rewrites.graph.marks import ASSUMED_SIZE, BLOCKS
+from rewrites.graph.marks import ASSUMED_SIZE, BLOCKS, ONE_BLOCK
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis
@@ -130,6 +130,7 @@ def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Con
     begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
     over = replace(loop, scan_inputs=tuple(scans))
     node = _copy(over, begun, ctx)
+    ONE_BLOCK.put(node, True)
     if cut.assumed is not None:
         ASSUMED_SIZE.put(node, cut.assumed)
     return node, scans

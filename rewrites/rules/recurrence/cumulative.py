@@ -33,6 +33,7 @@ from rewrites.edits.recurrence.forms import Form, form_of
 from rewrites.edits.recurrence.given_states import Wanted, give, wanted
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import ASSUMED_SIZE, ONE_BLOCK
 from rewrites.graph.values import bytes_per_element, rank_of, shape_dims, through_identity
 from rewrites.loops import Loop, LoopView, ScanView
 
@@ -133,7 +134,8 @@ def _too_wide(loop: ScanView, found: Accumulation, form: Form, need: Wanted, siz
     read = through_identity(found.operand) in [scan.inner for scan in loop.scan_inputs]
     returned = any(value in sizes.stacked for alike in need.values for value in alike)
     most = form.widest(found, read and returned)
-    is_cached = sizes.steps_known and width * sizes.steps <= _IN_CACHE and width <= (form.widest_cached or width)
+    is_alone = sizes.steps_known and not ONE_BLOCK.on(loop.node)
+    is_cached = is_alone and width * sizes.steps <= _IN_CACHE and width <= (form.widest_cached or width)
     if most is None or width <= most or is_cached:
         return None
     name = found.state.inner.name
@@ -145,8 +147,11 @@ def _too_wide(loop: ScanView, found: Accumulation, form: Form, need: Wanted, siz
 def _width(value: ir.Value, sizes: StepSizes) -> int:
     """Return the bytes of a step of ``value``, for which all of its sizes that are not known are taken as one.
 
-    A batch and features that are both free are seldom both large, and the loop costs many times more where they are not.
+    A batch and features that are both free are seldom both large, and the loop costs many times more where they are not. Where an
+    If looks at what was assumed of each, so much is let through.
     """
+    if ASSUMED_SIZE.on(sizes.loop.node):
+        return sizes.step(value)
     known = sizes.options.sizes
     shape = [None] if value.shape is None else shape_dims(value.shape)
     dims = [dim if isinstance(dim, int) else known.get(dim or "") for dim in shape]

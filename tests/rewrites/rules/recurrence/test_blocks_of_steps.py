@@ -150,9 +150,11 @@ def test_numbers_that_are_not_finite_come_to_what_they_do_in_the_loop() -> None:
         np.testing.assert_allclose(one, other, rtol=2e-6)
 
 
-@pytest.mark.parametrize("row", [(1, 4), (3, 70), (0, 4)])
-def test_states_of_free_sizes_run_in_blocks_where_they_are_narrow(row: tuple[int, int]) -> None:
-    before, after = apply(written("gated", "B,C"), [])[0], apply(written("gated", "B,C"), RULES)[0]
+@pytest.mark.parametrize("name", ["gated", "the largest"])
+@pytest.mark.parametrize("row", [(1, 4), (3, 70), (20, 20), (0, 4)])
+def test_states_of_free_sizes_run_in_blocks_where_they_are_narrow(name: str, row: tuple[int, int]) -> None:
+    before, (after, report) = apply(written(name, "B,C"), [])[0], apply(written(name, "B,C"), RULES)
+    assert "with at most 256 numbers in a state" in report.loops[0].notes[0]  # of both sizes together, which 20 x 20 is not
     for one, other in zip(ort_run(before, numbers(200, *row)), ort_run(after, numbers(200, *row)), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
 
@@ -173,6 +175,12 @@ def test_what_is_usual_decides_how_long_blocks_are() -> None:
         _, report = apply(written("gated"), RULES, options=Options(sizes={"T": usual}))
         lengths.append(next(patch.what for patch in report.patches if patch.rule == "blocks-of-steps").split(" steps")[0][-3:])
     assert lengths == [" 64", "256", "512"]
+
+
+@pytest.mark.parametrize(("width", "blocks"), [(256, True), (257, False)])
+def test_stacks_of_a_block_do_not_stay_in_the_cache(width: int, blocks: bool) -> None:
+    _, report = apply(written("the largest", str(width)), RULES)
+    assert ("blocks-of-steps" in [patch.rule for patch in report.patches]) == blocks
 
 
 @pytest.mark.parametrize(
