@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rewrites.native.elements import FLOAT, INT64, NUMPY, has_kernel
+from rewrites.native.elements import FLOAT, INT64, NUMPY, has_kernel, words_of
 from rewrites.native.operations import Op
-from rewrites.native.plan import Operand, Plan
+from rewrites.native.plan import Input, InputKind, Operand, Plan, Size, State, Storage, Value, ValueKind
 from tests.support.native_plans import operand, single
 
-__all__ = ["FOUND", "finding", "finding_plans"]
+__all__ = ["FOUND", "finding", "finding_plans", "meeting_plans"]
 
 FOUND = (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K)
 
@@ -54,3 +54,22 @@ def finding_plans() -> Iterator[Plan]:
     yield finding(Op.LOCATE, (1, 1, 1, 6), [operand(0, line), operand(1, line)], [6, 6], (4, 5), dtype=INT64)
     three = [operand(0, line), operand(1, line), operand(2, (0, 0, 0, 0))]
     yield finding(Op.LOCATE, (1, 1, 1, 6), three, [6, 6, 1], (4, 5), dtype=INT64)
+
+
+def meeting_plans() -> Iterator[Plan]:
+    """Yield plans that write rows into a state [7, 5] by indices, in place, in each way in which they meet what is there."""
+    for dtype in NUMPY:
+        for way in (1.0, 2.0, 3.0, 4.0) if has_kernel(Op.TOP_K, dtype) else ():
+            operands = [operand(0, (0, 0, 0, 1)), operand(1, (0, 0, 5, 1)), operand(2, (0, 0, 1, 0))]
+            plan = finding(Op.SCATTER, (1, 1, 3, 5), operands, [35, 15, 3], (7, 5), dtype=dtype, immediate=way)
+            yield replace(
+                plan,
+                inputs=(Input(InputKind.INITIAL, (Size(35),), dtype=dtype), *plan.inputs),
+                outputs=(),
+                states=(State(Storage.IN_PLACE, Size(0), 0),),
+                values=(
+                    Value(ValueKind.NEW, 0, Size(35), dtype=dtype),
+                    *(replace(value, index=value.index + 1) for value in plan.values[1:]),
+                ),
+                regions=(Size(35 * words_of(dtype)),),
+            )

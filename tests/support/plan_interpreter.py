@@ -195,7 +195,8 @@ class _Run:
         for place in np.ndindex(*dims):
             to, start = (self.number(each.offset) + self.walked(each, place) for each in (target, source))
             to, start = (to, start + along[place]) if found is source else (to + along[place], start)
-            self.value(target.value)[to] = self.value(source.value)[start]
+            into, number = self.value(target.value), self.value(source.value)[start]
+            into[to] = _MEETINGS.get(instruction.immediates[0], _put)(into[to], number) if found is target else number
 
     def walked(self, operand: Operand, place: Sequence[int]) -> int:
         return sum(index * self.number(stride) for index, stride in zip(place, operand.strides, strict=True))
@@ -209,6 +210,16 @@ class _Run:
         return self.value(operand.value).reshape(self.number(pack.k), self.number(pack.n))
 
 
+def _put(there: Any, number: Any) -> Any:
+    return number
+
+
+_MEETINGS: dict[float, Callable[[Any, Any], Any]] = {
+    1.0: lambda there, number: there + number,
+    2.0: lambda there, number: there * number,
+    3.0: lambda there, number: there if there > number else number,
+    4.0: lambda there, number: there if there < number else number,
+}
 _FOUND = (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K)
 _WRITABLE = {ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.STACKED, ValueKind.NEW}
 

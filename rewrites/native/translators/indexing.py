@@ -1,7 +1,7 @@
 """Elements found and written by indices that are known only in the step, the places of the largest, and the largest in order.
 
 y = Gather(x [S, D], i)            y[:] = x[i[...], :]
-s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row, in place where the state is nobody else's
+s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row (or += row, ...), in place where the state is nobody else's
 
 An index below zero counts from the end; one that is out of range fails the run, as it does in onnxruntime. So none is in a branch
 that may not be taken.
@@ -22,6 +22,7 @@ from rewrites.ops.versions import axis_of, keepdims
 
 __all__ = ["INDEXING"]
 
+_MEETINGS = {"none": 0.0, "add": 1.0, "mul": 2.0, "max": 3.0, "min": 4.0}
 _MOST_FOUND = 256
 """How many of the largest are found: they are kept in order while the others are compared with the last of them."""
 
@@ -95,12 +96,12 @@ def _scatter_nd(call: Call) -> Sequence[View]:
     depth = indices.shape[-1] if indices.shape else 0
     if not 1 <= depth <= len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
         raise call.refuse("NATIVE-SHAPE", f"{list(indices.shape)} indices and {list(updates.shape)} do not fit {list(x.shape)}")
-    result = _copy(call, x)
+    how, result = _put(call, x)
     where, along = _located(call, indices, x.shape[:depth], math.prod(x.shape[depth:]))
     strides = (*[0] * len(where.shape), *result.strides[depth:])
     target = View(result.buffer, updates.shape, strides)
     found = View(where.buffer, updates.shape, (*where.strides, *[0] * (len(x.shape) - depth)), where.offset)
-    call.body.emit(Op.SCATTER, target, call.body.as_type(updates, x.buffer.dtype), found, along=along)
+    call.body.emit(Op.SCATTER, target, call.body.as_type(updates, x.buffer.dtype), found, immediates=(how, 0.0), along=along)
     return [result]
 
 
@@ -111,18 +112,20 @@ def _scatter_elements(call: Call) -> Sequence[View]:
     _check_within(call, indices, x, axis)
     if updates.shape != indices.shape:
         raise call.refuse("NATIVE-SHAPE", f"{list(indices.shape)} indices are for {list(updates.shape)} elements")
-    result = _copy(call, x)
+    how, result = _put(call, x)
     strides = tuple(0 if each == axis else stride for each, stride in enumerate(result.strides))
     target = View(result.buffer, indices.shape, strides)
     source = call.body.as_type(updates, x.buffer.dtype)
-    call.body.emit(Op.SCATTER, target, source, indices, along=(x.shape[axis], result.strides[axis]))
+    call.body.emit(Op.SCATTER, target, source, indices, immediates=(how, 0.0), along=(x.shape[axis], result.strides[axis]))
     return [result]
 
 
-def _copy(call: Call, x: View) -> View:
-    if call.node.attributes.get_string("reduction", "none") != "none":
-        raise call.refuse("NATIVE-FORM", "it adds to what is there, or compares with it")
-    return call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
+def _put(call: Call, x: View) -> tuple[float, View]:
+    """Return how what is written meets what is there, and a copy of that."""
+    how = call.node.attributes.get_string("reduction", "none")
+    if how not in _MEETINGS or (how != "none" and x.truth):
+        raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{how}'")
+    return _MEETINGS[how], call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
 
 
 def _check_axis(call: Call, x: View, axis: int) -> None:
@@ -163,7 +166,7 @@ def _top(call: Call) -> Sequence[View]:
     axis = axis_of(call.node, -1, len(x.shape))
     _check_axis(call, x, axis)
     count = attributes.get_int("k", 0) if not call.has(1) else int(given.item()) if given is not None and given.size == 1 else 0
-    if count < 1 or not attributes.get_int("sorted", 1) or x.truth:
+    if count < 1 or (count > 1 and not attributes.get_int("sorted", 1)) or x.truth:
         raise call.refuse("NATIVE-FORM", "how many it finds is not known, or it may give them in any order")
     if body.free.has(x.shape[axis]) or not count <= min(x.shape[axis], _MOST_FOUND):
         raise call.refuse("NATIVE-LIMIT", f"it finds {count}, of as many or of a number that is known only when the model runs")

@@ -15,7 +15,7 @@ import pytest
 from ortscan.native import building
 from ortscan.native.building import BuildError, build, compiler, targets
 from rewrites.native.encoding import encode
-from tests.support.finding_plans import finding_plans
+from tests.support.finding_plans import finding_plans, meeting_plans
 from tests.support.native_plans import library
 from tests.support.sample_plans import sample_plans
 
@@ -96,7 +96,7 @@ def sanitized(folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="a program for the command line of others")
 def test_damaged_plans_stay_within_bounds_under_sanitizers(tmp_path: Path) -> None:
-    plans = [encode(plan) for plan in (*sample_plans(), *finding_plans())]
+    plans = [encode(plan) for plan in (*sample_plans(), *finding_plans(), *meeting_plans())]
     (tmp_path / "plans").write_bytes(b"".join(struct.pack("<I", len(plan)) + plan for plan in plans))
     program = sanitized(tmp_path)
     environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=256"}

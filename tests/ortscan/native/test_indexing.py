@@ -14,7 +14,7 @@ from rewrites.native.operations import Op
 from rewrites.native.plan import Plan, Size
 from tests.ortscan.native.test_refusals import FAILURES, refused
 from tests.rewrites.native.test_indexing import FEEDS, buffer
-from tests.support.finding_plans import FOUND, finding, finding_plans
+from tests.support.finding_plans import FOUND, finding, finding_plans, meeting_plans
 from tests.support.native_plans import library, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.text import model_from_text
@@ -48,6 +48,18 @@ def test_the_library_finds_what_the_interpreter_finds() -> None:
                 np.testing.assert_array_equal(got[step][wrote], wanted[step][wrote])
         else:
             np.testing.assert_array_equal(got, wanted, str(plan.instructions), strict=True)
+
+
+def test_what_is_written_into_a_state_meets_what_is_there() -> None:
+    for seed, plan in enumerate(meeting_plans()):
+        random = np.random.default_rng(seed)
+        kind = NUMPY[plan.inputs[0].dtype]
+        shapes = [(35,), (4, 15), (4, 3)]
+        given = [random.integers(-7, 7, shape).astype(NUMPY[each.dtype]) for shape, each in zip(shapes, plan.inputs, strict=True)]
+        given[1] = np.where(random.random((4, 15)) < 0.1, np.nan, given[1]).astype(kind) if kind.kind == "f" else given[1]
+        (got,), (wanted,) = run_native(plan, given), run_plan(plan, given)
+        np.testing.assert_array_equal(got, wanted, strict=True)
+        assert not np.array_equal(got, given[0])
 
 
 @pytest.mark.parametrize("index", [7, -8, 2**63 - 1, -(2**63), 2**32])
@@ -140,3 +152,32 @@ def test_a_session_fails_where_onnxruntime_fails_and_goes_on_with_the_next_run(m
         with pytest.raises(FAILURES):
             each.run(None, wrong)
     np.testing.assert_array_equal(session.run(None, FEEDS)[1], plain.run(None, FEEDS)[1])
+
+
+MEETINGS = """g (KIND[4,W] s, int64[6,3] xs, KIND[6,3,W] us) => (KIND[4,W] z, KIND[6,4,W] ys) {
+  z, ys = Scan <num_scan_inputs = 2, body = b (KIND[4,W] h, int64[3] x, KIND[3,W] u) => (KIND[4,W] h1, KIND[4,W] y) {
+    last = Constant <value_ints = [1]> () i = Unsqueeze (x, last) e0 = Shape (u) e = Expand (i, e0)
+    a = ScatterND <reduction = "WAY"> (h, i, u) h1 = ScatterElements <reduction = "WAY", axis = 0> (a, e, u) y = Identity (h1) }> (s, xs, us) }"""
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "int32", "int64"])
+@pytest.mark.parametrize("way", ["add", "mul", "max", "min"])
+def test_what_is_written_meets_what_is_there_as_in_onnxruntime(way: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "_built", library)
+    for width in (1, 3, 17):
+        model = model_from_text(MEETINGS.replace("KIND", kind).replace("WAY", way).replace("W]", f"{width}]"), 18)
+        native = ortscan.optimize(model, passes=["native-loop"], verify=False)
+        assert [node.op_type for node in native.graph.node] == ["Scan1"]
+        random, numbers = np.random.default_rng(width), [0.0, -0.0, 1, -2, 3, 1.5, np.nan, np.inf, -np.inf]
+        if kind.startswith("int"):
+            numbers = [0, 1, -2, 3, 2**31 - 1, -(2**31)]
+        feeds = {
+            "s": random.choice(numbers, (4, width)).astype(kind.replace("float", "float32")),
+            "xs": random.integers(-4, 4, (6, 3)),
+            "us": random.choice(numbers, (6, 3, width)).astype(kind.replace("float", "float32")),
+        }
+        got = ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions())).run(None, feeds)
+        for one, other in zip(got, ort.InferenceSession(model.SerializeToString()).run(None, feeds), strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+            real = ~np.isnan(other)
+            np.testing.assert_array_equal(np.signbit(one)[real], np.signbit(other)[real])

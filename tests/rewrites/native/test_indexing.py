@@ -34,6 +34,10 @@ def buffer(inside: str, y: str = "3", h1: str = "float[4,3] h1", **more: str) ->
     [
         "i = Reshape (x, pair) u = Reshape (r, row) h1 = ScatterND (h, i, u)",
         "i = Reshape (x, pair) e = Expand (i, row) u = Reshape (r, row) h1 = ScatterElements <axis = 0> (h, e, u)",
+        *(
+            f'i = Reshape (x, pair) e = Expand (i, row) u = Reshape (r, row) h1 = ScatterElements <axis = 0, reduction = "{way}"> (h, e, u)'
+            for way in ("add", "mul", "max", "min")
+        ),
     ],
 )
 def test_a_row_of_a_state_is_written_in_place(write: str) -> None:
@@ -128,7 +132,11 @@ def test_the_place_of_the_largest_is_that_of_onnxruntime(op: str, last: int) -> 
 @pytest.mark.parametrize(
     ("inside", "code"),
     [
-        ('i = Reshape (x, pair) u = Reshape (r, row) h1 = ScatterND <reduction = "add"> (h, i, u) y = Identity (r)', "NATIVE-FORM"),
+        (
+            "b = Cast <to = 9> (h) v = Cast <to = 9> (r) i = Reshape (x, pair) u = Reshape (v, row) "
+            'w = ScatterND <reduction = "add"> (b, i, u) h1 = Cast <to = 1> (w) y = Identity (r)',
+            "NATIVE-TYPE",
+        ),
         ("y, n = TopK <sorted = 0> (r, zero2) h1 = Add (h, y)", "NATIVE-FORM"),
         (
             "c = Less (x, x) y = If (c) <then_branch = p () => (float[3] u) { u = Gather (h, x) }, "

@@ -105,15 +105,19 @@ CALLED(mod_rows, fmodf)
 
 #define NUMBERS_TOO
 #define T float
+#define U float
 #define SUFFIX f32
 #include "indexed.inc"
 #define T int32_t
+#define U uint32_t
 #define SUFFIX i32
 #include "indexed.inc"
 #define T int64_t
+#define U uint64_t
 #define SUFFIX i64
 #include "indexed.inc"
 #define T double
+#define U double
 #define SUFFIX f64
 #include "indexed.inc"
 #undef NUMBERS_TOO
