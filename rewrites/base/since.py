@@ -24,6 +24,7 @@ __all__ = [
     "REVERSE_SEQUENCE",
     "ROUND",
     "SCAN",
+    "SCATTER_REDUCTION",
     "SHAPE_RANGE",
     "SLICE_INPUTS",
     "SOFTMAX_OF_ONE_AXIS",
@@ -91,6 +92,9 @@ SHAPE_RANGE = 15
 """Shape gives some dimensions only."""
 
 IDENTITY_OF_OPTIONALS = 16
+
+SCATTER_REDUCTION = 16
+"""ScatterND adds to what is there, or multiplies it."""
 
 FLOAT8_RESHAPE = 21
 """Reshape and other movement take float8."""

@@ -2,14 +2,15 @@
 
 onnxruntime's kernels go row after row, as the loop does: with the initial value as the row before the first, each result is the
 loop's to the last bit, through NaN, infinities and overflows; where the row before the first is not wanted, and there is a first,
-that has the initial value in it. Sums from zeros need no such row: a sum of nothing but -0 is then -0
-where it is 0 in the loop, which adding 0 mends. Nor do products from ones.
+that takes the initial value up, which from opset 16 on one ScatterND does. Products from ones need no such row. Nor do sums from
+zeros, but that a sum of nothing but -0 would be -0 where it is 0 in the loop: 0 is added to the first row, or to all sums.
 """
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.recurrence.accumulation import Accumulation
+from rewrites.base import since
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.recurrence.given_states import Wanted
 from rewrites.edits.recurrence.rows import Ends, is_filled, rows_of, shaped
@@ -38,10 +39,13 @@ def place_sums(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value | 
             stacks.place(need.made[0], b.const(counted[:-1] if stacks.backwards else counted[1:]))
         return b.op("Identity", b.const(np.asarray(counted[0 if stacks.backwards else -1]))) if need.final else None
     rows = rows_of(stacks, found)
-    if starts_neutral(found) and not (need.before and (need.after or need.final)):
-        return _from_neutral(stacks, rows, found, need)
     steps = stacks.loop.steps
-    if not need.before and isinstance(steps, int) and steps > 0:
+    has_first = not need.before and isinstance(steps, int) and steps > 0
+    is_begun = has_first and need.after and _may_be_minus_zero(found) and b.opset >= since.SCATTER_REDUCTION
+    if starts_neutral(found) and not is_begun and not (need.before and (need.after or need.final)):
+        return _from_neutral(stacks, rows, found, need)
+    if has_first:
+        assert isinstance(steps, int)
         whole = shaped(_run(stacks, _begun(stacks, rows, found, steps), found), rows, initial)
         if need.after:
             stacks.place(need.made[0], whole)
@@ -56,9 +60,11 @@ def place_sums(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value | 
 
 def _begun(stacks: Stacks, rows: ir.Value, found: Accumulation, steps: int) -> ir.Value:
     """Return ``rows`` with what the first step makes of the initial value in the place of the first: one copy of the stack."""
-    b, place = stacks.build, steps - 1 if stacks.backwards else 0
+    b, place, initial = stacks.build, steps - 1 if stacks.backwards else 0, found.state.initial
+    if b.opset >= since.SCATTER_REDUCTION:
+        return b.op("ScatterND", rows, b.const([place]), initial, reduction="mul" if found.op_type == "Mul" else "add")
     first = slice_axis(b, rows, 0, place, place + 1)
-    begun = b.op("Mul" if found.op_type == "Mul" else "Add", found.state.initial, first)
+    begun = b.op("Mul" if found.op_type == "Mul" else "Add", initial, first)
     return b.op("ScatterND", rows, b.const(np.array([[place]], np.int64)), begun)
 
 
@@ -87,12 +93,11 @@ def _from_neutral(stacks: Stacks, rows: ir.Value, found: Accumulation, need: Wan
     if need.before:
         stacks.place(found.state.inner, shaped(_mended(b, _run(stacks, rows, found, exclusive=1), found), rows, initial))
         return None
-    whole = _run(stacks, rows, found)
     if need.after:
-        whole = _mended(b, whole, found)
+        whole = _mended(b, _run(stacks, rows, found), found)
         stacks.place(need.made[0], shaped(whole, rows, initial))
         return ends.last(whole) if need.final else None
-    return _mended(b, ends.last(whole), found)
+    return _mended(b, ends.last(_run(stacks, rows, found)), found)
 
 
 def _run(stacks: Stacks, rows: ir.Value, found: Accumulation, exclusive: int | None = None) -> ir.Value:
@@ -100,8 +105,13 @@ def _run(stacks: Stacks, rows: ir.Value, found: Accumulation, exclusive: int | N
     return stacks.build.op(kind, rows, stacks.build.const(np.array(0, np.int64)), exclusive=exclusive, reverse=reverse)
 
 
+def _may_be_minus_zero(found: Accumulation) -> bool:
+    kind = found.state.initial.dtype
+    return found.op_type != "Mul" and kind is not None and kind.is_floating_point()
+
+
 def _mended(b: Builder, whole: ir.Value, found: Accumulation) -> ir.Value:
     """Return sums of which none is -0."""
-    if found.op_type == "Mul" or whole.dtype is None or not whole.dtype.is_floating_point():
+    if whole.dtype is None or not _may_be_minus_zero(found):
         return whole
     return b.op("Add", whole, b.const(np.array(0, whole.dtype.numpy())))

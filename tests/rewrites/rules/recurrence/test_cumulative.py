@@ -25,6 +25,19 @@ def test_a_running_sum_starts_with_the_initial_value() -> None:
         cumulative,
         scan(ADDED),
         """g (float[2] s, float[3,2] xs) => (float[2] z, float[3,2] ys)
+        <int64 axis = {0}, int64[1] first = {0}, int64[1] last = {-1}, int64[1] end = {9223372036854775807}> {
+            rows = ScatterND <reduction = "add"> (xs, first, s)
+            ys = CumSum (rows, axis)
+            ends = Slice (ys, last, end, first)
+            z = Squeeze (ends, first) }""",
+    )
+
+
+def test_where_nothing_adds_in_place_the_first_row_is_put_there() -> None:
+    becomes(
+        cumulative,
+        scan(ADDED),
+        """g (float[2] s, float[3,2] xs) => (float[2] z, float[3,2] ys)
         <int64 axis = {0}, int64[1] first = {0}, int64[1] one = {1}, int64[1,1] at = {0}, int64[1] last = {-1},
         int64[1] end = {9223372036854775807}> {
             row = Slice (xs, first, one, first)
@@ -33,6 +46,7 @@ def test_a_running_sum_starts_with_the_initial_value() -> None:
             ys = CumSum (rows, axis)
             ends = Slice (ys, last, end, first)
             z = Squeeze (ends, first) }""",
+        opset=15,
     )
 
 
@@ -56,8 +70,8 @@ def test_sums_from_zeros_need_no_row_of_zeros_but_are_never_minus_zero() -> None
     becomes(
         cumulative,
         scan(ADDED, **ZEROS | {"results": "float[3,2] ys"}),
-        """g (float[3,2] xs) => (float[3,2] ys) <int64 axis = {0}, float zero = {0}> {
-            sums = CumSum (xs, axis)  ys = Add (sums, zero) }""",
+        """g (float[3,2] xs) => (float[3,2] ys) <float[2] s = {0, 0}, int64 axis = {0}, int64[1] first = {0}> {
+            rows = ScatterND <reduction = "add"> (xs, first, s)  ys = CumSum (rows, axis) }""",
         feeds={"xs": np.array([[-0.0, 1], [-0.0, 2], [3, -3]], np.float32)},
     )
 
