@@ -8,9 +8,8 @@ TABLE = (
     Code(
         "ATTENTION-BLOCKS",
         "A matrix that takes up outer products cannot be computed in blocks of steps.",
-        "Within a block, products of queries and keys have one weight for each two steps. Where keys decay by numbers of their "
-        "own, each key would need another; and a delta rule takes away what its keys find, which only the step before tells. "
-        "Target cpu has LinearAttention for both.",
+        "A delta rule takes away what its keys find in the matrix, which only the step before tells; so the steps of a block "
+        "depend on each other. Target cpu has LinearAttention for it.",
     ),
     Code(
         "ATTENTION-COST",

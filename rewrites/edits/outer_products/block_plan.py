@@ -19,11 +19,11 @@ _LENGTHS = (16, 32, 64, 128)
 _USUAL = 1024
 """Steps, where nothing is known of their number."""
 _MANY = 1 << 20
-_NODES, _AROUND = 20, 24
+_NODES, _LEVEL_NODES, _AROUND = 20, 18, 24
 _CACHE, _FLAT_CACHE = 1 << 22, 1 << 24
 _SHORT = 12
 _LONG_ROW, _LONG_PRODUCTS, _SHORT_PRODUCTS = 32, 3, 28
-"""What LinearAttention takes of a number of the matrix in a step, in products: for rows of so many values and more, and for fewer."""
+"""What LinearAttention takes of a number of the matrix in a step, in products: for rows of so many values and more; for fewer."""
 _MARGIN = 1.2
 
 
@@ -31,13 +31,15 @@ _MARGIN = 1.2
 class Shape:
     """``steps`` (``are_known``: in the model) of ``heads`` matrices of ``keys`` by ``values``, of numbers of ``wide`` bytes.
 
-    ``key_heads``: how many of them have keys and queries of their own. ``passes``: over what is between steps, for the weights.
+    ``key_heads``: how many have keys and queries of their own. ``by_key``: whether each key has decays of its own. ``passes``:
+    over what is between steps, for the weights.
     """
 
     steps: int
     are_known: bool
     heads: int
     key_heads: int
+    by_key: bool
     keys: int
     values: int
     passes: int
@@ -72,6 +74,7 @@ def block_shape(found: MatrixState, sizes: StepSizes) -> Shape:
         isinstance(sizes.loop.steps, int),
         prod(map(size, found.heads)),
         prod(size(label) for label in found.heads if label in found.keys.named),
+        found.key is not None and found.key in found.decay.named,
         1 if found.key is None else size(found.key),
         prod(map(size, found.values)),
         8 if found.decay.factors else 2,
@@ -82,7 +85,7 @@ def block_shape(found: MatrixState, sizes: StepSizes) -> Shape:
 def plan_of(shape: Shape, options: Options) -> Plan:
     """Return the plan that takes the least time, of those that fit into memory, where one does."""
     lengths = [(length, is_flat) for length in _LENGTHS if length < shape.steps for is_flat in (False, True)]
-    if shape.are_known and shape.steps <= _LENGTHS[-1]:
+    if shape.are_known and shape.steps <= _LENGTHS[-1] and not shape.by_key:
         lengths.append((shape.steps, False))
     plans = [_plan(shape, length, options.costs, is_flat=is_flat) for length, is_flat in lengths]
     plans = plans or [_plan(shape, _LENGTHS[0], options.costs, is_flat=False)]
@@ -115,14 +118,18 @@ def _plan(shape: Shape, length: int, costs: Costs, *, is_flat: bool) -> Plan:
     products = steps * (scores + 2 * shape.heads * shape.keys * shape.values)
     rows = shape.wide * steps * (2 * shape.key_heads * shape.keys + shape.heads * shape.values)
     between, states = shape.wide * steps * shape.heads * length, blocks * shape.state_bytes
-    moved = 4 * rows + shape.passes * between + 3 * states
+    nodes, moved = _NODES, 4 * rows + shape.passes * between + 3 * states
     matrices = 2 * blocks * shape.heads
+    if shape.by_key:
+        levels = length.bit_length() - 1
+        nodes, moved = nodes + _LEVEL_NODES * levels, moved + 6 * levels * shape.wide * steps * shape.heads * shape.keys
+        matrices += steps * shape.heads
     small = 0.6 + _SHORT / min(length, shape.keys, shape.values)
     around = costs.operator * _AROUND + 2 * rows * costs.near_byte + products * costs.product * small + matrices * costs.node
     if blocks == 1 or is_flat:
         loop = costs.loop_ns(blocks, 3, shape.state_bytes) if blocks > 1 else 0.0
         byte = costs.near_byte if moved < _FLAT_CACHE else costs.far_byte
-        return Plan(length, is_flat, around + loop + costs.operator * _NODES + moved * byte, 3 * rows + 3 * between + 3 * states)
-    each = costs.step + _NODES * (costs.node + costs.operator) / 2
+        return Plan(length, is_flat, around + loop + costs.operator * nodes + moved * byte, 3 * rows + 3 * between + 3 * states)
+    each = costs.step + nodes * (costs.node + costs.operator) / 2
     byte = costs.near_byte if moved // blocks < _CACHE else costs.far_byte
     return Plan(length, is_flat, around + costs.start + blocks * each + moved * byte, 3 * rows)

@@ -30,6 +30,11 @@ class Products:
     weights: Weights
     is_flat: bool
 
+    @property
+    def whole(self) -> ir.Value | None:
+        """What the matrix is multiplied by in the whole block."""
+        return self.weights.whole
+
     def taken_up(self) -> ir.Value:
         """Return what the steps of the block leave in the matrix."""
         build, left, keys, values = self.build, self.weights.left, self.keys, self.values

@@ -5,14 +5,15 @@ and the Scan only has the matrices before each block.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import starmap
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.edits.outer_products.block_products import Products
-from rewrites.edits.outer_products.block_weights import Weights, constant_weights, exponent_weights, product_weights
+from rewrites.edits.outer_products.block_weights import constant_weights, exponent_weights, product_weights
+from rewrites.edits.outer_products.key_products import KeyProducts, key_products
 from rewrites.graph.builder import Builder
 from rewrites.graph.dims import without_axis
 from rewrites.graph.marks import BLOCKS
@@ -29,7 +30,8 @@ class Given:
     """What comes to the matrix, as rows [steps, heads, size]; ``initial`` [heads, keys, values].
 
     ``decays``: of each step, or their exponents where ``are_exponents``; else ``constant``, for each head, or None where nothing
-    decays. ``queries``: None where only the last matrix is of use.
+    decays. ``by_key``: whether each key has decays of its own; keys then have all heads. ``queries``: None where only the last
+    matrix is of use.
     """
 
     keys: ir.Value
@@ -37,6 +39,7 @@ class Given:
     queries: ir.Value | None
     decays: ir.Value | None
     are_exponents: bool
+    by_key: bool
     constant: np.ndarray | None
     initial: ir.Value
 
@@ -60,33 +63,33 @@ class Blocked:
         cut = {name: self._cut(rows, name, given) for name in names if (rows := getattr(given, name)) is not None}
         if self.steps == self.length:
             only = self.build
-            products, weights = self._products(given, {name: _without_blocks(only, one) for name, one in cut.items()}, only)
+            products = self._products(given, {name: _without_blocks(only, one) for name, one in cut.items()}, only)
             read = None
             if given.queries is not None:
                 read = self._by_step(only, only.op("Add", products.read_within(), products.read_before(given.initial)), False)
-            return read, _after(only, given.initial, weights.whole, products.taken_up()), []
+            return read, _after(only, given.initial, products.whole, products.taken_up()), []
         return (self._side_by_side if self.is_flat else self._one_by_one)(given, cut)
 
     def _one_by_one(self, given: Given, cut: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
         inside = self.build.another()
         state, *rows = (self._inner(one, axis) for one, axis in [(given.initial, None), *((one, 0) for one in cut.values())])
-        products, weights = self._products(given, dict(zip(cut, rows, strict=True)), inside)
+        products = self._products(given, dict(zip(cut, rows, strict=True)), inside)
         reads = []
         if given.queries is not None:
             whole = inside.op("Add", products.read_within(), products.read_before(state))
             reads.append(self._by_step(inside, whole, False))
-        after = _after(inside, state, weights.whole, products.taken_up())
+        after = _after(inside, state, products.whole, products.taken_up())
         scan = self._scan(inside, State(given.initial, state, after, None), list(cut.values()), rows, reads)
         read = self._joined(scan.outputs[1], reads[0]) if reads else None
         return read, scan.outputs[0], [scan]
 
     def _side_by_side(self, given: Given, cut: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
         build, inside = self.build, self.build.another()
-        products, weights = self._products(replace(given), cut, build)
+        products = self._products(given, cut, build)
         taken = products.taken_up()
-        stacks = [taken] if given.decays is None or weights.whole is None else [taken, weights.whole]
+        stacks = [taken] if given.decays is None or products.whole is None else [taken, products.whole]
         state, *rows = (self._inner(one, axis) for one, axis in [(given.initial, None), *((one, 0) for one in stacks)])
-        whole = rows[1] if len(rows) > 1 else weights.whole
+        whole = rows[1] if len(rows) > 1 else products.whole
         after = _after(inside, state, whole, rows[0])
         before = [inside.op("Identity", state)] if given.queries is not None else []
         scan = self._scan(inside, State(given.initial, state, after, None), stacks, rows, before)
@@ -97,18 +100,21 @@ class Blocked:
             read = self._joined(self._by_step(build, made, True), None)
         return read, scan.outputs[0], [scan]
 
-    def _products(self, given: Given, rows: dict[str, ir.Value], build: Builder) -> tuple[Products, Weights]:
+    def _products(self, given: Given, rows: dict[str, ir.Value], build: Builder) -> Products | KeyProducts:
         """Return the products of ``rows``, [..., steps, heads, size] each, with one axis in front where blocks lie side by side."""
         is_flat = self.is_flat and self.steps != self.length
+        keys, values = (self._by_step(build, rows[name], is_flat) for name in ("keys", "values"))
+        queries = self._by_step(build, rows["queries"], is_flat) if "queries" in rows else None
         decays = rows.get("decays")
+        if decays is not None and given.by_key:
+            alike = self._by_step(build, decays, is_flat)
+            return key_products(build, keys, values, queries, alike, self.length, self.dtype, is_flat=is_flat)
         if decays is None:
             weights = constant_weights(build, given.constant, self.length, self.dtype)
         else:
             write = exponent_weights if given.are_exponents else product_weights
             weights = write(build, decays, self.length, self.dtype, is_flat=is_flat)
-        keys, values = (self._by_step(build, rows[name], is_flat) for name in ("keys", "values"))
-        queries = self._by_step(build, rows["queries"], is_flat) if "queries" in rows else None
-        return Products(build, keys, values, queries, weights, is_flat), weights
+        return Products(build, keys, values, queries, weights, is_flat)
 
     def _scan(
         self, inside: Builder, state: State, stacks: Sequence[ir.Value], rows: Sequence[ir.Value], made: Sequence[ir.Value]
@@ -153,7 +159,9 @@ class Blocked:
         if blocks is not None or dims[1] is not None:
             return reshape(build, rows, [blocks or -1, self.length, -1 if dims[1] is None else dims[1], dims[2] or 1])
         sizes = slice_axis(build, build.op("Shape", rows), 0, 1, _END)
-        return build.op("Reshape", rows, concat(build, [build.const([-1, self.length]), sizes], 0))
+        cut = build.op("Reshape", rows, concat(build, [build.const([-1, self.length]), sizes], 0))
+        cut.shape = ir.Shape([None, self.length, *dims[1:]])
+        return cut
 
     def _joined(self, stack: ir.Value, block: ir.Value | None) -> ir.Value:
         """Return [blocks, length, heads, size], of which a body made ``block``, as [steps, heads, size]."""

@@ -80,16 +80,19 @@ class BlocksOrLoop:
             constant = None  # steps that are put behind must not decay
         keys, values = self._whole(found.keys, rows.key), self._whole(found.taken, found.values)
         queries = None if found.query is None else self._whole(found.query, rows.key)
-        decays = self._whole(found.decay, ()) if found.decay.factors and constant is None else None
+        by_key = found.key is not None and found.key in found.decay.named
+        along = rows.key if by_key else ()
+        decays = self._whole(found.decay, along) if found.decay.factors and constant is None else None
         of_decays = None
-        if decays is not None and self.constant is None and is_never_negative(found.decay, rows.stacks):
+        if decays is not None and self.constant is None and not by_key and is_never_negative(found.decay, rows.stacks):
             of_decays = exponent(found.decay, rows.stacks)
         given = Given(
-            rows.rows(instead, keys, found.keys, rows.key),
+            rows.rows(instead, keys, found.keys, rows.key, full=by_key),
             rows.rows(instead, values, found.taken, found.values),
             None if found.query is None or queries is None else rows.rows(instead, queries, found.query, rows.key),
-            None if decays is None else self._rows_of_decays(instead, decays, of_decays),
+            None if decays is None else self._rows_of_decays(instead, decays, of_decays, along),
             of_decays is not None,
+            by_key,
             constant,
             rows.state(instead),
         )
@@ -99,9 +102,9 @@ class BlocksOrLoop:
     def _whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
         return multiplied(self.rows.stacks, product, (*self.rows.found.heads, *along), self.rows.dtype, alone=False)
 
-    def _rows_of_decays(self, instead: Builder, decays: ir.Value, of_decays: Product | None) -> ir.Value:
+    def _rows_of_decays(self, instead: Builder, decays: ir.Value, of_decays: Product | None, along: tuple[int, ...]) -> ir.Value:
         if of_decays is None:
-            return self.rows.rows(instead, decays, self.rows.found.decay, ())
+            return self.rows.rows(instead, decays, self.rows.found.decay, along)
         return self.rows.rows(instead, self._whole(of_decays, ()), of_decays, ())
 
     def _condition(self, checked: "_Checked", least: int) -> ir.Value:

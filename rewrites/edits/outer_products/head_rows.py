@@ -38,12 +38,15 @@ class HeadRows:
         known = [size for size in sizes if isinstance(size, int)]
         return prod(known) if len(known) == len(sizes) else -1
 
-    def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``whole``, what is the same as ``product`` of all steps on axes for all labels, as rows, in the order of steps."""
+    def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
+        """Return ``whole``, what is the same as ``product`` of all steps on axes for all labels, as rows, in the order of steps.
+
+        ``full``: for all heads, though they share it.
+        """
         heads = self.found.heads
         own = [label for label in heads if label in product.named]
         repeated = {label for label in along if label not in product.named}
-        repeated |= {label for label in heads if own and label not in own}
+        repeated |= {label for label in heads if (own or full) and label not in own}
         is_stack = any(self.stacks.get(factor.value).batched for factor in product.factors)
         if repeated or not is_stack:
             one = b.const([1])
@@ -51,7 +54,7 @@ class HeadRows:
             whole = b.op("Expand", whole, concat(b, [one if is_stack else self.stacks.steps, *sizes], 0))
         if self.stacks.backwards:
             whole = slice_axis(b, whole, 0, -1, -_END, -1)
-        return reshape(b, whole, [0, self.size(heads) if own else 1, self.size(along)])
+        return reshape(b, whole, [0, self.size(heads) if own or full else 1, self.size(along)])
 
     def constant(self, decay: Product) -> np.ndarray | None:
         """Return ``decay`` by head where it is the same number, at most 1, in each step; None where it is not."""

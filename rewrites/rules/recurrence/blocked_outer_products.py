@@ -4,14 +4,16 @@
     ->  If (numbers are plain) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)
                                else the Scan as it was
 
-A weight is what decays come to between two steps: the product of those in between, or e to the power of the sum of exponents. The
-loop stays, in the other branch of the If, for what is not finite, for keys, values, queries or states whose squares come to 1e14
-(1e200 in double), for decays beyond 1 or -1, and where the last matrix is of use, for decays of 0 or less and for -0 in the state.
-Sums come in another order; nothing else is different.
+A weight is what decays come to between two steps: the product of those in between, or e to the power of the sum of exponents. Where
+each key has decays of its own, queries and keys are multiplied by them (``edits/outer_products/key_products.py``).
 
-Conditions: float or double; nothing is taken away (no delta rules); decays are the same for all keys of a head; sizes of the matrix
-are known, but for one of the heads; nothing else reads the matrix, but for its last value; the target runs Scan and If; it is
-faster than the loop by a fifth. A loop that is to be compiled stays, where it has a plan.
+The loop stays, in the other branch of the If, for what is not finite, for keys, values, queries or a first matrix whose squares
+come to 1e14 (1e200 in double), for decays beyond 1 or -1, and where the last matrix is of use, for decays of 0 or less and for -0
+in the first. Sums come in another order; nothing else is different.
+
+Conditions: float or double; nothing is taken away (no delta rules); decays are by head or by key; sizes of the matrix are known,
+but for one of the heads; nothing else reads the matrix, but for its last value; the target runs Scan and If; it is faster than the
+loop by a fifth. A loop that is to be compiled stays, where it has a plan.
 """
 
 import numpy as np
@@ -57,8 +59,6 @@ def _unfit(loop: ScanView, found: MatrixState, ctx: Context) -> NotApplicable | 
     name = found.state.inner.name
     if found.written is not None:
         return NotApplicable("ATTENTION-BLOCKS", f"what the keys find in '{name}' is taken away, so blocks would depend on it")
-    if found.key is not None and found.key in found.decay.named:
-        return NotApplicable("ATTENTION-BLOCKS", f"the keys of '{name}' decay by numbers of their own")
     if found.state.inner.dtype not in _TYPES:
         return NotApplicable("ATTENTION-TYPE", f"'{name}' is neither float32 nor double")
     others = [*((found.key,) if found.key is not None else ()), *found.values]

@@ -5,8 +5,8 @@
 However that is written: with decays, by head or by key, and taking away what the keys find before (delta rules). States that lie
 side by side are heads. Conditions: the target has ``com.microsoft``; float32, of which alone onnxruntime has a kernel; sizes of the
 matrix are known; decays are surely not negative, since the operator takes their logarithms; nothing else reads the matrix, but for
-its last value; it is faster than the loop, and than blocks of steps (``blocked_outer_products.py``). onnxruntime's kernel goes step by
-step, so NaN and infinity come to what they do there.
+its last value; it is faster than the loop, and than blocks of steps (``blocked_outer_products.py``). onnxruntime's kernel goes step
+by step, so NaN and infinity come to what they do there.
 """
 
 from math import prod
