@@ -9,7 +9,7 @@ from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up
 from rewrites.graph.walk import inner_values
-from rewrites.rules.registry import AFTER, PRODUCTS_AFTER, STATELESS_LOOPS
+from rewrites.rules.registry import AFTER, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
 
 __all__ = ["tidy"]
 
@@ -33,6 +33,7 @@ def tidy(ctx: Context) -> None:
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]
     ctx.constants.drop_unused()
+    change_model(WEIGHTS_INTO_BODIES, ctx)
     for value in [*graph.inputs, *inner_values(graph)]:
         value.shape = forgotten(value.shape, _is_made_up)
     name_cut_sizes(ctx.model)

@@ -80,6 +80,7 @@ from rewrites.rules.tidy import (
     read_past_returning_casts,
     shapes_of_products,
     stateless_loops,
+    weights_into_bodies,
 )
 from rewrites.rules.unroll import early_exits, flatten_ifs, unroll, unroll_recurrent_nodes
 
@@ -97,6 +98,7 @@ __all__ = [
     "PRODUCTS_AFTER",
     "RULES",
     "STATELESS_LOOPS",
+    "WEIGHTS_INTO_BODIES",
 ]
 
 GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
@@ -196,8 +198,9 @@ AFTER: tuple[Rule[ir.Model], ...] = (
 """Rules on a model after all on its loops: without them onnxruntime may compute something else, or die."""
 
 STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
+WEIGHTS_INTO_BODIES: Rule[ir.Model] = weights_into_bodies.RULE
 
-ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS)
+ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES)
 """All rules on a model as a whole, or on its Ifs."""
 
 LAST = tuple(rule for rule in RULES if rule.needed is not None)

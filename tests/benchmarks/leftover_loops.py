@@ -1,12 +1,14 @@
 """Loops that no rewrite takes out, to time them as plans: ``python -m tests.benchmarks.leftover_loops``.
 
 For each: the original, what ``optimize`` makes of it, and what it makes of it with ``native``, in one process, interleaved, with one
-thread: the best of many short rounds in microseconds of the thread's own time, and ratios. An argument is the number of steps (200).
+thread: the best of many short rounds in microseconds of the thread's own time, and ratios. An argument is the number of steps (200),
+one more a word that names of loops hold. At last the geometric means of those that are there in several widths.
 """
 
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ __all__ = ["Leftover", "leftover_loops", "main"]
 Leftover = tuple[str, onnx.ModelProto, dict[str, np.ndarray]]
 
 _ROUNDS, _SECONDS = 40, 0.006
+_WIDTHS = (1, 16, 64, 256, 1024)
 
 
 def leftover_loops(steps: int = 200) -> Iterator[Leftover]:
@@ -101,16 +104,17 @@ def leftover_loops(steps: int = 200) -> Iterator[Leftover]:
         R=[[0.1]],
         I=np.eye(4),
     )
-    for name, body, size in (
-        ("linear recurrence 256", "ah = Mul (a, h) h2 = Add (ah, x) y = Identity (h2)", 256),
+    for name, body in (
+        ("linear recurrence", "ah = Mul (a, h) h2 = Add (ah, x) y = Identity (h2)"),
         (
-            "cumulative logsumexp 256",
+            "cumulative logsumexp",
             "m = Max (h, x) hm = Sub (h, m) xm = Sub (x, m) eh = Exp (hm) ex = Exp (xm) s = Add (eh, ex) l = Log (s) h2 = Add (m, l) y = Identity (h2)",
-            256,
         ),
-        ("cumulative maximum 256", "h2 = Max (h, x) y = Identity (h2)", 256),
+        ("cumulative maximum", "h2 = Max (h, x) y = Identity (h2)"),
     ):
-        yield loop(name, body, {"h": f"{size}"}, {"x": (size,), **({"a": (size,)} if "ah" in body else {})}, {"y": f"{size}"})
+        for size in _WIDTHS:
+            scans = {"x": (size,), **({"a": (size,)} if "ah" in body else {})}
+            yield loop(f"{name} {size}", body, {"h": f"{size}"}, scans, {"y": f"{size}"})
     body = """
       q = MatMul (h, Wq) s = MatMul (q, Kt) p = Softmax <axis = -1> (s) ctx = MatMul (p, V) hx = Concat <axis = -1> (ctx, x)
       g = MatMul (hx, W) h2 = Tanh (g) y = Identity (h2) """
@@ -179,8 +183,11 @@ def _dims(text: str) -> tuple[int, ...]:
 
 
 def main() -> None:
-    ratios = []
-    for name, model, feeds in leftover_loops(*map(int, sys.argv[1:2])):
+    steps, word = (*sys.argv[1:3], *("200", "")[len(sys.argv) - 1 :])
+    ratios = dict[str, tuple[float, float]]()
+    for name, model, feeds in leftover_loops(int(steps)):
+        if word not in name:
+            continue
         sessions = [
             session_of(model),
             session_of(ortscan.optimize(model, verify=False)),
@@ -192,13 +199,18 @@ def main() -> None:
         best = [
             min(column) for column in zip(*([mean_seconds(run, _SECONDS) for run in runs] for _ in range(_ROUNDS)), strict=True)
         ]
-        ratios.append(best[1] / best[2])
+        ratios[name] = best[0] / best[2], best[1] / best[2]
         times = "  ".join(f"{1e6 * one:9.1f}" for one in best)
-        print(
-            f"{name:28} {times}   original/native {best[0] / best[2]:6.1f}   optimized/native {ratios[-1]:6.1f}   worst {worst:.1e}",
-            flush=True,
-        )
-    print(f"geometric mean of {len(ratios)}: {np.exp(np.mean(np.log(ratios))):.1f}")
+        print(f"{name:28} {times}   {_said(*ratios[name])}   worst {worst:.1e}", flush=True)
+    families = groupby(ratios, lambda name: name.rstrip(" 0123456789"))
+    for family, names in [(family, list(names)) for family, names in families] + [("all", list(ratios))]:
+        if len(names) > 1:
+            mean = np.exp(np.mean(np.log([ratios[name] for name in names]), axis=0))
+            print(f"{family:28} geometric means of {len(names)}   {_said(*mean)}")
+
+
+def _said(of_original: float, of_optimised: float) -> str:
+    return f"original/native {of_original:6.1f}   optimised/native {of_optimised:6.1f}"
 
 
 if __name__ == "__main__":
