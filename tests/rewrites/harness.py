@@ -34,9 +34,11 @@ def scan(
     after: str = "",
     outer: str = "z, ys",
     weights: str = "",
+    own: str = "",
 ) -> str:
-    """A graph around one Scan; `before` and `after` are nodes around it, `weights` initializers."""
-    node = f"{outer} = Scan <{attributes}, body = b ({inputs}) => ({outputs}) {{ {inside} }}> ({operands})"
+    """A graph around one Scan; `before` and `after` are nodes around it, `weights` initializers, `own` those of the body."""
+    of_body = f"<{own}>" if own else ""
+    node = f"{outer} = Scan <{attributes}, body = b ({inputs}) => ({outputs}) {of_body} {{ {inside} }}> ({operands})"
     return f"g ({given}) => ({results}) {f'<{weights}>' if weights else ''} {{ {before} {node} {after} }}"
 
 

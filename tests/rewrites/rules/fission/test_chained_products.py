@@ -46,7 +46,8 @@ def test_the_matrices_are_multiplied() -> None:
         row("a = MatMul (h, A) b = Add (a, c) p = MatMul (b, B)"),
         scan(
             f"q = MatMul (h, AB) p = Add (q, cB) {TAIL}",
-            weights="float[2,2] AB = {4, 6, 9.25, 12}, float[2] cB = {3, -2}",
+            own="float[2,2] AB = {4, 6, 9.25, 12}",
+            weights="float[2] cB = {3, -2}",
             **ROW,
         ),
         feeds=FEEDS,
