@@ -98,7 +98,7 @@ def test_a_loop_in_a_body_becomes_a_call_there() -> None:
     after, report = apply(text, [native_loop], feeds=feeds)
     assert len(calls(after)) == len(after.functions) == 1
     assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "reduced")]
-    after, report = apply(text.replace("Tan", "Exp"), [native_loop], feeds=feeds)
+    after, report = apply(text.replace("Tan (", "Exp ("), [native_loop], feeds=feeds)
     assert [call.op_type for call in after.graph.node] == ["Loop1"]
     assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "planned")]
 

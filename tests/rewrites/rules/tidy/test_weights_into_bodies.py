@@ -85,7 +85,9 @@ def test_optimize_ends_so_and_again(tmp_path) -> None:
     once = ortscan.optimize(model_from_text(scan(), 18))
     assert not once.graph.initializer
     assert ortscan.optimize(once, verify=False).SerializeToString() == once.SerializeToString()
-    assert [one.name for one in ortscan.optimize(model_from_text(scan(), 18), skip=["weights-into-bodies"]).graph.initializer] == ["w"]
+    assert [one.name for one in ortscan.optimize(model_from_text(scan(), 18), skip=["weights-into-bodies"]).graph.initializer] == [
+        "w"
+    ]
 
 
 def test_the_plugin_takes_loops_with_weights_of_their_own(tmp_path) -> None:
