@@ -75,6 +75,9 @@ def _unfit(loop: ScanView, found: MatrixState, ctx: Context) -> NotApplicable | 
 def _in_blocks(loop: ScanView, found: MatrixState, ctx: Context) -> Patch | NotApplicable:
     sizes, kind, name = StepSizes.of(loop, ctx), found.state.inner.dtype, found.state.inner.name
     assert kind is not None
+    has_last = found.state.final is not None and bool(found.state.final.uses() or found.state.final.is_graph_output())
+    if found.read is None and not has_last:
+        return NOTHING_HERE
     stacks = Stacks(loop, ctx.builder())
     products = [found.decay, found.keys, found.taken, *([found.query] if found.query is not None else [])]
     refusal = put_stacks([factor.value for product in products for factor in product.factors], stacks, sizes)
@@ -90,7 +93,6 @@ def _in_blocks(loop: ScanView, found: MatrixState, ctx: Context) -> Patch | NotA
         refusal = NotApplicable("ATTENTION-COST", f"{shape.steps} steps of '{name}' {took}")
     rows = HeadRows(found, stacks, np.dtype(kind.numpy()))
     constant = rows.constant(found.decay) if refusal is None and found.decay.factors else None
-    has_last = found.state.final is not None and bool(found.state.final.uses() or found.state.final.is_graph_output())
     refusal = refusal or _growing(constant, found, is_signed=has_last and not sizes.options.fast_math)
     if refusal is not None or least is None:
         stacks.build.discard()
