@@ -179,12 +179,16 @@ class _Run:
 
     def find(self, instruction: Instruction, dims: Sequence[int], axis: int, apart: int) -> None:
         """Read or write elements, or count where they are, by indices of this step."""
-        if 0 in dims:
-            return
         target, source, *more = (operand for operand in instruction.operands if operand is not None)
-        indices = self.operand(source if instruction.op == Op.LOCATE else more[0], dims)
+        which = source if instruction.op == Op.LOCATE else more[0]
+        if 0 in dims and instruction.op == Op.GATHER and instruction.immediates[0] == 1:
+            return
+        looked_at = [1 if not dim and not self.number(stride) else dim for dim, stride in zip(dims, which.strides, strict=True)]
+        indices = self.operand(which, looked_at)
         if ((indices < -axis) | (indices >= axis)).any():
             raise IndexError(f"{indices} of {axis}")
+        if 0 in dims:
+            return
         along = np.where(indices < 0, indices + axis, indices) * apart
         if instruction.op == Op.LOCATE:
             self.operand(target, dims)[...] = along + (self.operand(more[0], dims) if more else 0)

@@ -133,6 +133,8 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
       if (z->sizes[b.k] != over[2] || z->sizes[b.n] != over[3] || !plain) return refuse(why, "instruction %d is not of the size of its pack", (int)i);
       continue;
     }
+    for (int d = 0; d < AXES && holds_indices(w->op, k); d++)
+      if (!over[d] && !strides[d]) over[d] = 1; // what is found has no elements, and indices are looked at all the same
     const bool finds = op.family == INDEXED && k == indexed_operand(w->op);
     if (finds && !axis) continue; // of nothing: each index is out of range, and nothing is touched
     const int64_t offset = z->sizes[o->offset], far = finds ? (axis - 1) * z->sizes[w->n] : 0;

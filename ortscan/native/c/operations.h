@@ -24,6 +24,7 @@ typedef struct { uint8_t family, least, most, elements; } operation;
 // Where the elements are that INDEXED operations find by an index of each step: in the source, in the destination, or nowhere yet.
 // The operand that is walked along an axis of M elements, N apart, beside the dims; -1 where there is none.
 static inline int indexed_operand(int32_t op) { return op == GATHER ? 1 : op == SCATTER ? 0 : -1; }
+static inline int holds_indices(int32_t op, int k) { return k == 2 && (op == GATHER || op == SCATTER); }
 
 // Return what is known of an operation; family UNKNOWN where this library has no kernel for it.
 operation operation_of(int32_t op);

@@ -76,6 +76,25 @@ static void product(const resolved *z, const instruction_words *w, const nest *x
   t->idle = !t->n1 || !t->n2 || !t->m || !t->n;
 }
 
+// What is to be found has no elements: its indices are only looked at.
+static void look_at_indices(const task *t, void *const *p) {
+  const int64_t *at = p[2];
+  for (int r = 0; r < t->n1; r++, at += t->s1[2])
+    for (ptrdiff_t i = 0; i < t->n0; i++)
+      if (at[i * t->s0[2]] < -(int64_t)t->m || at[i * t->s0[2]] >= t->m) *t->outside = t->number;
+}
+
+static void without_elements(nest *x, task *t) {
+  bool empty = false;
+  for (int d = 0; d < AXES; d++) empty = empty || !x->n[d];
+  if (!empty) return;
+  t->run = look_at_indices;
+  for (int d = 0; d < AXES; d++) {
+    if (!x->n[d] && !x->s[d][2]) x->n[d] = 1;
+    x->s[d][0] = x->s[d][1] = 0;
+  }
+}
+
 void make_task(const plan *p, const resolved *z, const instruction_words *w, const isa *set, task *t) {
   family kind = (family)operation_of(w->op).family;
   memset(t, 0, sizeof *t);
@@ -101,6 +120,7 @@ void make_task(const plan *p, const resolved *z, const instruction_words *w, con
     if (kind == INDEXED || kind == SEARCH) t->m = (int)z->sizes[w->m], t->n = (int)z->sizes[w->n];
     if (along && x.n[0] <= 1)
       for (int k = 0; k < MOST_OPERANDS; k++) x.s[0][k] = 1; // a row of one number, or of none
+    if (holds_indices(w->op, 2) && !(w->op == GATHER && t->immediate[0] == 1)) without_elements(&x, t);
     merge(&x, along ? 1 : 0);
     if (kind == ELEMENTWISE && !is_inner(&x)) put_one(&x);
     t->n0 = (int)x.n[0], t->n1 = (int)x.n[1], t->n2 = (int)x.n[2], t->n3 = (int)x.n[3];

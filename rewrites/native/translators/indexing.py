@@ -69,12 +69,14 @@ def _gather_nd(call: Call) -> Sequence[View]:
     if not 1 <= depth <= len(x.shape) - batch or indices.shape[:batch] != x.shape[:batch] or len(indices.shape) <= batch:
         raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
     rest, own = x.shape[batch + depth :], dense(x.shape)
+    if depth > 1 and any(map(call.body.free.has, rest)):
+        raise call.refuse("NATIVE-SHAPE", "its rows may have no elements, and then onnxruntime does not look at its indices")
     where, along = _located(call, indices, x.shape[batch : batch + depth], math.prod(rest))
     shape = (*where.shape, *rest)
     strides = (*own[:batch], *[0] * (len(where.shape) - batch), *own[batch + depth :])
     source = View(x.buffer, shape, strides, x.offset, x.truth)
     found = View(where.buffer, shape, (*where.strides, *[0] * len(rest)), where.offset)
-    return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, along=along)]
+    return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, immediates=(1.0, 0.0), along=along)]
 
 
 def _located(call: Call, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:

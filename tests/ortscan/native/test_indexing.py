@@ -137,6 +137,48 @@ def test_a_loop_that_takes_no_step_may_have_no_row_to_find(monkeypatch: pytest.M
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(("read", "looks"), [("Gather <axis = 0> (xs, i)", True), ("GatherND (xs, at)", False)])
+def test_indices_of_rows_without_elements_are_looked_at_where_onnxruntime_does(
+    read: str, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "_built", library)
+    text = """g (float[4,B] xs, float[B] s, float limit, int64 m) => (float[B] f) { yes = Constant <value = bool {1}> ()
+        f = Loop (m, yes, s) <body = b (int64 i, bool c, float[B] h) => (bool on, float[B] h2) {
+            pair = Constant <value_ints = [1]> () at = Reshape (i, pair) x = READ h2 = Add (h, x)
+            total = ReduceSum <keepdims = 0> (h2) on = Less (total, limit) }> }"""
+    model = model_from_text(text.replace("READ", read), 18)
+    native = ortscan.optimize(model, native=True, verify=False)
+    assert [node.op_type for node in native.graph.node if node.domain == "ai.ortscan"] == ["Loop1"]
+    sessions = [
+        ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions())),
+        ort.InferenceSession(model.SerializeToString()),
+    ]
+    for rows in (0, 2):
+        feeds = {"xs": np.ones((4, rows), np.float32), "s": np.ones(rows, np.float32), "limit": np.array(1e9, np.float32)}
+        one, other = (session.run(None, {**feeds, "m": np.array(4)})[0] for session in sessions)
+        np.testing.assert_array_equal(one, other, strict=True)
+        for session in sessions:  # at a limit, lest it go on for ever
+            if rows or looks:
+                with pytest.raises(FAILURES):
+                    session.run(None, {**feeds, "m": np.array(6)})
+            else:
+                assert session.run(None, {**feeds, "m": np.array(6)})[0].shape == (0,)
+
+
+def test_no_rows_are_found_or_written_out_of_range() -> None:
+    row, found, each = operand(0, (0, 0, 0, 1)), operand(2, (0, 0, 1, 0)), operand(1, (0, 0, 0, 1))
+    for op in (Op.GATHER, Op.SCATTER):
+        plan = finding(op, (1, 1, 3, 0), [row, each, found], [0, 0, 3], (7, 0))
+        nothing, indices = np.zeros((4, 0), np.float32), np.arange(12).reshape(4, 3) % 7
+        for run in (run_native, run_plan):
+            assert run(plan, [nothing, indices])[0].shape == (4, 0)
+            with pytest.raises((*FAILURES, IndexError)):
+                run(plan, [nothing, indices + 1])
+        reached = replace(plan.instructions[0], operands=(row, each, operand(2, (0, 0, 2, 0))))
+        wrong = replace(plan, instructions=(reached,))
+        assert "operand 2 of instruction 0 reaches outside its value" in refused(wrong, 2, 1)
+
+
 def test_a_session_fails_where_onnxruntime_fails_and_goes_on_with_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_built", library)
     text = buffer("i = Reshape (x, pair) u = Reshape (r, row) h1 = ScatterND (h, i, u) y = Gather <axis = 0> (h1, x)")
