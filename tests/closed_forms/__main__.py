@@ -8,9 +8,11 @@ from itertools import product
 
 from tests.closed_forms.checking import check_family, check_near_miss
 from tests.closed_forms.families import FAMILIES, NEAR_MISSES, Sizes
+from tests.closed_forms.matrices import DECAYS, MatrixSizes, check_matrix
 
 _STEPS = (0, 1, 2, 3, 16, 17, 100, 1000, 4096)
 _WIDTHS = (1, 3, 16, 256, 1024)
+_MATRICES = ((1, 1, 1), (1, 8, 8), (3, 5, 17), (4, 32, 32), (1, 128, 256))
 
 
 def main() -> int:
@@ -22,6 +24,16 @@ def main() -> int:
                 done, wrong = done + 1, wrong + bool(said)
                 if said:
                     print(f"{name}, {steps} steps of {width} {kind}{', free' if free else ''}: {said}", flush=True)
+    for name, steps, (heads, keys, values), kind, free in product(
+        DECAYS, _STEPS[1:], _MATRICES, ("float", "double"), (False, True)
+    ):
+        if word in name and steps * heads * (keys + values) <= 1 << 19:
+            sizes = MatrixSizes(steps, heads, keys, values, kind, free)
+            for target in ("onnx", "cpu"):
+                said = check_matrix(name, sizes, done, target)
+                done, wrong = done + 1, wrong + bool(said)
+                if said:
+                    print(f"{name}, {sizes} for {target}: {said}", flush=True)
     for name, steps in product(NEAR_MISSES, (3, 40, 1000)):
         if word in name:
             said = check_near_miss(name, Sizes(steps, 4, "float"), done)

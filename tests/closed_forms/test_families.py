@@ -6,6 +6,7 @@ import pytest
 import ortscan
 from tests.closed_forms.checking import check_family, check_near_miss, has_loop
 from tests.closed_forms.families import FAMILIES, NEAR_MISSES, Sizes, model_of
+from tests.closed_forms.matrices import DECAYS, MatrixSizes, check_matrix
 
 _DRAW = np.random.default_rng(2)
 SAMPLE = [
@@ -36,3 +37,8 @@ def test_each_family_has_a_form(name: str) -> None:
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_near_misses_stay_loops(name: str) -> None:
     assert check_near_miss(name, Sizes(200, 4, "float"), 0) == ""
+
+
+@pytest.mark.parametrize("name", DECAYS)
+def test_errors_of_matrices_grow_no_faster_than_the_loops(name: str) -> None:
+    assert check_matrix(name, MatrixSizes(300, 3, 5, 17, "float", free=name == "a decay by head"), 0, "onnx") == ""
