@@ -14,8 +14,11 @@ from rewrites.base.not_applicable import NotApplicable
 
 __all__ = ["Levels", "choose_levels", "steps_unknown", "too_slow"]
 
-_NEAR_PASSES, _FAR_PASSES = 6, 10
-_CACHE = 2 << 20
+_NEAR, _FAR = 1 << 18, 1 << 22
+"""Bytes of a stack up to which all stacks stay in the processor's second cache, and beyond which they leave the third."""
+_NEAR_PASSES, _PASSES, _FAR_PASSES = 6, 5, 7
+_IN_LOOP = 0.6
+"""The part of what a byte takes in a loop whose stacks stay in the second cache."""
 _MARGIN = 1.2
 _MOST = 16
 _LONGEST = 18
@@ -66,8 +69,9 @@ def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
 
 def too_slow(levels: Levels, states: int, steps: int, nodes: int, step_bytes: int, costs: Costs) -> NotApplicable | None:
     """Return a reason where ``levels`` take longer than the loop, of ``nodes`` nodes; ``step_bytes``: of its ``states`` states."""
-    loop, size = costs.loop_ns(steps, nodes, step_bytes), levels.rows * step_bytes
-    passes = _NEAR_PASSES * costs.near_byte if size <= _CACHE else _FAR_PASSES * costs.far_byte
+    size = levels.rows * step_bytes
+    loop = costs.loop_ns(steps, nodes, round(step_bytes * _IN_LOOP) if steps * step_bytes <= 2 * _NEAR else step_bytes)
+    passes = _NEAR_PASSES * costs.near_byte if size <= _NEAR else (_PASSES if size <= _FAR else _FAR_PASSES) * costs.far_byte
     blocks = costs.operator * states * (levels.operators + _ENDS) + size * passes
     if blocks * _MARGIN < loop:
         return None

@@ -43,8 +43,8 @@ __all__ = ["RULE", "check"]
 _LARGEST_SHARE = 4
 _LARGEST = {ir.DataType.FLOAT: 1e18, ir.DataType.DOUBLE: 1e150}
 _END = 2**63 - 1
-_NEAR_PASSES, _FAR_PASSES = 16, 14
-_CACHE = 1 << 20
+_NEAR, _FAR = 1 << 19, 1 << 22
+_NEAR_PASSES, _PASSES, _FAR_PASSES = 14, 9, 12
 _MARGIN = 1.2
 _AROUND = 20
 """Operators before and after the blocks, those of the If among them."""
@@ -119,7 +119,7 @@ def _unfit(loop: ScanView, cut: Cut, steps: int, ctx: Context) -> NotApplicable 
         return NotApplicable("MEMORY-BUDGET", f"the states of all steps take about {most} bytes at a time (limit {limit})")
     costs, size = ctx.options.costs, steps * step
     in_loop = costs.loop_ns(steps, len(loop.body), step)
-    passes = _NEAR_PASSES * costs.near_byte if size <= _CACHE else _FAR_PASSES * costs.far_byte
+    passes = _NEAR_PASSES * costs.near_byte if size <= _NEAR else (_PASSES if size <= _FAR else _FAR_PASSES) * costs.far_byte
     blocks = costs.operator * len(loop.states) * (cut.operators + _AROUND) + size * passes
     if blocks * _MARGIN < in_loop:
         return None

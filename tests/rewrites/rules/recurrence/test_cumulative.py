@@ -264,15 +264,19 @@ _PARTS = {
 @pytest.mark.parametrize(
     ("step", "width", "steps", "fires"),
     [
-        (ADDED, 1024, 4096, True),
+        (ADDED, 2048, 4096, True),
         (ADDED, 4096, 4096, False),
         (ADDED, 4096, 64, True),
         (ADDED, 4096, "T", False),
         (ADDED, "A, B", "T", True),
         (ADDED, "A, 4096", "T", False),
-        ("u = Tanh (x)  h1 = Add (h, u)  y = Identity (h1)", 1024, 4096, False),
-        ("u = Tanh (x)  h1 = Add (h, u)  y = Identity (h1)", 256, 4096, True),
-        ("h1 = Add (h, x)  y = Sqrt (h1)", 1024, "T", False),
+        ("u = Tanh (x)  h1 = Add (h, u)  y = Identity (h1)", 4096, 4096, False),
+        ("u = Tanh (x)  h1 = Add (h, u)  y = Identity (h1)", 1024, 4096, True),
+        ("h1 = Add (h, x)  y = Sqrt (h1)", 4096, "T", False),
+        ("h1 = Max (h, x)  y = Identity (h1)", 768, 64, True),
+        ("h1 = Max (h, x)  y = Identity (h1)", 1024, 64, False),
+        ("g = Less (h, x)  h1 = Where (g, x, h)  y = Identity (h1)", 256, 64, True),
+        ("g = Less (h, x)  h1 = Where (g, x, h)  y = Identity (h1)", 512, 64, False),
     ],
 )
 def test_wide_rows_stay_in_the_loop_that_keeps_them_in_the_cache(step, width, steps, fires) -> None:
