@@ -8,10 +8,12 @@ import pytest
 
 import ortscan
 from rewrites.base.costs import Costs
+from rewrites.base.vetoes import Veto, Vetoes
+from rewrites.driver.engine import rewrite
 from rewrites.graph.context import Options
 from rewrites.rules.cleanup import fold_constants
 from rewrites.rules.recurrence import blocked_outer_products, linear_attention
-from tests.rewrites.apply import apply, patches, reasons
+from tests.rewrites.apply import apply, patches, prepared, reasons, rules_of
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
@@ -268,14 +270,23 @@ def test_types_memory_costs_and_targets() -> None:
         assert reasons(report) == [code]
 
 
-@pytest.mark.parametrize(("sizes", "first"), [((1, 256, 256), "blocked-outer-products"), ((4, 32, 32), "linear-attention")])
-def test_a_target_with_linear_attention_has_what_is_faster(sizes: tuple[int, int, int], first: str) -> None:
-    heads, keys, values = sizes
+def wide(heads: int, keys: int, values: int) -> str:
     text = written(DECAYS["an Exp"], steps=1024, heads=heads, final=False)
     text = text.replace(f"{heads},3,4]", f"{heads},{keys},{values}]").replace(f"{heads},3]", f"{heads},{keys}]")
-    text = text.replace(f"{heads},4]", f"{heads},{values}]")
-    _, report = apply(text, [fold_constants, linear_attention, blocked_outer_products])
+    return text.replace(f"{heads},4]", f"{heads},{values}]")
+
+
+@pytest.mark.parametrize(("sizes", "first"), [((1, 256, 256), "blocked-outer-products"), ((4, 32, 32), "linear-attention")])
+def test_a_target_with_linear_attention_has_what_is_faster(sizes: tuple[int, int, int], first: str) -> None:
+    _, report = apply(wide(*sizes), [fold_constants, linear_attention, blocked_outer_products])
     assert next(name for name in patches(report) if name != "fold-constants") == first
+
+
+def test_linear_attention_does_not_wait_for_blocks_that_were_found_wrong() -> None:
+    ctx = prepared(wide(1, 256, 256))
+    ctx.vetoes = Vetoes([Veto("blocked-outer-products", "", 0, "wrong")])
+    report = rewrite(ctx, rules_of([fold_constants, linear_attention, blocked_outer_products]), debug=True)
+    assert "linear-attention" in patches(report)
 
 
 MAMBA_2 = """g (float[B,2,3,4] S0, float[T,B,2,3] xs, float[T,B,2] ds, float[T,B,4] bs, float[T,B,4] cs, float[2] A)
