@@ -17,6 +17,8 @@ _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status co
 _LONGEST_MESSAGE = 300
 _INNER = "Non-zero status code returned while "
 """What precedes the node that failed, and each that it is inside of."""
+_AROUND = "[ShapeInferenceError] Inference error(s): "
+"""What precedes each graph or function that the node is inside of which onnx cannot infer."""
 _LARGE_BYTES = 1 << 16
 
 
@@ -31,6 +33,8 @@ def in_short(error: Exception) -> str:
     text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
     if len(text) > _LONGEST_MESSAGE:
         text = text.rpartition(_INNER)[2]
+        first, around, within = text.partition(_AROUND)
+        text = first + around + within.replace(_AROUND, "")  # what is wrong stands at the end
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
 

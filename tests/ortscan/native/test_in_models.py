@@ -143,6 +143,21 @@ def test_the_environment_hides_the_library_and_the_loops_run(model: onnx.ModelPr
         np.testing.assert_array_equal(one, other)
 
 
+OUTER_PRODUCTS = """g (float[2,3] s, float[T,2] ks, float[T,3] vs) => (float[2,3] z, float[K,3] ys) {
+  axis = Constant <value_ints = [0]> () n0 = Shape <start = 0, end = 1> (ks) n = Squeeze (n0, axis) yes = Constant <value = bool {1}> ()
+  z, ys = Loop (n, yes, s) <body = b (int64 i, bool c, float[2,3] h) => (bool on, float[2,3] h1, float[3] y) {
+    on = Identity (c) k = Gather (ks, i) at = Unsqueeze (i, axis) v0 = Gather (vs, at) v = Squeeze (v0, axis)
+    one = Constant <value_ints = [1]> () col = Unsqueeze (k, one) row = Unsqueeze (v, axis) kv = Mul (col, row) h1 = Add (h, kv)
+    q = Unsqueeze (k, one) w = Mul (q, h1) two = Constant <value_ints = [-2]> () y = ReduceSum <keepdims = 0> (w, two) }> }"""
+
+
+def test_what_onnx_takes_for_a_fault_of_its_own_is_none_within_a_function_and_a_branch_either() -> None:
+    others = ["loop-fission", "recurrent-cell", "state-fission", "unroll"]
+    native = ortscan.optimize(model_from_text(OUTER_PRODUCTS, 18), native=True, verify=False, skip=others)
+    (guard,) = [node for node in native.graph.node if node.op_type == "If"]
+    assert sorted(attribute.g.node[0].op_type for attribute in guard.attribute) == ["Identity", "Scan1"]
+
+
 def test_other_targets_run_no_plans(model: onnx.ModelProto) -> None:
     with pytest.raises(OptionError, match="native loops run where the target is cpu, not cuda"):
         ortscan.optimize(model, native=True, target="cuda")
