@@ -5,10 +5,10 @@
 Likewise MatMul(B, MatMul(A, h)), and Gemm with all that it has. Numbers are those of sums in another order: the new constants are
 computed in double and rounded once; those of integers are the same, wrapped or not.
 
-Conditions: nothing else reads what is in between; no more multiplications than before. For floats: the matrices are finite, their
-products do not cancel far below what is summed, and what is infinite comes to the same: h is bounded (``analysis.magnitudes``), or
-the result is normalised by Softmax or LayerNormalization, which makes NaN of it either way. Halves round what is in between, and
-stay, as do matrices of many megabytes. With ``fast_math`` nothing is asked of infinities, nor of what cancels.
+Conditions: nothing else reads what is in between; no more multiplications than before. For floats: the matrices are finite; their
+product, and that of what is added, does not cancel far below what is summed; and what is infinite comes to the same: h is bounded
+(``analysis.magnitudes``), or the result is normalised by Softmax or LayerNormalization, which makes NaN of it either way. Halves
+round what is in between, and stay, as do matrices of many megabytes. ``fast_math`` asks nothing of infinities, nor of what cancels.
 """
 
 import math

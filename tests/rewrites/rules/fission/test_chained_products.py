@@ -139,6 +139,11 @@ def test_what_cancels_or_overflows_stays(weights: str, detail: str) -> None:
     stays(chained_products, row("a = MatMul (h, A) p = MatMul (a, B)", weights), "PRODUCTS-CORNERS", detail=detail)
 
 
+def test_what_is_added_in_between_and_cancels_stays() -> None:
+    weights = "float[2,2] A = {1, 2, 3, 4}, float[2,2] B = {1, 2, 1, 3}, float[2] c = {1e6, -1e6}"
+    stays(chained_products, row("a = Gemm (h, A, c) p = MatMul (a, B)", weights), "PRODUCTS-CORNERS", detail="added in between")
+
+
 def test_halves_and_matrices_of_the_caller_stay() -> None:
     halves = {key: text.replace("float", "float16") for key, text in ROW.items()}
     ones = "float16[2,3] A = {15360, 15360, 15360, 15360, 15360, 15360}, float16[3,2] B = {15360, 15360, 15360, 15360, 15360, 0}"
