@@ -105,6 +105,8 @@ struct OrtEpFactory {
 #define HardwareDevice_Type FROM_TABLE(307, int, const OrtDevice *)
 #define GetEpApi FROM_TABLE(317, const OrtEpApi *, void)
 #define GetTensorSizeInBytes FROM_TABLE(318, OrtStatus *, const OrtValue *, size_t *)
+#define ValueInfo_GetValueNumConsumers FROM_TABLE(324, OrtStatus *, const OrtValueInfo *, size_t *)
+#define ValueInfo_IsGraphOutput FROM_TABLE(330, OrtStatus *, const OrtValueInfo *, bool *)
 #define ValueInfo_GetInitializerValue FROM_TABLE(326, OrtStatus *, const OrtValueInfo *, const OrtValue **)
 #define ValueInfo_IsConstantInitializer FROM_TABLE(331, OrtStatus *, const OrtValueInfo *, bool *)
 #define Graph_GetOnnxIRVersion FROM_TABLE(335, OrtStatus *, const OrtGraph *, int64_t *)

@@ -105,10 +105,22 @@ static bool find(claim *c, const sources *all, const OrtModelMetadata *stored) {
   return good;
 }
 
+// Whether anything reads a result of the node; a fused node has no other outputs, and one without any could not be told from others.
+static bool is_read(const OrtApi *api, const OrtNode *node) {
+  size_t count, readers = 0;
+  const OrtValueInfo **outputs = list_of(api, NODE_OUTPUTS, node, &count);
+  bool found = false, is_output = false;
+  for (size_t i = 0; i < count && !found; i++)
+    found = *name_of(api, outputs[i]) && ((went_well(api, ValueInfo_GetValueNumConsumers(outputs[i], &readers)) && readers) ||
+                                          (went_well(api, ValueInfo_IsGraphOutput(outputs[i], &is_output)) && is_output));
+  free(outputs);
+  return found;
+}
+
 claim *claim_node(const host *h, const OrtGraph *graph, const OrtNode *node, const OrtModelMetadata *stored) {
   const OrtApi *api = h->api;
   const OrtGraph *body = body_of(api, node);
-  claim *c = body && (stored || atomic_load(&known_planner)) ? calloc(1, sizeof *c) : 0;
+  claim *c = body && is_read(api, node) && (stored || atomic_load(&known_planner)) ? calloc(1, sizeof *c) : 0;
   if (!c) return 0;
   sources all = {0};
   labels values = {0};

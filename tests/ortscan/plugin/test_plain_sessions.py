@@ -51,6 +51,22 @@ def test_a_loop_gives_the_same_bits(what: str, tmp_path: Path) -> None:
     check(model, feeds, tmp_path, model_loops(model))
 
 
+@pytest.mark.parametrize("dead", ["first", "last"])
+def test_a_loop_that_nobody_reads_is_left_alone_and_the_session_made(dead: str, tmp_path: Path) -> None:
+    body = (
+        "body = b (int64 i, bool c, float[2,8] s) => (bool go, float[2,8] s1) { go = Identity (c) a = Mul (s, s) s1 = STEP (a, s) }"
+    )
+    used = f"z = Loop <{body.replace('STEP', 'Sub')}> (m, , h)"
+    unused = f"nobody = Loop <{body.replace('STEP', 'Add')}> (m, , h)"
+    nodes = f"{unused} {used}" if dead == "first" else f"{used} {unused}"
+    model = model_from_text(f"g (float[2,8] h) => (float[2,8] z) <int64 m = {{3}}> {{ {nodes} }}", 18)
+    feeds = {"h": feeds_of_scan()["h"]}
+    plain, asked = both(model, feeds)
+    for one, other in zip(plain, asked, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert taken(model, feeds, tmp_path) == 1
+
+
 @pytest.mark.parametrize("opset", [9, 11, 13, 18, 21])
 def test_models_of_all_opsets_are_taken(opset: int, tmp_path: Path) -> None:
     check(model_from_text(SCAN, opset), feeds_of_scan(), tmp_path, 1)
