@@ -139,6 +139,8 @@ class Body:
 
     def number(self, number: float, dtype: int = FLOAT) -> View:
         """Return a scalar constant."""
+        if NUMPY[dtype].kind != "f" and not float(number).is_integer():
+            raise Refused("NATIVE-TYPE", f"it calculates with {number:g} and {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:

@@ -16,6 +16,7 @@ BOTH = "h1 = Add (h, a) y = Identity (h1)"
         ("k = Cast <to = 11> (x) e = Exp (k) a = Cast <to = 1> (e)", "NATIVE-TYPE"),
         ("k = Cast <to = 7> (x) e = ReduceSum (k) a = Cast <to = 1> (e)", "NATIVE-TYPE"),
         ("k = Cast <to = 7> (x) e = Pow (k, two) a = Cast <to = 1> (e)", "NATIVE-TYPE"),
+        ("k = Cast <to = 7> (x) e = ReduceLogSumExp (k) a = Cast <to = 1> (e)", "NATIVE-TYPE"),
         ("e = Mod (x, h) a = Identity (e)", "NATIVE-FORM"),
         ('a = Einsum <equation = "i,i,i->i"> (x, h, w)', "NATIVE-FORM"),
         ('a = Einsum <equation = "i,j->i"> (x, h)', "NATIVE-FORM"),
