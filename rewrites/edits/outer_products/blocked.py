@@ -1,28 +1,33 @@
 """A matrix that takes up outer products, for all steps: block by block, as products of matrices.
 
 Blocks are the steps of a Scan whose state is the matrix; or all that does not need the matrix is done for all blocks side by side,
-and the Scan only has the matrices before each block.
+and a Scan, or for a few blocks one more product, has the matrices before each block.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.edits.outer_products.block_products import Products
+from rewrites.edits.outer_products.block_states import states_between
 from rewrites.edits.outer_products.block_weights import constant_weights, exponent_weights, product_weights
 from rewrites.edits.outer_products.key_products import KeyProducts, key_products
 from rewrites.graph.builder import Builder
 from rewrites.graph.dims import without_axis
 from rewrites.graph.marks import BLOCKS
+from rewrites.graph.values import static_dims
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis, transpose
 
 __all__ = ["Blocked", "Given"]
 
 _END = 2**63 - 1
+_FEW_PRODUCTS = 5 << 20
+"""For which one product is faster than a Scan over blocks."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,13 @@ class Blocked:
     def _side_by_side(self, given: Given, cut: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
         build, inside = self.build, self.build.another()
         products = self._products(given, cut, build)
-        taken = products.taken_up()
+        taken, blocks = products.taken_up(), self._blocks()
+        dims = static_dims(given.initial)
+        if blocks is not None and dims is not None and blocks * blocks * prod(dims) <= _FEW_PRODUCTS and not given.by_key:
+            power = None if given.constant is None else given.constant.astype(np.float64) ** self.length
+            alike, has_reads = power if given.decays is None else products.whole, given.queries is not None
+            between, last = states_between(build, taken, given.initial, alike, blocks, self.dtype, has_reads=has_reads)
+            return None if between is None else self._read(products, between), last, []
         stacks = [taken] if given.decays is None or products.whole is None else [taken, products.whole]
         state, *rows = (self._inner(one, axis) for one, axis in [(given.initial, None), *((one, 0) for one in stacks)])
         whole = rows[1] if len(rows) > 1 else products.whole
@@ -96,9 +107,13 @@ class Blocked:
         read = None
         if before:
             scan.outputs[1].shape = None if state.shape is None else ir.Shape([self._blocks(), *state.shape.dims])
-            made = build.op("Add", products.read_within(), products.read_before(scan.outputs[1]))
-            read = self._joined(self._by_step(build, made, True), None)
+            read = self._read(products, scan.outputs[1])
         return read, scan.outputs[0], [scan]
+
+    def _read(self, products: Products | KeyProducts, before: ir.Value) -> ir.Value:
+        """Return what is read after each step of blocks side by side."""
+        made = self.build.op("Add", products.read_within(), products.read_before(before))
+        return self._joined(self._by_step(self.build, made, True), None)
 
     def _products(self, given: Given, rows: dict[str, ir.Value], build: Builder) -> Products | KeyProducts:
         """Return the products of ``rows``, [..., steps, heads, size] each, with one axis in front where blocks lie side by side."""

@@ -10,6 +10,7 @@ import ortscan
 from rewrites.base.costs import Costs
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.engine import rewrite
+from rewrites.edits.outer_products.block_plan import Plan
 from rewrites.graph.context import Options
 from rewrites.rules.cleanup import fold_constants
 from rewrites.rules.recurrence import blocked_outer_products, linear_attention
@@ -121,6 +122,16 @@ def test_every_decay_for_steps_of_one_block_and_of_several(decay: str, final: bo
         feeds = data(steps)
         feeds["gs"] = np.abs(feeds["gs"]).clip(0.1, 1) if decay == "anything" else feeds["gs"]
         same(*blocked(written(DECAYS[decay], steps=steps, final=final)), feeds)
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("steps", ["T", 150, 1100])
+@pytest.mark.parametrize("decay", ["none", "a constant for each head", "an Exp", "anything", "a gate by key"])
+def test_blocks_one_by_one_and_side_by_side(decay: str, steps: int | str, is_flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocked_outer_products, "plan_of", lambda *_: Plan(16, is_flat, 0.0, 0))
+    feeds = data(200 if steps == "T" else int(steps))
+    feeds["gs"] = np.abs(feeds["gs"]).clip(0.1, 1) if decay == "anything" else feeds["gs"]
+    same(*blocked(written(DECAYS[decay], steps=steps)), feeds)
 
 
 @pytest.mark.parametrize("way", [0, 1])
