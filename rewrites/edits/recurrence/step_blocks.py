@@ -24,7 +24,7 @@ from rewrites.graph.branches import say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes, without_axis, without_names
-from rewrites.graph.marks import ASSUMED_SIZE, BLOCKS, ONE_BLOCK
+from rewrites.graph.marks import ASSUMED_SIZE, ONE_BLOCK
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis
@@ -158,7 +158,6 @@ def _over_blocks(
     outer = make_scan(names, body, states, read, stacks, loop.node.name or "scan")
     for result, stack in zip(inner.outputs[len(states) :], outer.outputs[len(states) :], strict=True):
         stack.shape = with_axes(result.shape, 0, None)
-    BLOCKS.put(outer, True)
     build.nodes.append(outer)
     return inner, outer
 
