@@ -84,7 +84,9 @@ def block_shape(found: MatrixState, sizes: StepSizes) -> Shape:
 
 def plan_of(shape: Shape, options: Options) -> Plan:
     """Return the plan that takes the least time, of those that fit into memory, where one does."""
-    lengths = [(length, is_flat) for length in _LENGTHS if length < shape.steps for is_flat in (False, True)]
+    others = range(_LENGTHS[0], _LENGTHS[-1] + 1) if shape.are_known and not shape.by_key else ()
+    found = {*_LENGTHS, *(length for length in others if shape.steps % length == 0)}
+    lengths = [(length, is_flat) for length in sorted(found) if length < shape.steps for is_flat in (False, True)]
     if shape.are_known and shape.steps <= _LENGTHS[-1] and not shape.by_key:
         lengths.append((shape.steps, False))
     plans = [_plan(shape, length, options.costs, is_flat=is_flat) for length, is_flat in lengths]
@@ -118,7 +120,7 @@ def _plan(shape: Shape, length: int, costs: Costs, *, is_flat: bool) -> Plan:
     products = steps * (scores + 2 * shape.heads * shape.keys * shape.values)
     rows = shape.wide * steps * (2 * shape.key_heads * shape.keys + shape.heads * shape.values)
     between, states = shape.wide * steps * shape.heads * length, blocks * shape.state_bytes
-    nodes, moved = _NODES, 4 * rows + shape.passes * between + 3 * states
+    nodes, moved = _NODES, (4 + 2 * (shape.steps % length > 0)) * rows + shape.passes * between + 3 * states
     matrices = 2 * blocks * shape.heads
     if shape.by_key:
         levels = length.bit_length() - 1
