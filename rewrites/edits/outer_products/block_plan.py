@@ -1,7 +1,7 @@
 """How many steps a block of outer products is to have, whether blocks lie side by side, and what that takes, by an estimate.
 
-Held against what was measured for 18 shapes of 1024 steps on onnxruntime 1.32, one thread, at lengths of up to 128: the plan that
-is chosen takes 1.01 times as long as the best on average, and 1.07 times at most.
+Fitted to what was measured for 18 shapes of 1024 steps on onnxruntime 1.32, one thread, at lengths of up to 128: the plan that
+is chosen takes 1.01 times as long as the best of them on average, and 1.07 times at most.
 """
 
 from dataclasses import dataclass, replace

@@ -78,7 +78,11 @@ def test_weights_that_are_large_or_in_files_stay(tmp_path) -> None:
 
 
 def test_models_whose_initializers_are_inputs_stay() -> None:
-    assert [one.name for one in moved(scan(), ir_version=3).graph.initializer] == ["w"]
+    assert [one.name for one in moved(scan(), ir_version=4).graph.initializer] == ["w"]
+    listed = scan().replace("xs)", "xs, float[2,2] w)", 1)
+    after = ortscan.optimize(model_from_text(listed, 18, ir_version=3))
+    assert [one.name for one in after.graph.input] == ["h0", "xs", "w"]
+    assert [one.name for one in after.graph.initializer] == ["w"]
 
 
 def test_optimize_ends_so_and_again(tmp_path) -> None:
