@@ -48,8 +48,8 @@ _MOST = 1e9
 _LARGEST = {4: (1e18, 1e37), 8: (1e150, 1e306)}
 """Of numbers of so many bytes: what may be squared and summed up, and what no sum may come to."""
 _END = 2**63 - 1
-_OPERATORS = 35
-"""Those of the blocks and around them, of the If too."""
+_OPERATORS = {True: 26, False: 14}
+"""Those of the blocks and around them, of the If too, by whether states are multiplied by numbers alone."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -111,7 +111,8 @@ def _too_slow(loop: ScanView, system: System, sizes: StepSizes, step: int, steps
     length, costs = block_length(steps, max(states, given, made)), sizes.options.costs
     in_loop = costs.loop_ns(steps, len(loop.body), step)
     products = steps * rows * ((length * given + states) * made + given * states) * 2 * costs.product
-    blocks = _OPERATORS * costs.operator + products + steps * step * costs.near_byte * (6 if rows == 1 else 12)
+    moved = steps * step * costs.near_byte * (6 if rows == 1 else 12)
+    blocks = _OPERATORS[system.is_elementwise] * costs.operator + products + moved
     if blocks * 1.2 < in_loop:
         return None
     took = f"take about {in_loop / 1000:.0f} µs in the loop and {blocks / 1000:.0f} µs without"

@@ -199,7 +199,7 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
     [
         (second_order("T"), "LINEAR-STEPS"),
         (second_order(300, a1="-2.5"), "LINEAR-GROWTH"),
-        (second_order(8), "COST-LINEAR"),
+        (second_order(4), "COST-LINEAR"),
         (second_order(4096, shape="1024"), "COST-LINEAR"),
         (
             second_order(
@@ -216,7 +216,7 @@ def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) ->
 
 
 def test_a_free_number_of_steps_is_a_reason_that_tells_from_how_many_on_they_would_be_faster() -> None:
-    stays(constant_filter, second_order("T"), "LINEAR-STEPS", detail="for 16 or more")
+    stays(constant_filter, second_order("T"), "LINEAR-STEPS", detail="for 8 or more")
 
 
 def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
