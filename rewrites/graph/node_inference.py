@@ -1,4 +1,7 @@
-"""Types and shapes of what single nodes give, by their operators' schemas: nodes that rules build are inferred as they are made."""
+"""Types and shapes of what single nodes give, by their operators' schemas: nodes that rules build are inferred as they are made.
+
+Works round ONNX-AXES-WITHOUT-SHAPE.
+"""
 
 from collections.abc import Set
 from functools import cache, partial
@@ -15,6 +18,9 @@ from rewrites.graph.walk import node_graphs
 __all__ = ["contradicts", "infer_node", "learn_shapes"]
 
 _DATA_BYTES = 4096
+
+_TAKEN_FOR_ABSENT = {"Pad": (3,), "Slice": (3, 4)}
+"""The operands that onnx takes for absent where their shapes are not known, by operator."""
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
@@ -52,7 +58,7 @@ def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
 
 def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
     schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
-    if schema is None:
+    if schema is None or any(_is_unshaped(node, place) for place in _TAKEN_FOR_ABSENT.get(node.op_type, ())):
         return {}
     types, data = {}, {}
     for value in node.inputs:
@@ -68,6 +74,11 @@ def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, 
     return onnx.shape_inference.infer_node_outputs(
         schema, ir.serde.serialize_node(node), types, data, opset_imports=imports, ir_version=ir_version
     )
+
+
+def _is_unshaped(node: ir.Node, place: int) -> bool:
+    value = node.inputs[place] if place < len(node.inputs) else None
+    return value is not None and value.shape is None
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:

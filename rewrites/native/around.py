@@ -113,7 +113,7 @@ def _with_makers(value: ir.Value, taken: dict[ir.Node, bool], order: dict[ir.Nod
 
 def _after(loop: ScanView, scans: Sequence[ScanInput]) -> tuple[list[ir.Node], list[ScanOutput]]:
     direction = {output.outer: output.reverse for output in loop.scan_outputs if output.outer is not None}
-    results, taken = set(direction), dict[ir.Node, None]()
+    results, taken = list(direction), dict[ir.Node, None]()
     for scan in scans:
         direction.setdefault(scan.outer, scan.reverse)
     left = _readers(results)

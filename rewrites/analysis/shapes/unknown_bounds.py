@@ -2,12 +2,13 @@
 
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <something of which nothing is known>, {2})
 
-Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. It knows the constants of the
+Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. Axes and steps of which it knows no shape it takes for absent, and the sizes of what is cut
+along them for those of a Slice without. It knows the constants of the
 graph in which the Slice stands alone, none of those around it, and none that an inner graph reads too: to that it was unknown, and
 so it stays. A Slice of opset 10 it lets keep the names of dimensions that it cuts, whatever the bounds. Nothing is changed but the
 model that onnx is shown.
 
-Works round ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-SLICE-10-NAMES.
+Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Let each Slice of ``proto`` whose bounds are not constants of its own graph begin at a new input, of no type."""
+    """Let each Slice of ``proto`` that is not told by constants of its own graph alone begin at a new input, of no type."""
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
@@ -34,7 +35,7 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
             bounds = {name for node in slices for name in node.input[1:]} & known.keys()
             shared = bounds & _read_inside(graph) if bounds else set()
             for node in slices:
-                if not known.keys() >= set(node.input[1:3]):
+                if not known.keys() >= {*node.input[1:]} - {""}:
                     node.input[1] = _UNKNOWN
                     hidden = True
                 for place, name in enumerate(node.input):

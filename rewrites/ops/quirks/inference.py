@@ -14,6 +14,14 @@ INFERENCE = (
         worked_round=("rewrites.analysis.shapes.unknown_bounds", "rewrites.analysis.shapes.slice_bounds"),
     ),
     Quirk(
+        id="ONNX-AXES-WITHOUT-SHAPE",
+        of="onnx",
+        seen="1.23",
+        kind=Kind.WRONG_SIZES,
+        symptom="Axes and steps of a Slice, and axes of a Pad, of which no shape is known are taken for absent.",
+        worked_round=("rewrites.graph.node_inference", "rewrites.analysis.shapes.unknown_bounds"),
+    ),
+    Quirk(
         id="ONNX-CAPTURED-CONSTANTS",
         of="onnx",
         seen="1.23",

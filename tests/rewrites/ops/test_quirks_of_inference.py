@@ -41,6 +41,14 @@ def test_a_slice_of_sizes_begins_nobody_knows_where() -> bool:
     return inferred("y", text) == [2, "T"]
 
 
+@shows("ONNX-AXES-WITHOUT-SHAPE")
+def test_axes_of_a_slice_have_no_shape() -> bool:
+    text = """g (float[2,6] x, int64AXES axes) => (float[] y) <int64[1] zero = {0}, int64[1] two = {2}> {
+        c = Slice (x, zero, two, axes) y = Neg (c) }"""
+    assert inferred("c", text.replace("AXES", "[1]")) == ["unk__0", "unk__1"]
+    return inferred("c", text.replace("AXES", "[]")) == [2, 6]
+
+
 @pytest.mark.parametrize("inside", ["r = Reshape (x, s)", "k = Shape (x) p = Slice (k, a, o, a) r = ConstantOfShape (p)"])
 @shows("ONNX-CAPTURED-CONSTANTS")
 def test_a_body_reads_constants_of_the_graph_around(inside: str) -> bool:

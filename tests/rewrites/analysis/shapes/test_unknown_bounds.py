@@ -108,3 +108,31 @@ def test_a_trip_count_of_sizes_that_are_cut_at_run_time_is_not_taken_for_known()
     for start in (0, 1):
         feeds = {"x": np.zeros((2, 5), np.float32), "start": np.array([start]), "s0": np.ones(3, np.float32)}
         assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+AXES = """<ir_version: 10, opset_import: ["": 18, "own": 1]> g (float[2,6] x, float[?,2] h0, int64 n) => (float[] h, float[] y)
+<int64[1] zero = {0}, int64[1] two = {2}> {
+    h, y = Loop (n, , h0) <body = b (int64 i, bool c, float[2,2] a) => (bool c1, float[2,2] k, float[2,2] r) {
+        ax = own.axis () p = Slice (x, zero, two, ax) k = Add (a, p) r = Identity (k) c1 = Identity (c) }> }
+<domain: "own", opset_import: ["": 18]> axis () => (q) { q = Constant <value_ints = [1]> () }"""
+
+
+def test_a_slice_along_what_a_function_gives_is_not_cut_along_the_first_axes(recwarn: pytest.WarningsRecorder) -> None:
+    model = onnx.parser.parse_model(AXES)
+    after = ortscan.optimize(model)
+    assert after != model
+    assert not recwarn.list
+    feeds = {"x": np.arange(12, dtype=np.float32).reshape(2, 6)}
+    feeds |= {"h0": np.ones((2, 2), np.float32), "n": np.array(4)}
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+def test_axes_of_which_onnx_knows_no_shape_are_hidden_with_the_bounds() -> None:
+    model = ir.from_proto(
+        onnx.parser.parse_model(
+            """<ir_version: 10, opset_import: ["": 18]> g (float[2,6] x, int64[] axes) => (float[] y)
+            <int64[1] zero = {0}, int64[1] two = {2}> { s = Slice (x, zero, two, axes) y = Identity (s) }"""
+        )
+    )
+    infer_by_onnx(model, data_prop=True)
+    assert model.graph[0].outputs[0].shape != ir.Shape([2, 6])

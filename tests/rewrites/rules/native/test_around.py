@@ -94,3 +94,17 @@ def test_rows_in_both_directions_stay_outside() -> None:
 
 def test_what_comes_after_and_reads_another_result_stays_outside() -> None:
     assert outside(scan(BODY, after="r = Mul (ys, z)", results="float[2] z, float[3,2] r")) == ["Mul"]
+
+
+def test_results_of_several_stacks_come_in_the_order_of_the_stacks_from_the_last_on() -> None:
+    places = range(6)
+    text = scan(
+        "h1 = Add (h, x) " + " ".join(f"y{k} = Tanh (h1)" for k in places),
+        outputs=", ".join(["float[2] h1", *(f"float[2] y{k}" for k in places)]),
+        outer=", ".join(["z", *(f"ys{k}" for k in places)]),
+        after=" ".join(f"r{k} = Neg (ys{k})" for k in places),
+        results=", ".join(["float[2] z", *(f"float[3,2] r{k}" for k in places)]),
+    )
+    after, _ = apply(text, [native_loop], feeds={name: FEEDS[name] for name in ("s", "xs")})
+    (call,) = calls(after)
+    assert list(call.output) == ["z", *(f"r{k}" for k in reversed(places))]
