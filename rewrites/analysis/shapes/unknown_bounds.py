@@ -2,11 +2,10 @@
 
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <something of which nothing is known>, {2})
 
-Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. Axes and steps of which it knows no shape it takes for absent, and the sizes of what is cut
-along them for those of a Slice without. It knows the constants of the
-graph in which the Slice stands alone, none of those around it, and none that an inner graph reads too: to that it was unknown, and
-so it stays. A Slice of opset 10 it lets keep the names of dimensions that it cuts, whatever the bounds. Nothing is changed but the
-model that onnx is shown.
+Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. Axes and steps of which it knows
+no shape it takes for absent, and cuts along others. It knows the constants of the graph in which the Slice stands alone, none of
+those around it, and none that an inner graph reads too: to that it was unknown, and so it stays. A Slice of opset 10 it lets keep
+the names of dimensions that it cuts, whatever the bounds. Nothing is changed but the model that onnx is shown.
 
 Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
