@@ -40,11 +40,11 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
     found = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
     if found is None:
         return None
-    batched = source is not factor.value or stacks.get(factor.value).batched
     made = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
     scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
-    ordered = stacks.ordered(found, scans[factor.value].reverse) if factor.value in scans else found
-    stacks.place(made, ordered, batched)
+    scan = scans.get(factor.value)
+    ordered = found if scan is None else stacks.ordered(found, scan.reverse)
+    stacks.place(made, ordered, scan is not None or stacks.get(factor.value).batched)
     return Product(1.0, (Factor(made, factor.labels),))
 
 

@@ -6,7 +6,8 @@ However that is written: with decays, by head or by key, and taking away what th
 side by side are heads. Conditions: the target has ``com.microsoft``; float32, of which alone onnxruntime has a kernel; sizes of the
 matrix are known; decays are surely not negative, since the operator takes their logarithms; nothing else reads the matrix, but for
 its last value; it is faster than the loop, and than blocks of steps (``blocked_outer_products.py``). onnxruntime's kernel goes step
-by step, so NaN and infinity come to what they do there.
+by step, so what is not finite comes to no step before; but the kernel adds (q k) v to what the query reads of the matrix before, so
+infinities may be NaN, and the other way round, and q k may overflow where q (k v) does not.
 """
 
 from math import prod

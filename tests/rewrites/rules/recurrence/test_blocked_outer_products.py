@@ -1,6 +1,7 @@
 """A matrix that takes up outer products runs in blocks of steps; what blocks cannot do the same goes step by step."""
 
 from collections.abc import Mapping
+from types import ModuleType
 
 import numpy as np
 import onnx
@@ -132,6 +133,17 @@ def test_blocks_one_by_one_and_side_by_side(decay: str, steps: int | str, is_fla
     feeds = data(200 if steps == "T" else int(steps))
     feeds["gs"] = np.abs(feeds["gs"]).clip(0.1, 1) if decay == "anything" else feeds["gs"]
     same(*blocked(written(DECAYS[decay], steps=steps)), feeds)
+
+
+@pytest.mark.parametrize("rule", [blocked_outer_products, linear_attention])
+def test_an_exp_of_what_is_the_same_in_each_step(rule: ModuleType) -> None:
+    text = written(f"a = Exp (A)  {KEPT}", steps=150).replace("g (", "g (float[2,1] A, ", 1)
+    before = model_from_text(text, 17)
+    after, report = apply(before, [fold_constants, rule], options=DEAR)
+    assert rule.RULE.name in patches(report)
+    feeds = {**data(150), "A": np.array([[-0.5], [-0.1]], np.float32)}
+    for mine, loops in zip(ort_run(after, feeds), ort_run(before, feeds), strict=True):
+        np.testing.assert_allclose(mine, loops, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("way", [0, 1])
