@@ -4,7 +4,6 @@ Where no compiler is to be had the package is built without the library, which `
 ``ORTSCAN_BUILD_NATIVE=0`` in the environment asks for that. It runs before anything is installed, so it imports nothing of ortscan.
 """
 
-import importlib.util
 import os
 import platform
 import runpy
@@ -104,11 +103,18 @@ def _compiler_to_ask_for() -> list[str]:
     building = _building()
     if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or building["compiler"]() is not None:
         return []
-    if importlib.util.find_spec("pip") is None:
+    if not _pip("--version"):
         return [_ZIG] if building["is_for_this_machine"]() else []
-    asked = [sys.executable, "-I", "-m", "pip", "index", "versions", "ziglang", "--only-binary", ":all:"]
-    found = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300)
-    return [_ZIG] if found.returncode == 0 else []
+    return [_ZIG] if _pip("index", "versions", "ziglang", "--only-binary", ":all:") else []
+
+
+def _pip(*arguments: str) -> bool:
+    """Whether pip can do that. It is asked in a process of its own: while it builds, pip hides itself from the one that builds."""
+    command = [sys.executable, "-I", "-m", "pip", *arguments]
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _building() -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import os
 import subprocess
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,11 +61,29 @@ def _no_setuptools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_setuptools", _Setuptools)
 
 
-@pytest.mark.parametrize(("code", "asked"), [(0, ["wheel", "ziglang>=0.16"]), (1, ["wheel"])])
-def test_a_compiler_is_asked_for_where_pip_can_reach_one(code: int, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def _answering(*failing: str) -> Any:
+    """A pip that fails at these of its verbs."""
+    return lambda command, **_: subprocess.CompletedProcess(command, int(any(verb in command for verb in failing)))
+
+
+@pytest.mark.parametrize(("failing", "asked"), [((), ["wheel", "ziglang>=0.16"]), (("index",), ["wheel"])])
+def test_a_compiler_is_asked_for_where_pip_can_reach_one(
+    failing: Sequence[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(False))
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, code))
+    monkeypatch.setattr(subprocess, "run", _answering(*failing))
     assert backend.get_requires_for_build_wheel() == asked
+
+
+def test_nothing_is_asked_for_where_pip_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **_: Any) -> Any:
+        if "index" in command:
+            raise subprocess.TimeoutExpired(command, 300)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(backend, "_building", lambda: _building(False))
+    monkeypatch.setattr(subprocess, "run", run)
+    assert backend.get_requires_for_build_wheel() == ["wheel"]
 
 
 @pytest.mark.parametrize(("known", "asked"), [(True, ["wheel", "ziglang>=0.16"]), (False, ["wheel"])])
@@ -71,8 +91,26 @@ def test_a_tool_that_builds_without_pip_is_asked_for_one_on_known_platforms(
     known: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "_building", lambda: {**_building(False), "is_for_this_machine": lambda: known})
-    monkeypatch.setattr(backend.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(subprocess, "run", _answering("pip"))
     assert backend.get_requires_for_build_wheel() == asked
+
+
+def test_pip_is_found_while_it_builds_although_it_hides_itself(tmp_path: Path) -> None:
+    """As a build of pip's own has it: its folders are gone from the path, and nothing can be reached."""
+    Path(tmp_path, "sitecustomize.py").write_text(
+        "import sys\nsys.path[:] = [p for p in sys.path if not p.endswith('-packages')]\n"
+    )
+    lonely = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path),
+    }
+    code = f"import runpy; backend = runpy.run_path({backend.__file__!r}); print(backend['_compiler_to_ask_for']())"
+    lonely["PATH"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], env=lonely, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_nothing_is_asked_for_where_a_compiler_is_there_or_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
