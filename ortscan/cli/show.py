@@ -12,7 +12,7 @@ from ortscan.cli.console import stdout_console
 from ortscan.cli.page import Page
 from ortscan.cli.streams import printing
 from ortscan.cli.verification_text import verification_tables
-from ortscan.cli.written import ADVICE, Sizes, print_json, rough_gain, verified, written
+from ortscan.cli.written import ADVICE, Sizes, print_json, rough_gain, verified, without_library, written
 from ortscan.drawing.picture import Drawings
 from ortscan.report import text
 from ortscan.report.as_json import report_dict
@@ -44,7 +44,7 @@ class Outcome:
 def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
     """Show the tables, a line on the verification and one on the file."""
     report = outcome.report
-    facts = [verified(outcome.verification), written(args, outcome.written)]
+    facts = [verified(outcome.verification), written(args, outcome.written), *without_library(report)]
     if outcome.bench is not None:
         checked = "verified" if outcome.verification is not None else "not verified"
         facts.append(" · ".join([gone(report), outcome.bench.in_short(), checked]))

@@ -22,13 +22,17 @@ class VersionAction(argparse.Action):
         import onnx
         import onnx_ir
 
+        from ortscan.native.library import library_path
+
         try:
             import onnxruntime
         except ModuleNotFoundError:
             runtime = "no onnxruntime"
         else:
             runtime = f"onnxruntime {onnxruntime.__version__}"
-        parts = ", ".join([*(f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir)), runtime])
+        engine = "no native loop engine" if library_path() is None else "native loop engine"
+        versions = [f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir)]
+        parts = ", ".join([*versions, runtime, engine, f"Python {platform.python_version()}"])
         with printing():
-            print(f"ortscan {__version__} ({parts}, Python {platform.python_version()})")
+            print(f"ortscan {__version__} ({parts})")
         parser.exit()

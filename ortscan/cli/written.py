@@ -11,8 +11,9 @@ from rewrites.base.plain_text import one_line
 
 if TYPE_CHECKING:
     from ortscan.verification.result import Verification
+    from rewrites.base.report import Report
 
-__all__ = ["ADVICE", "Sizes", "print_json", "refutation", "rough_gain", "verified", "written"]
+__all__ = ["ADVICE", "Sizes", "print_json", "refutation", "rough_gain", "verified", "without_library", "written"]
 
 
 _MUCH = 1.25
@@ -43,6 +44,15 @@ def rough_gain(verification: "Verification") -> str:
         return ""
     said = f"{factor:.1f} x faster" if factor > 1 else f"{1 / factor:.1f} x slower"
     return f"about {said} in the runs compared (--bench measures it)"
+
+
+def without_library(report: "Report") -> list[str]:
+    """Say that what is compiled elsewhere runs as before here, where this ortscan has no library."""
+    from ortscan.native.library import why_not
+
+    why = why_not()
+    is_planned = any(operator.startswith("ai.ortscan.") for operator in report.operators_after)
+    return [f"here what is planned runs as before: {why}"] if is_planned and why else []
 
 
 def refutation(verification: "Verification", what: str) -> str:

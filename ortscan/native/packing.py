@@ -17,13 +17,18 @@ __all__ = ["moved", "packed"]
 
 _OLD, _NEW = "rewrites", "ortscan._rewrites"
 _MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
+_LIBRARY = re.compile(r"ortscan/native/[^/]+\.(so|dylib|dll)")
 
 
 def packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite ``wheel`` under its new name, which has the ``platform`` where the library is in it; return where it is then."""
+    """Rewrite ``wheel`` under its new name, which has the ``platform`` where the library is in it; return where it is then.
+
+    A library that an earlier build has left in the sources does not get into a wheel for any platform.
+    """
     renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
     with zipfile.ZipFile(wheel) as old:
-        contents = {_place(info.filename): _content(info.filename, old.read(info), platform) for info in old.infolist()}
+        taken = [info for info in old.infolist() if platform or not _LIBRARY.fullmatch(info.filename)]
+        contents = {_place(info.filename): _content(info.filename, old.read(info), platform) for info in taken}
     (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
     rows = [_record(name, content) for name, content in contents.items() if name != record]
     contents[record] = "".join(f"{row}\n" for row in [*rows, f"{record},,"]).encode()

@@ -425,6 +425,16 @@ def test_version_names_what_it_runs_on(capsys):
     assert capsys.readouterr().out.startswith(f"ortscan {ortscan.__version__} (onnx {onnx.__version__}, ")
 
 
+def test_where_the_library_is_missing_the_version_and_what_needs_it_say_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ORTSCAN_NATIVE", "0")
+    assert main(["--version"]) == 0
+    assert ", no native loop engine, " in capsys.readouterr().out
+    decoder = Path(__file__).parents[2] / "examples" / "torch_attention_decoder.onnx"
+    assert main(["optimize", str(decoder), str(tmp_path / "o.onnx"), "--native", "--verify", "quick"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "here what is planned runs as before: the environment variable ORTSCAN_NATIVE is 0." in said
+
+
 def test_the_help_and_the_readme_know_every_target_and_exit_code(capsys):
     assert main(["optimize", "--help"]) == 0
     shown = capsys.readouterr().out

@@ -157,6 +157,16 @@ def test_the_compiler_is_installed_within_ortscan(tmp_path: Path, monkeypatch: p
     assert "ortscan/_rewrites/base/a.py,sha256=" in record
 
 
+def test_a_library_that_an_earlier_build_left_is_in_no_wheel_for_any_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTSCAN_BUILD_NATIVE", "0")
+    monkeypatch.setitem(CONTENTS, "ortscan/native/libortscan.so", "an old one")
+    name = backend.build_wheel(str(tmp_path))
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        assert "libortscan" not in " ".join(wheel.namelist()) + wheel.read(RECORD).decode()
+
+
 @pytest.mark.parametrize("line", ["import rewrites.base", "x = f'rewrites.base.{y}'", "from  rewrites.base import b"])
 def test_what_cannot_be_moved_there_ends_the_build(line: str) -> None:
     with pytest.raises(SyntaxError):
