@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.fuzz.case import Case
 from tests.fuzz.judging import judge
-from tests.fuzz.trust import session_of
+from tests.fuzz.trust import is_shaky, session_of
 from tests.support.runtime import run_session
 from tests.support.text import model_from_text
 
@@ -24,3 +24,18 @@ def test_sizes_that_a_body_declares_against_its_operators_are_guesses_where_ther
     assert shapes == {(0, 2, 0), (0, 2, 1)}
     case = Case(model, [{"x": np.ones((2, 2, 4), np.float32)}, nothing], "optimize", {})
     assert judge(case).verdict == "ok"
+
+
+NOISE = """<ir_version: 8, opset_import: ["": 17]> g (float[9] x) => (float y) <float zero = {0}, float one = {1}> {
+    m = ReduceMean (x) d = Sub (x, m) s = ReduceSum <keepdims = 0> (d) c = Greater (s, zero) k = Cast <to = 1> (c) y = Sub (k, one) }"""
+
+
+def test_what_the_sign_of_rounding_alone_decides_is_noise_though_it_seldom_moves() -> None:
+    model = model_from_text(NOISE)
+    session = session_of(model.SerializeToString())
+    shaky = []
+    for seed in range(20):
+        feeds = {"x": np.random.default_rng(seed).standard_normal(9).astype(np.float32)}
+        (before,) = run_session(session, feeds)
+        shaky.append(is_shaky(Case(model, [feeds], "optimize", {}), session, feeds, [before], [-1 - before]))
+    assert all(shaky)
