@@ -1,6 +1,6 @@
-"""Keeps the log messages of onnx_ir, on steps it takes for ortscan, from the user's terminal.
+"""Keeps the log messages of onnx_ir, on steps it takes for ortscan, and numpy's warnings of numbers, from the user's terminal.
 
-They speak of inner values a user neither made nor sees. Only records of the thread at work are dropped, and only while it works;
+They speak of inner values a user neither made nor sees, or of what weights that are infinite or NaN come to. Only records of the thread at work are dropped, and only while it works;
 levels, handlers and everyone else's records stay as they are.
 """
 
@@ -9,6 +9,8 @@ import logging
 import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
+
+import numpy as np
 
 __all__ = ["quietly"]
 
@@ -34,7 +36,7 @@ class _NotFrom(logging.Filter):
 
 
 def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make ``work`` run without onnx_ir's messages."""
+    """Make ``work`` run without onnx_ir's messages and numpy's warnings."""
 
     @functools.wraps(work)
     def quiet(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -42,7 +44,8 @@ def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(silence)
         try:
-            return work(*args, **kwargs)
+            with np.errstate(all="ignore"):
+                return work(*args, **kwargs)
         finally:
             for name in _LOGGERS:
                 logging.getLogger(name).removeFilter(silence)

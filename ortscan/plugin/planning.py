@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.quiet import quietly
 from ortscan.errors import OrtscanError
 from ortscan.modelio.loaded import to_proto
 from ortscan.pipeline.rewriting import Outcome, Rewriting
@@ -60,6 +61,7 @@ def _encoded(model: bytes, title: str) -> bytes | None:
     return None if answer is None else answer.encoded()
 
 
+@quietly
 def answer_for(model: bytes, title: str) -> Answer | None:
     """Return a plan of the loop as it is, or in another form, or else a model without loops, or None."""
     proto = onnx.load_from_string(model)

@@ -183,6 +183,18 @@ def test_what_onnx_ir_says_of_a_model_on_its_way_stays_inside(caplog):
     assert caplog.text == ""
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_weights_without_numbers_come_to_is_no_warning_of_numpy_s() -> None:
+    model = model_from_text(
+        """g (float[2] s, float[T,2] xs) => (float[2] last) <float[2,2] w = {1, 2, 3, 4}> {
+            last = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] k) {
+                m = MatMul (h, w) a = Add (m, x) k = Tanh (a) }> (s, xs) }""",
+        18,
+    )
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.array([[1, np.inf], [2, 3]], np.float32), "w"))
+    ortscan.optimize(model)
+
+
 def test_default_stands_for_what_is_used_unasked():
     unasked = [rule.name for rule in rules_for(None, [])]
     more = [rule.name for rule in rules_for(["default", "guard-scan"], [])]

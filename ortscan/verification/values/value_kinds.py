@@ -18,6 +18,7 @@ _TYPES = onnx.TensorProto
 _FLOATS = frozenset([_TYPES.FLOAT, _TYPES.DOUBLE, _TYPES.FLOAT16, _TYPES.BFLOAT16])
 _FAR = 100.0
 _LEAST_FAR, _LARGEST = 1.0, 1e4
+_MOST_SPREAD = 1e300
 
 
 def other_integers(missing: Sequence[Spec], roles: Mapping[str, Role]) -> list[str]:
@@ -88,5 +89,6 @@ def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> di
 
 
 def _spread(array: np.ndarray) -> float:
-    """Return by how much to shake an array, even one of zeros: then no two of its elements stay equal."""
-    return max(0.3 * float(np.abs(array).mean()), 0.1) if array.size else 0.0
+    """Return by how much to shake an array, even one of zeros: then no two of its elements that are finite stay equal."""
+    finite = np.abs(array[np.isfinite(array)])
+    return min(max(0.3 * float(finite.mean()), 0.1), _MOST_SPREAD) if finite.size else 0.0

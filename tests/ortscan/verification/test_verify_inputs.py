@@ -494,3 +494,12 @@ def test_the_least_integer_is_not_divided():
 def test_a_quick_comparison_has_few_cases_of_unusual_values(text, kinds):
     cases = verify(model(text), model(text), level="quick", time_limit=60).cases
     assert sum(case.varied.get("values") not in (None, "mixed") for case in cases) == kinds
+
+
+@pytest.mark.parametrize("number", ["inf", "nan", "3e38"])
+def test_weights_that_a_caller_may_replace_need_not_be_finite(number):
+    given = model("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }")
+    given.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.array([1, number], np.float32), "w"))
+    outcome = verify(given, given)
+    assert outcome.ok
+    assert {case.varied.get("defaults") for case in ran(outcome)} >= {"replaced", "far"}
