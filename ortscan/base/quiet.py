@@ -1,7 +1,7 @@
 """Keeps the log messages of onnx_ir, on steps it takes for ortscan, and numpy's warnings of numbers, from the user's terminal.
 
-They speak of inner values a user neither made nor sees, or of what weights that are infinite or NaN come to. Only records of the thread at work are dropped, and only while it works;
-levels, handlers and everyone else's records stay as they are.
+They speak of inner values a user neither made nor sees, or of what weights that are infinite or NaN come to. Only records of the
+thread at work are dropped, and only while it works; levels, handlers and everyone else's records stay as they are.
 """
 
 import functools

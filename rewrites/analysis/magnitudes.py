@@ -17,6 +17,7 @@ _OF_THE_FIRST = frozenset(
 _OF_THE_FIRST |= {"Unsqueeze"}
 _OF_THE_LARGEST = frozenset({"Concat", "Max", "Min"})
 _MOST = 200
+_FAR_FROM_OVERFLOW = 1e30
 
 
 def largest(value: ir.Value, loop: Loop) -> float:
@@ -36,7 +37,8 @@ def _bound(value: ir.Value | None, known: dict[ir.Value, float]) -> float:
         return math.inf
     if value not in known:
         known[value] = math.inf  # while it is looked for
-        known[value] = 1.0 if value.dtype == ir.DataType.BOOL else _of_constant(value) or _of_result(value, known)
+        found = 1.0 if value.dtype == ir.DataType.BOOL else _of_constant(value) or _of_result(value, known)
+        known[value] = found if found <= _FAR_FROM_OVERFLOW else math.inf  # beyond, it might be infinite on the way
     return known[value]
 
 

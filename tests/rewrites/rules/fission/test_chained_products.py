@@ -92,6 +92,12 @@ def test_what_a_bounded_activation_gives_may_go_anywhere() -> None:
     assert_same_numbers(ort_run(after, FEEDS), ort_run(apply(scan(state, weights=WEIGHTS, **ROW), [])[0], FEEDS))
 
 
+def test_what_is_infinite_on_the_way_is_not_bounded_by_what_makes_it_small_again() -> None:
+    inside = "g = Tanh (h) u = Mul (g, l) v = Mul (u, l) w = Mul (v, k) a = MatMul (w, A) p = MatMul (a, B) h1 = Add (p, x) y = Neg (p)"
+    weights = WEIGHTS + ", float l = {1e25}, float k = {1e-38}"
+    stays(chained_products, scan(inside, weights=weights, **ROW), "PRODUCTS-CORNERS", detail="'w' may be infinite")
+
+
 def test_integers_that_wrap_stay_the_same() -> None:
     big = WEIGHTS.replace("float", "int64").replace("0.5, -1, 0.25", "4611686018427387905, -1, 9223372036854775807")
     inside = "a = MatMul (h, A) b = Add (a, c) h1 = MatMul (b, B) y = Identity (h1)"
