@@ -93,7 +93,9 @@ def test_what_a_bounded_activation_gives_may_go_anywhere() -> None:
 
 
 def test_what_is_infinite_on_the_way_is_not_bounded_by_what_makes_it_small_again() -> None:
-    inside = "g = Tanh (h) u = Mul (g, l) v = Mul (u, l) w = Mul (v, k) a = MatMul (w, A) p = MatMul (a, B) h1 = Add (p, x) y = Neg (p)"
+    inside = (
+        "g = Tanh (h) u = Mul (g, l) v = Mul (u, l) w = Mul (v, k) a = MatMul (w, A) p = MatMul (a, B) h1 = Add (p, x) y = Neg (p)"
+    )
     weights = WEIGHTS + ", float l = {1e25}, float k = {1e-38}"
     stays(chained_products, scan(inside, weights=weights, **ROW), "PRODUCTS-CORNERS", detail="'w' may be infinite")
 
