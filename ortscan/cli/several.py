@@ -33,7 +33,8 @@ def run_verb(args: argparse.Namespace, one: Callable[[argparse.Namespace], int])
             raise OptionError("only one model can come from standard input.")
         for name in read:
             path = stack.enter_context(TemporaryFolder()) / "stdin.onnx"
-            path.write_bytes(sys.stdin.buffer.read())
+            if not path.write_bytes(sys.stdin.buffer.read()):
+                raise ModelFileError("standard input is empty.")
             setattr(args, name, str(path))
         if not hasattr(args, "output_option") or _STREAM not in (args.output, args.output_option):
             return int(args.run(args))
@@ -79,6 +80,8 @@ def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
     for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):
         if not (folder.is_dir() and Path(other).is_dir()):
             raise ModelFileError(f"of {folder} and {other} one is a folder, and the other none.")
+    if to is not None and Path(to).suffix == ".onnx" and not Path(to).exists():
+        raise ModelFileError(f"{folder} is a folder, and {to} is named as a model is: give a folder to write to.")
     files = sorted(folder.rglob("*.onnx"))
     if not files:
         raise ModelFileError(f"{folder} holds no .onnx file.")

@@ -13,9 +13,11 @@ _ALIKE = 0.6
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
-    """Return the ``known`` names spelled most like ``name``, the likest first."""
+    """Return the ``known`` names spelled most like ``name``, the likest first; in capitals or not is all the same."""
     short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
-    return difflib.get_close_matches(name[:_LONGEST], short, n=most, cutoff=alike)
+    folded = {other.casefold(): other for other in reversed(short)}
+    near = difflib.get_close_matches(name[:_LONGEST].casefold(), folded, n=most, cutoff=alike)
+    return [folded[other] for other in near]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -48,6 +48,8 @@ def test_one_bad_model_of_a_folder_does_not_stop_the_others(models: Path, capsys
         (["explain", "empty"], "empty holds no .onnx file."),
         (["verify", "in", "in/one.onnx"], "of in and in/one.onnx one is a folder, and the other none."),
         (["optimize", "in", "in/one.onnx"], "of in and in/one.onnx one is a folder, and the other none."),
+        (["optimize", "in", "out.onnx"], "in is a folder, and out.onnx is named as a model is: give a folder to write to."),
+        (["optimize", "in/one.onnx", "out.onnx", "--target", "CPU"], ", perhaps 'cpu' was meant."),
         (["verify", "-", "-"], "only one model can come from standard input."),
         (["optimze", "in", "out"], ", perhaps 'optimize' was meant."),
         (["optimize", "in", "out", "--targt", "cpu"], "unrecognized arguments: --targt cpu, perhaps '--target' was meant."),
@@ -70,6 +72,12 @@ def test_a_model_comes_from_standard_input_and_goes_to_standard_output(
     from_stdin(monkeypatch, made)
     assert main(["verify", "in/one.onnx", "-"]) == 0
     assert b"verified on onnxruntime" in capfdbinary.readouterr().out
+
+
+def test_an_empty_standard_input_is_named_as_such(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from_stdin(monkeypatch, b"")
+    assert main(["explain", "-"]) == 1
+    assert "ortscan: error: standard input is empty." in capsys.readouterr().err
 
 
 def test_what_is_not_made_does_not_go_to_standard_output(
