@@ -75,6 +75,8 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
 
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
+    """Return a branch; of a result that stands twice among its outputs onnxruntime gives out one alone, so the second is a copy."""
+    outputs = [part.op("Identity", value) if value in outputs[:place] else value for place, value in enumerate(outputs)]
     nodes, part.nodes = part.nodes, []
     return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
 

@@ -67,6 +67,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         system, reader = (dense, reader) if dense is not None else (system, Followed(loop, ctx.opset))
     if system is None or not system.inputs or _decay_alone(system):
         return NOTHING_HERE
+    if {value.dtype for value in system.inputs} != kinds:
+        return NOTHING_HERE  # an output that no state has a part in, such as a flag, leaves the loop first
     return _unfit(loop, system, ctx) or _filtered(loop, system, reader, ctx)
 
 

@@ -8,12 +8,14 @@ import pytest
 
 from rewrites.base.abilities import Abilities
 from rewrites.graph.context import Options
+from rewrites.rules.fission import loop_fission
 from rewrites.rules.native import native_loop
 from rewrites.rules.recurrence import constant_filter, linear_recurrence
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.harness import becomes, scan, stays
 from tests.support.loop_oracle import run_model
 from tests.support.runtime import ort_run, ort_session, run_session
+from tests.support.text import model_from_text
 
 BIQUAD = """p = Mul (b0, x) y = Add (p, s1) q = Mul (b1, x) r = Mul (a1, y) d = Sub (q, r) n1 = Add (d, s2)
     u = Mul (b2, x) w = Mul (a2, y) n2 = Sub (u, w)"""
@@ -240,6 +242,18 @@ def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
 )
 def test_what_is_not_linear_stays(change: tuple[str, str]) -> None:
     stays(constant_filter, second_order(300, BIQUAD.replace(*change)))
+
+
+def test_an_output_of_another_type_leaves_the_loop_before() -> None:
+    more = {"outputs": "float n1, float n2, float y, bool o", "results": "float[300] ys, bool[300] os", "outer": "f1, f2, ys, os"}
+    text = second_order(300, f"{BIQUAD} o = Less (x, b1)", **more)
+    stays(constant_filter, text)
+    draw = np.random.default_rng(0)
+    feeds = {"z1": np.array(1, np.float32), "z2": np.array(2, np.float32), "xs": draw.standard_normal(300).astype(np.float32)}
+    after, report = apply(text, [constant_filter, loop_fission])
+    assert patches(report) == ["loop-fission", "constant-filter"]
+    for mine, loops in zip(ort_run(after, feeds), ort_run(model_from_text(text, 18), feeds), strict=True):
+        np.testing.assert_allclose(mine, loops, rtol=1e-4, atol=1e-4)
 
 
 def test_states_that_decay_alone_are_left_to_the_rule_that_needs_no_if() -> None:

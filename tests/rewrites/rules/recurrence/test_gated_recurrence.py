@@ -49,6 +49,13 @@ WAYS = {
     "backwards and written forwards": gated(70, attributes=BACKWARDS),
     "one way backwards": gated(70, attributes="num_scan_inputs = 2, scan_input_directions = [1, 0]"),
     "seen before each step": gated(70, PLAIN.replace("(n)", "(s)")),
+    "given out twice": gated(
+        70,
+        f"{PLAIN} w = Identity (n)",
+        outputs="float[2] n, float[2] y, float[2] w",
+        results="float[70,2] ys, float[70,2] ws",
+        outer="z, ys, ws",
+    ),
     "a share of each": gated(70, "g = Sigmoid (a) h = Sub (one, g) m = Mul (h, s) k = Mul (g, b) n = Add (k, m) y = Identity (n)"),
     "on the way to another": gated(70, "g = Sigmoid (a) " + BETWEEN.replace("(a, d)", "(g, d)")),
     "by quotients and numbers": gated(
