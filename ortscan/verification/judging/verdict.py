@@ -13,6 +13,8 @@ __all__ = ["conclude", "refuse"]
 
 _FEWEST_RUNS = 6
 """Of fewer nothing is said of speed."""
+_WIDEST_SPREAD = 4.0
+"""Of runs whose ratios differ by more, in the middle half of them, neither: a machine with other work to do makes such."""
 
 _DISOWNED = (
     "onnxruntime computes output '{}' of the original otherwise once nodes that change nothing stand in it, "
@@ -61,11 +63,15 @@ def conclude(
 
 
 def _times_as_fast(judged: Sequence[Judged]) -> float | None:
-    """Return the median of how many times as fast the second model was; None of a few runs, of which the first does not count."""
-    ratios = [
-        before / after for before, after in (one.seconds for one in judged[1:] if one.seconds is not None) if before and after
-    ]
-    return statistics.median(ratios) if len(ratios) >= _FEWEST_RUNS else None
+    """Return the median of how many times as fast the second model was; None of a few runs, of which the first does not count,
+    and where they disagree.
+    """
+    timed = [one.seconds for one in judged[1:] if one.seconds is not None]
+    ratios = [before / after for before, after in timed if before and after]
+    if len(ratios) < _FEWEST_RUNS:
+        return None
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return middle if high <= _WIDEST_SPREAD * low else None
 
 
 def _summed_up(name: str, judge: Judge, cases: Sequence[Case]) -> OutputResult:
