@@ -1,10 +1,12 @@
 """Reads values of a body as sums of products of states and of what does not depend on them.
 
-Followed are products (Mul, MatMul, Einsum, ReduceSum), Add, Sub and Neg, and what only moves axes. What does not depend on a state
-is taken apart into the factors of outer products, and no further; it stays computed as in the loop.
+Followed are products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and what only moves axes. What does not depend on a
+state is taken apart into the factors of outer products, and no further; it stays computed as in the loop.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import onnx_ir as ir
 
@@ -20,6 +22,8 @@ __all__ = ["Reader"]
 
 _MOST_PRODUCTS, _MOST_FACTORS = 8, 16
 _MOST_READ = 512
+_FREE_LETTERS = "0123456789"
+"""What the dots of an equation stand for, axis by axis."""
 
 
 class Reader:
@@ -79,8 +83,10 @@ class Reader:
         if node.op_type == "MatMul":
             one, other = (self.of(value) for value in given)
             return self._multiplied(one, other, is_free)
-        if node.op_type == "Einsum" and len(given) == 2:
+        if node.op_type == "Einsum" and len(given) > 1:
             return self._einsum(node, is_free)
+        if node.op_type == "Gemm":
+            return self._gemm(node, is_free)
         if node.op_type == "ReduceSum" and not is_free:
             return self._summed(node, self.of(given[0]))
         return self._moved(node, self.of(given[0]))
@@ -104,20 +110,31 @@ class Reader:
         return self.axes.times(one, other, labels)
 
     def _einsum(self, node: ir.Node, is_free: bool) -> Tensor:
-        equation = node.attributes.get_string("equation", "").replace(" ", "")
-        sides, arrow, result = equation.partition("->")
-        letters = sides.split(",")
-        one, other = (self.of(value) for value in node.inputs)
-        if not arrow or "." in equation or [len(names) for names in letters] != [len(one.labels), len(other.labels)]:
-            raise NotAProduct
-        if any(len(set(names)) < len(names) for names in [*letters, result]):
-            raise NotAProduct
+        given = [self.of(value) for value in node.inputs]
+        letters, result = _letters(node.attributes.get_string("equation", ""), [len(one.labels) for one in given])
         named = dict[str, int | None]()
-        for letter, label in zip("".join(letters), (*one.labels, *other.labels), strict=True):
+        for letter, label in zip("".join(letters), chain.from_iterable(one.labels for one in given), strict=True):
             named[letter] = self.axes.unite(named.get(letter), label)
         if is_free and any(named[letter] is not None for letter in named.keys() - set(result)):
             raise NotAProduct
-        return self.axes.times(one, other, tuple(named[letter] for letter in result))
+        whole = given[0]
+        for other in given[1:]:
+            whole = self.axes.times(whole, other, (*whole.labels, *other.labels))
+        return self.axes.summed(replace(whole, labels=tuple(named[letter] for letter in result)), whole.labels)
+
+    def _gemm(self, node: ir.Node, is_free: bool) -> Tensor:
+        if any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta")):
+            raise NotAProduct
+        sides = [self.of(value) for value in node.inputs[:2]]
+        turned = [node.attributes.get_int(name, 0) for name in ("transA", "transB")]
+        one, other = (replace(side, labels=side.labels[::-1]) if way else side for side, way in zip(sides, turned, strict=True))
+        found = self._multiplied(one, other, is_free)
+        if len(node.inputs) < 3 or node.inputs[2] is None:
+            return found
+        if is_free:
+            raise NotAProduct
+        more = self.of(node.inputs[2])
+        return Tensor(self.axes.aligned(found.labels, more.labels), (*found.products, *more.products))
 
     def _summed(self, node: ir.Node, tensor: Tensor) -> Tensor:
         axes = axes_of(node, self._opset, len(tensor.labels))
@@ -155,6 +172,24 @@ def _with_other_ones(labels: Labels, source: ir.Value, made: ir.Value) -> Labels
         raise NotAProduct
     named = iter([label for label, size in zip(labels, before, strict=True) if size != 1])
     return tuple(None if size == 1 else next(named) for size in after)
+
+
+def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return the letters of the operands, of ``ranks``, and of the result, those that dots stand for among them."""
+    sides, arrow, result = equation.replace(" ", "").partition("->")
+    operands = sides.split(",")
+    lacking = [rank - len(letters.replace("...", "")) for letters, rank in zip(operands, ranks, strict=True)]
+    dots = _FREE_LETTERS[: max(0, *lacking)]
+    written = [
+        letters.replace("...", dots[len(dots) - count :]) if count >= 0 else letters
+        for letters, count in zip(operands, lacking, strict=True)
+    ]
+    result = result.replace("...", dots)
+    if not arrow or [len(letters) for letters in written] != list(ranks):
+        raise NotAProduct
+    if any(len(set(letters)) < len(letters) or "." in letters for letters in (*written, result)):
+        raise NotAProduct
+    return written, result
 
 
 def _is_outer(tensor: Tensor) -> bool:

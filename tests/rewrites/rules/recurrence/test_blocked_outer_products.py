@@ -42,6 +42,8 @@ DECAYS = {
 UPDATES = {
     "a product of matrices": PLAIN,
     "a product by broadcasting": "kc = Unsqueeze (k, last)  vr = Unsqueeze (v, first)  kv = Mul (vr, kc)  S1 = Add (kv, d)",
+    "an Einsum of three": 'e = ReduceSum <keepdims = 0> (g, last)  kv = Einsum <equation = "hk,hv,h->hkv"> (k, v, e)  S1 = Add (d, kv)',
+    "an Einsum with dots": 'kv = Einsum <equation = "...k,...v->...kv"> (k, v)  S1 = Add (d, kv)',
     "a difference": f"{PLAIN.replace('Add (d, kv)', 'Sub (d, kv)')}",
     "keys that heads share": PLAIN.replace("(k, last)", "(k1, last)").replace("kc =", "k1 = ReduceMax <axes = [0]> (k)  kc =", 1),
     "values that heads share": PLAIN.replace("(v, first)", "(v1, first)").replace(
@@ -51,6 +53,7 @@ UPDATES = {
 READS = {
     "a product of matrices": READ,
     "a sum of products": "qc = Unsqueeze (q, last)  p = Mul (S1, qc)  y = ReduceSum <keepdims = 0> (p, first)",
+    "an Einsum with dots": 'y = Einsum <equation = "...k, ...kv -> ...v"> (q, S1)',
     "queries that heads share": READ.replace("(q, first)", "(q1, first)").replace("qr =", "q1 = ReduceMax <axes = [0]> (q)  qr ="),
 }
 NOTHING = "y = Identity (v)"
@@ -164,6 +167,17 @@ def test_sizes_may_be_free(sizes: tuple[int | str, int | str], decay: str) -> No
         for model in (before, after):
             with pytest.raises(Exception, match="Dimension 0 is 0"):
                 ort_run(model, {name: value for name, value in data(0).items() if name in {one.name for one in model.graph.input}})
+
+
+ONE_MATRIX = """g (float[150,1,3] ks, float[150,1,4] vs, float[150,1,3] qs, float[3,4] S0) => (float[150,1,4] ys) {
+    end, ys = Scan <num_scan_inputs = 3, body = b (float[3,4] S, float[1,3] k, float[1,4] v, float[1,3] q) => (float[3,4] S1, float[1,4] y) {
+        S1 = Gemm <transA = 1> (k, v, S)  y = Gemm (q, S1) }> (S0, ks, vs, qs) }"""
+
+
+def test_a_gemm_that_adds() -> None:
+    same(*blocked(ONE_MATRIX), data(150, heads=1) | {"S0": data()["S0"][0]})
+    _, report = apply(ONE_MATRIX.replace("<transA = 1>", "<transA = 1, beta = 0.5>"), RULES, options=DEAR)
+    assert "blocked-outer-products" not in patches(report)
 
 
 def test_a_last_matrix_alone_and_one_that_begins_with_zeros() -> None:
