@@ -117,6 +117,7 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
         f"{entry.where} is under an If now: no Scan fails before it any more where it is given nothing" for entry in guarded
     ]
     tidy(ctx)
+    loaded.names = ctx.names.taken
     declare_negative_sizes_free(loaded)
     restore_interface(loaded)
     if defaults := listed_defaults(model):

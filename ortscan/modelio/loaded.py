@@ -39,6 +39,7 @@ class LoadedModel:
     ``tied``: what was said of outputs that had to be written otherwise; ``built_in``: of inputs that became constants.
     ``redeclared``: the outputs that were declared with another rank than they have. ``seal``: see ``sealed``.
     ``judged``: the whole message that was looked at for faults; whoever changes the model after that lets go of it.
+    ``names``: those that were taken in the opset in which it came.
     """
 
     model: ir.Model
@@ -52,6 +53,7 @@ class LoadedModel:
     redeclared: dict[str, onnx.ValueInfoProto] = field(default_factory=dict, repr=False)
     seal: "_Seal | None" = field(default=None, repr=False)
     judged: onnx.ModelProto | None = field(default=None, repr=False)
+    names: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass

@@ -129,6 +129,7 @@ def _prepare(work: Work) -> None:
     chosen = work.chosen
     name_free_dims(work.model)
     work.ctx = Context.of(work.model, _options(work), evaluate, has_kernel if chosen.custom_ops else None)
+    work.ctx.names.reserve(work.start.loaded.names)
     work.ctx.vetoes, work.ctx.left_out, work.ctx.written_out = work.vetoes, chosen.left_out, work.written_out
     prepare(work.ctx)
     work.is_static = work.is_fixed or _has_known_sizes(work.model)

@@ -6,6 +6,7 @@ Works round ORT-INNER-NAMES and ORT-NODE-NAMES.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -31,6 +32,15 @@ class Names:
         for node in graph:
             self._taken[node.name or ""] += 1
             self._taken.update(value.name or "" for value in node.outputs)
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """All names that are, or were, taken."""
+        return frozenset(self._taken)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Let none of ``names`` be new: a value that is gone had it, and results are held against the original by name."""
+        self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 
     def fresh(self, hint: str) -> str:
         """Return ``hint`` itself where it is free, else ``hint_N``; the name is taken from then on."""

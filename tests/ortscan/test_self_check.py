@@ -1,5 +1,6 @@
 """What a defect of a rule's makes of a model reaches nobody: the patch is found and taken back, with a reason and a warning."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from rewrites.rules.cleanup import common_subexpressions, fold_constants, hoist_
 from rewrites.rules.fission import loop_fission
 from tests.support.defects import failing
 from tests.support.small_models import parsed
-from tests.support.text import normalised, ort_run
+from tests.support.text import model_from_text, normalised, ort_run
 
 TWO = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -204,3 +205,15 @@ def test_where_nothing_can_be_compared_the_result_comes_with_a_warning() -> None
 def test_what_is_no_way_to_verify_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(option))):
         ortscan.optimize(parsed(TWO), **option)
+
+
+@pytest.mark.parametrize("name", ["reshape_1", "concat"])
+def test_names_that_went_with_the_older_opset_are_not_given_again(name: str) -> None:
+    text = f"""g (float[1] s, float[258,1] xs) => (float[M,1] ys) {{ {name} = Shape (xs)  first = Constant <value = int64 {{0}}> ()
+        steps = Gather ({name}, first)  go = Constant <value = bool {{1}}> ()
+        end, ys = Loop <body = b (int64 i, bool c, float[1] h) => (bool c1, float[1] h1, float[1] y) {{
+            x = Gather <axis = 0> (xs, i) h1 = Max (h, x) y = Identity (h1) c1 = Identity (c) }}> (steps, go, s) }}"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OrtscanWarning)
+        after = ortscan.optimize(model_from_text(text, 12, ir_version=7), verify=False)
+    assert not any(node.op_type in ("Loop", "Scan") for node in after.graph.node)
