@@ -4,8 +4,9 @@
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
 Without a recurrence nothing is left of the loop. Conditions: every operator that leaves has a batching rule that promises the same
-numbers up to the order of sums; stacks stay within the memory budget; at least as much work leaves as new tensors cross. What would
-blow up what crosses to more than twice its size stays inside. Never touches an opset-8 Scan or a scanned axis other than 0.
+numbers up to the order of sums; stacks stay within the memory budget; at least as much work leaves as new tensors cross; states
+that leave begin with the size they go on with. What would blow what crosses up to more than twice its size stays inside.
+Never touches an opset-8 Scan or a scanned axis other than 0.
 """
 
 import onnx_ir as ir
@@ -22,8 +23,9 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
+from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 
 __all__ = ["RULE", "check"]
@@ -40,6 +42,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     before = find_before(loop, ctx, sizes)
+    resized = next((state for state in before.states if state.inner.uses() and _is_resized(state)), None)
+    if resized is not None:
+        before.stacks.build.discard()
+        return NotApplicable(
+            "LOOP-STATE-SHAPE", f"the state '{resized.inner.name}' may begin with another size than it goes on with"
+        )
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
         return _without_loop(loop, before, ctx, sizes)
     head = before.stacks.build
@@ -50,6 +58,15 @@ def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
         tail.discard()
         return _why_not(loop, before, after)
     return _split(loop, before, after, head, tail, ctx)
+
+
+def _is_resized(state: State) -> bool:
+    """Whether the first value of a state has a number for a size where later ones have none, or another: one step may be all."""
+    first, then = state.initial.shape, state.next.shape
+    if first is None or then is None:
+        return False
+    pairs = [(a, b) for a, b in zip(shape_dims(first), shape_dims(then), strict=False) if a is not None and b is not None]
+    return any(a != b and not (isinstance(a, str) and isinstance(b, str)) for a, b in pairs)
 
 
 def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:

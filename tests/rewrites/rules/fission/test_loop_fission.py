@@ -249,3 +249,15 @@ def test_memory_is_named_where_nothing_can_leave():
     )
     _, report = split(text, options=Options(memory_budget=8))
     assert reasons(report) == ["MEMORY-BUDGET"]
+
+
+def test_a_state_that_may_begin_with_another_size_is_left():
+    text = """g (float[B,2] s, float[T,B,2] xs, float[2,2] w) => (float[?,2] z, float[?,?,2] ys) {
+        z, ys = Scan <num_scan_inputs = 1, body = b (float[?,2] h, float[?,2] x) => (float[?,2] h1, float[?,2] y) {
+            y = Add (h, x) h1 = Tanh (w) }> (s, xs) }"""
+    feeds = {"s": np.ones((3, 2), np.float32), "xs": np.ones((1, 3, 2), np.float32), "w": np.eye(2, dtype=np.float32)}
+    _, report = split(text, feeds=feeds)
+    assert reasons(report) == ["LOOP-STATE-SHAPE"]
+    alike = text.replace("float[2,2] w", "float[B,2] w")
+    _, report = split(alike, feeds={**feeds, "w": np.ones((3, 2), np.float32)})
+    assert "loop-fission" in patches(report)
