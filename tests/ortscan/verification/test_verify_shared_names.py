@@ -40,7 +40,7 @@ def model(text: str, last: str = "Identity") -> ModelProto:
 @pytest.mark.parametrize("level", ["quick", "full"])
 @pytest.mark.parametrize("text", MODELS.values(), ids=MODELS)
 def test_sizes_of_one_name_differ_where_they_must(text: str, level: str) -> None:
-    found = ortscan.verify(model(text), model(text), level=level)
+    found = ortscan.verify(model(text), model(text), level=level, time_limit=60)
     assert found.outcome == "equal"
     assert "inputs share names of dimensions that the original takes no common size for: 'N'" in found.notes
     ran = [case.dims for case in found.cases if case.status == "equal"]
@@ -49,7 +49,7 @@ def test_sizes_of_one_name_differ_where_they_must(text: str, level: str) -> None
 
 @pytest.mark.parametrize("text", MODELS.values(), ids=MODELS)
 def test_a_difference_is_seen_at_such_sizes(text: str) -> None:
-    assert ortscan.verify(model(text), model(text, "Abs"), level="quick").outcome == "different"
+    assert ortscan.verify(model(text), model(text, "Abs"), level="quick", time_limit=60).outcome == "different"
 
 
 def test_a_name_that_can_be_kept_is_kept() -> None:
