@@ -9,7 +9,7 @@ from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up
 from rewrites.graph.walk import inner_values
-from rewrites.rules.registry import AFTER, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
+from rewrites.rules.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
 
 __all__ = ["tidy"]
 
@@ -26,6 +26,7 @@ def tidy(ctx: Context) -> None:
     part_outer_products(ctx)
     for rule in AFTER:
         change_model(rule, ctx)
+    change_model(AXES_OF_SCALARS, ctx)
     drop_unread(graph)
     change_model(STATELESS_LOOPS, ctx)
     declare_sizes_without_steps(graph, ctx.names)

@@ -71,6 +71,7 @@ from rewrites.rules.scan_form import (
     scan_axes,
 )
 from rewrites.rules.tidy import (
+    axes_of_scalars,
     copy_stacked_strings,
     early_casts,
     keep_float_weights,
@@ -86,6 +87,7 @@ from rewrites.rules.unroll import early_exits, flatten_ifs, unroll, unroll_recur
 
 __all__ = [
     "AFTER",
+    "AXES_OF_SCALARS",
     "BEFORE",
     "DEFAULT_NODE_RULES",
     "FLATTEN_IFS",
@@ -199,8 +201,17 @@ AFTER: tuple[Rule[ir.Model], ...] = (
 
 STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
 WEIGHTS_INTO_BODIES: Rule[ir.Model] = weights_into_bodies.RULE
+AXES_OF_SCALARS: Rule[ir.Model] = axes_of_scalars.RULE
 
-ON_MODELS: tuple[Rule[Any], ...] = (*BEFORE, FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES)
+ON_MODELS: tuple[Rule[Any], ...] = (
+    *BEFORE,
+    FLATTEN_IFS,
+    *PRODUCTS_AFTER,
+    *AFTER,
+    AXES_OF_SCALARS,
+    STATELESS_LOOPS,
+    WEIGHTS_INTO_BODIES,
+)
 """All rules on a model as a whole, or on its Ifs."""
 
 LAST = tuple(rule for rule in RULES if rule.needed is not None)

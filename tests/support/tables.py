@@ -15,7 +15,16 @@ from ortscan.targets import TARGETS, Target
 from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.edits.rule import Rule
 from rewrites.ops.quirks import QUIRKS
-from rewrites.rules.registry import AFTER, BEFORE, FLATTEN_IFS, PRODUCTS_AFTER, RULES, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
+from rewrites.rules.registry import (
+    AFTER,
+    AXES_OF_SCALARS,
+    BEFORE,
+    FLATTEN_IFS,
+    PRODUCTS_AFTER,
+    RULES,
+    STATELESS_LOOPS,
+    WEIGHTS_INTO_BODIES,
+)
 from tests.providers import record as providers
 from tests.published import record as published
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
@@ -56,7 +65,7 @@ def rules() -> str:
         parts.append(f"## {phase}\n\n{purpose}\n\n{_rules(chosen)}")
     parts.append(f"## Before all others, on the model as a whole\n\n{_rules(BEFORE)}")
     parts.append(
-        f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES))}"
+        f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, AXES_OF_SCALARS, STATELESS_LOOPS, WEIGHTS_INTO_BODIES))}"
     )
     return "\n".join(parts)
 
