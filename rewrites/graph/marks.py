@@ -18,6 +18,7 @@ __all__ = [
     "EMPTY_SIZES",
     "GUARDED",
     "ONE_BLOCK",
+    "OVER_BLOCKS",
     "WAS_REFUSED",
     "PARTING_IDENTITY",
     "QUANTIZES_OUTPUT",
@@ -103,6 +104,9 @@ ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")
 
 BLOCKS = Mark[bool]("ortscan.blocks")
 """On a Scan: each step works on a block of the original steps."""
+
+OVER_BLOCKS = "over_blocks"
+"""What the name of the body of such a Scan begins with, where who reads the model anew is to know that."""
 
 ONE_BLOCK = Mark[bool]("ortscan.one_block")
 """On a loop: it runs over the steps of one block, and others before and after it."""

@@ -6,7 +6,7 @@ Works round ORT-PRODUCT-OF-NOTHING.
 from rewrites.base import since
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.marks import BLOCKS
+from rewrites.graph.marks import BLOCKS, OVER_BLOCKS
 from rewrites.loops import ScanInput, ScanOutput, ScanView
 
 __all__ = ["not_plain"]
@@ -21,7 +21,7 @@ def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
         return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
     if ctx.opset < since.SLICE_INPUTS and len({part.reverse for part in parts}) > 1:
         return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
-    if BLOCKS.on(loop.node):
+    if BLOCKS.on(loop.node) or (loop.body.name or "").startswith(OVER_BLOCKS):
         return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
     if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):
         return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on stacks of nothing

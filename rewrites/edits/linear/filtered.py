@@ -17,7 +17,7 @@ from rewrites.analysis.linear.impulses import powers
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat, reshape, slice_axis, split, transpose
 
-__all__ = ["Blocks", "Matrices", "Part", "block_length"]
+__all__ = ["Blocks", "Matrices", "Part", "Responses", "block_length"]
 
 _DENSE = 96
 _LEAST, _SHORT, _LONG = 4, 32, 64
@@ -63,8 +63,10 @@ class Blocks:
         build, states = self._build, len(system.step)
         length = block_length(steps, max(states, *(width for _, width in parts), *widths, 1))
         blocks = -(-steps // length)
-        responses = _Responses(system, length, [width for _, width in parts], widths)
-        cut = [self._cut(value, width, length, blocks, steps) for value, width in parts]
+        responses = Responses(system, length, [width for _, width in parts], widths)
+        missing = length * blocks - steps
+        filled = [self._filled(value, build.const([0, 0, 0, missing, 0, 0])) if missing else value for value, _ in parts]
+        cut = [self._cut(value, width, length, blocks) for value, (_, width) in zip(filled, parts, strict=True)]
         before = initial
         if blocks > 1:
             left = self._plus(self._product(concat(build, cut, 2), responses.left(length)), responses.left_more(length))
@@ -77,25 +79,30 @@ class Blocks:
             return [], final
         made = self._plus(self._product(read, responses.made()), responses.made_more())
         pieces = split(build, made, 2, [length * width for width in widths], len(widths)) if len(widths) > 1 else (made,)
-        return [self._joined(one, width, length, blocks, steps) for one, width in zip(pieces, widths, strict=True)], final
+        stacks = [self._joined(one, width, length, blocks) for one, width in zip(pieces, widths, strict=True)]
+        return [slice_axis(build, stack, 0, 0, steps) if missing else stack for stack in stacks], final
 
-    def _final(self, read: ir.Value, responses: "_Responses", steps: int, blocks: int) -> ir.Value:
+    def _final(self, read: ir.Value, responses: "Responses", steps: int, blocks: int) -> ir.Value:
         last = slice_axis(self._build, read, 0, blocks - 1, blocks) if blocks > 1 else read
         weights = np.concatenate([responses.left(steps), responses.powers[steps]])
         return self._plus(self._product(last, weights), responses.left_more(steps))
 
     def _product(self, value: ir.Value, weights: np.ndarray) -> ir.Value:
+        return self._build.op("MatMul", value, self._number(weights))
+
+    def _number(self, weights: np.ndarray) -> ir.Value:
         kept = np.where(np.abs(weights) < np.finfo(self._dtype).tiny, 0, weights)
-        return self._build.op("MatMul", value, self._build.const(kept.astype(self._dtype)))
+        return self._build.const(kept.astype(self._dtype))
 
     def _plus(self, value: ir.Value, numbers: np.ndarray) -> ir.Value:
         return self._build.op("Add", value, self._build.const(numbers.astype(self._dtype))) if numbers.any() else value
 
-    def _cut(self, value: ir.Value, width: int, length: int, blocks: int, steps: int) -> ir.Value:
-        """Return a stack [steps, rows, width] as [blocks, rows, length * width], with zeros behind."""
-        build, missing = self._build, length * blocks - steps
-        if missing:
-            value = build.op("Pad", value, build.const([0, 0, 0, missing, 0, 0]))
+    def _filled(self, value: ir.Value, pads: ir.Value) -> ir.Value:
+        return self._build.op("Pad", value, pads)
+
+    def _cut(self, value: ir.Value, width: int, length: int, blocks: int) -> ir.Value:
+        """Return a stack [steps, rows, width] as [blocks, rows, length * width]; -1 blocks: as many as there are."""
+        build = self._build
         if self._rows == 1 or length == 1:
             return reshape(build, value, [blocks, self._rows, length * width])
         if width == 1:
@@ -103,17 +110,16 @@ class Blocks:
         turned = transpose(build, reshape(build, value, [blocks, length, self._rows, width]), [0, 2, 1, 3])
         return reshape(build, turned, [blocks, self._rows, length * width])
 
-    def _joined(self, value: ir.Value, width: int, length: int, blocks: int, steps: int) -> ir.Value:
-        """Return [blocks, rows, length * width] as a stack [steps, rows, width]."""
-        build, count = self._build, length * blocks
+    def _joined(self, value: ir.Value, width: int, length: int, blocks: int) -> ir.Value:
+        """Return [blocks, rows, length * width] as a stack [blocks * length, rows, width]."""
+        build = self._build
         if self._rows != 1 and length > 1:
             wide = value if width == 1 else reshape(build, value, [blocks, self._rows, length, width])
             value = transpose(build, wide, [0, 2, 1] if width == 1 else [0, 2, 1, 3])
-        whole = reshape(build, value, [count, self._rows, width])
-        return slice_axis(build, whole, 0, 0, steps) if count > steps else whole
+        return reshape(build, value, [max(blocks * length, -1), self._rows, width])
 
 
-class _Responses:
+class Responses:
     """What a system makes within ``length`` steps of parts of ``given`` features and of the states, for outputs of ``widths``."""
 
     def __init__(self, system: Matrices, length: int, given: Sequence[int], widths: Sequence[int]) -> None:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.edits.fission.separate import separate
+from rewrites.edits.fission.copied import copied
 from rewrites.edits.fission.trial import tried
 from rewrites.edits.linear.or_loop import keep_loop, put_under_if
 from rewrites.edits.scan_form.lengths import most_steps
 from rewrites.graph.branches import say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.dims import with_axes, without_axis, without_names
+from rewrites.graph.dims import with_axes, without_axis
 from rewrites.graph.marks import ASSUMED_SIZE, ONE_BLOCK
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
@@ -69,7 +69,7 @@ def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     is_fit = _are_narrow(loop, cut, are_narrow, ctx)
     if is_fit is not None:
         wide = ctx.builder()
-        as_it_was = _copy(loop, loop.states, ctx)
+        as_it_was = copied(loop, loop.states, ctx)
         wide.nodes.append(as_it_was)
         found = write_if(are_narrow, is_fit, (inside, found), (wide, as_it_was.outputs), loop.node.name)
         keep_loop(as_it_was, ctx)
@@ -129,7 +129,7 @@ def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Con
         scans.append(replace(scan, outer=block))
     begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
     over = replace(loop, scan_inputs=tuple(scans))
-    node = _copy(over, begun, ctx)
+    node = copied(over, begun, ctx)
     ONE_BLOCK.put(node, True)
     if cut.assumed is not None:
         ASSUMED_SIZE.put(node, cut.assumed)
@@ -168,7 +168,7 @@ def _rest(loop: ScanView, states: Sequence[ir.Value], start: ir.Value, build: Bu
     for scan in loop.scan_inputs:
         scans.append(replace(scan, outer=_sliced(build, scan, start, None)))
     begun = [replace(state, initial=value) for state, value in zip(loop.states, states, strict=True)]
-    node = _copy(replace(loop, scan_inputs=tuple(scans)), begun, ctx)
+    node = copied(replace(loop, scan_inputs=tuple(scans)), begun, ctx)
     build.nodes.append(node)
     return node
 
@@ -181,18 +181,6 @@ def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Val
     rows = build.op("Slice", scan.outer, first, build.const([_END]) if end is None else end, build.const([0]))
     rows.shape = with_axes(without_axis(scan.outer.shape, 0), 0, None)
     return rows
-
-
-def _copy(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
-    """Return a Scan of the parts of ``loop``, around a copy of its body, for ``states``."""
-
-    def name(value: ir.Value) -> str:
-        return ctx.names.fresh(value.name or "value")
-
-    node = separate(loop, list(loop.body), states, {}, loop.scan_outputs, ctx, name=name)
-    for output, stack in zip(loop.scan_outputs, node.outputs[len(states) :], strict=True):
-        stack.shape = with_axes(without_names(output.inner.shape), 0, ScanView.of(node, ctx.opset).steps)
-    return node
 
 
 def _cut(build: Builder, value: ir.Value, length: int, blocks: ir.Value) -> ir.Value:

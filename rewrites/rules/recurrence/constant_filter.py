@@ -7,15 +7,17 @@ A product of a block of steps multiplies what comes later by 0, which is 0 for n
 of an If, for what is infinite, not a number, or so large that a sum might overflow; and for -0, where a zero of that sign could
 reach a result. Sums come in another order, and products of constants are one constant; nothing else is different.
 
-Conditions: the next states and the scan outputs are sums of states, of what does not depend on the states, and of constants, times
-constants, of float or double: either constants of one number, and all else of one shape, or constants of any shape, matrices among
-them, and few states of known size, as in a Kalman filter with a constant gain; powers of the matrix of the states do not grow over
-the steps by more than ``_MOST``; the trip count is known; it is faster than the loop by a fifth; the target runs Scan and If.
-States that each decay alone are ``linear-recurrence``'s, which needs no If. A loop that is to be compiled stays, where it has a
-plan.
-"""
+For a number of steps that is not known the blocks are as long whatever it is, and a Scan goes over blocks of them
+(``edits/linear/any_steps.py``); an If around it all keeps the loop for fewer steps than it pays for.
 
-import math
+Conditions: the next states and the scan outputs are sums of states, of what does not depend on the states, and of constants,
+times constants, of float or double: either constants of one number, and all else of one shape, or constants of any shape,
+matrices among them, and few states of known size, as in a Kalman filter with a constant gain; powers of the matrix of the states
+do not grow over the steps by more than ``_MOST``; the trip count or the sizes of a row are known; it is faster than the loop by a
+fifth; the target runs Scan and If. States that each decay alone are left to ``linear-recurrence``, which needs no If, where their
+stacks are known to leave the processor's second cache, and to ``cumulative`` where they only add up. A loop that is to be
+compiled stays, where it has a plan.
+"""
 
 import numpy as np
 import onnx_ir as ir
@@ -27,19 +29,21 @@ from rewrites.analysis.linear.levels import steps_unknown
 from rewrites.analysis.linear.system import Followed, System
 from rewrites.analysis.linear.zeros import gives_negative_zeros
 from rewrites.base import since
+from rewrites.edits.fission.copied import copied
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.linear.drives import put_stacks
-from rewrites.edits.linear.filtered import Blocks, Matrices, block_length
-from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if
+from rewrites.edits.linear.filter_results import filtered, turned
+from rewrites.edits.linear.filtered import block_length
+from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, keep_loop, put_under_if
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.graph.builder import Builder
+from rewrites.graph.branches import say_has_steps, write_if
 from rewrites.graph.context import Context
 from rewrites.graph.dims import same
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, LoopView, ScanView
-from rewrites.ops.versions import concat, reshape, slice_axis, split
+from rewrites.ops.versions import shape_of
 
 __all__ = ["RULE", "check"]
 
@@ -47,9 +51,15 @@ _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _MOST = 1e9
 _LARGEST = {4: (1e18, 1e37), 8: (1e150, 1e306)}
 """Of numbers of so many bytes: what may be squared and summed up, and what no sum may come to."""
-_END = 2**63 - 1
-_OPERATORS = {True: 26, False: 14}
-"""Those of the blocks and around them, of the If too, by whether states are multiplied by numbers alone."""
+_OPERATORS, _MORE_BLOCKS, _EACH = 6, 8, 3
+"""Those of one block and of the If, of more blocks besides, and of what asks each input and initial state whether it is finite."""
+_ANY_STEPS = 20
+"""Those besides, where the number of steps is not known."""
+_FEW, _USUAL, _LONGEST = (8, 16, 32, 64, 128, 256, 512), 1 << 12, 1 << 17
+"""From how many steps on blocks may pay, how many are assumed, and for how many the loop is kept; where that is not known."""
+_OF_MATRICES = 14
+_NEAR = 1 << 18
+"""Bytes of a stack that stays in the processor's second cache with what is made of it."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -65,7 +75,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         reader = Dense(loop, ctx.opset)
         dense = reader.system()
         system, reader = (dense, reader) if dense is not None else (system, Followed(loop, ctx.opset))
-    if system is None or not system.inputs or _decay_alone(system):
+    if system is None or not system.inputs or (_decay_alone(system) and not _is_near(loop, system, ctx)):
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # an output that no state has a part in, such as a flag, leaves the loop first
@@ -86,35 +96,67 @@ def _decay_alone(system: System) -> bool:
     return not (system.step - np.diag(decays)).any() and bool(((decays > 0) & (decays <= 1)).all())
 
 
+def _is_near(loop: ScanView, system: System, ctx: Context) -> bool:
+    """Whether stacks of decaying states stay in the cache; not where a state only adds up."""
+    sizes = StepSizes.of(loop, ctx)
+    step = sum(sizes.step(state.inner) for state in system.states)
+    return not (np.diag(system.step) == 1).any() and (not isinstance(loop.steps, int) or loop.steps * step <= _NEAR)
+
+
 def _unfit(loop: ScanView, system: System, ctx: Context) -> NotApplicable | None:
     """Return a reason where the loop is to stay."""
     if system.is_elementwise and not _is_alike(system):
         return NotApplicable("LINEAR-SHAPE", f"what '{system.states[0].inner.name}' is made of has not surely one shape")
     sizes = StepSizes.of(loop, ctx)
-    step = sum(sizes.step(value) for value in (*(state.inner for state in system.states), *system.inputs))
-    steps = loop.steps
-    if not isinstance(steps, int):
-        return steps_unknown(lambda count: _too_slow(loop, system, sizes, step, count) is None)
-    if steps < 1:
+    steps, step = loop.steps, _step_bytes(system, sizes)
+    if isinstance(steps, int) and steps < 1:
         return NOTHING_HERE
+    if not isinstance(steps, int) and (_least(loop, system, sizes) is None or not _is_row_known(system)):
+        return _steps_unknown(loop, system, sizes)
     if not ctx.options.target.loops or "If" not in ctx.options.target.control_flow:
         return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
     if is_to_be_compiled(loop, ctx):
         return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
+    if not isinstance(steps, int):
+        return None
     most, limit = 4 * step * steps, ctx.options.memory_budget
     if most > limit:
         return NotApplicable("MEMORY-BUDGET", f"the states of all steps take about {most} bytes at a time (limit {limit})")
-    return _too_slow(loop, system, sizes, step, steps)
+    return _too_slow(loop, system, sizes, steps)
 
 
-def _too_slow(loop: ScanView, system: System, sizes: StepSizes, step: int, steps: int) -> NotApplicable | None:
+def _steps_unknown(loop: ScanView, system: System, sizes: StepSizes) -> NotApplicable:
+    return steps_unknown(lambda count: _too_slow(loop, system, sizes, count) is None)
+
+
+def _step_bytes(system: System, sizes: StepSizes) -> int:
+    return sum(sizes.step(value) for value in (*(state.inner for state in system.states), *system.inputs))
+
+
+def _is_row_known(system: System) -> bool:
+    return all((dims := static_dims(state.inner)) is not None and 0 not in dims for state in system.states)
+
+
+def _least(loop: ScanView, system: System, sizes: StepSizes) -> int | None:
+    """Return from how many steps on blocks pay, where their number is not known; None where they do not for the usual number."""
+    usual = sizes.steps if sizes.steps_known else _USUAL
+    if _too_slow(loop, system, sizes, usual) is not None:
+        return None
+    return next((count for count in _FEW if count <= usual and _too_slow(loop, system, sizes, count) is None), None)
+
+
+def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> NotApplicable | None:
+    step = _step_bytes(system, sizes)
     rows = sizes.elements(system.states[0].inner) if system.is_elementwise else 1
     (given, made), states = system.through.shape, len(system.step)
     length, costs = block_length(steps, max(states, given, made)), sizes.options.costs
     in_loop = costs.loop_ns(steps, len(loop.body), step)
     products = steps * rows * ((length * given + states) * made + given * states) * 2 * costs.product
     moved = steps * step * costs.near_byte * (6 if rows == 1 else 12)
-    blocks = _OPERATORS[system.is_elementwise] * costs.operator + products + moved
+    asked = len(system.inputs) + sum(const_array(state.initial) is None for state in system.states)
+    operators = _OPERATORS + _EACH * asked + (_MORE_BLOCKS if length < steps else 0)
+    operators += 0 if isinstance(loop.steps, int) else _ANY_STEPS
+    blocks = (operators if system.is_elementwise else _OF_MATRICES) * costs.operator + products + moved
     if blocks * 1.2 < in_loop:
         return None
     took = f"take about {in_loop / 1000:.0f} µs in the loop and {blocks / 1000:.0f} µs without"
@@ -134,11 +176,12 @@ def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
 
 def _filtered(loop: ScanView, system: System, reader: Followed | Dense, ctx: Context) -> Patch | NotApplicable:
     steps, kind = loop.steps, system.states[0].inner.dtype
-    assert isinstance(steps, int)
     assert kind is not None
     dtype = np.dtype(kind.numpy())
-    largest = _largest(system, steps, dtype)
+    largest = _largest(system, steps if isinstance(steps, int) else _LONGEST, dtype)
     names = ", ".join(f"'{state.inner.name}'" for state in system.states)
+    if largest is None and not isinstance(steps, int):
+        return _steps_unknown(loop, system, StepSizes.of(loop, ctx))
     if largest is None:
         return NotApplicable("LINEAR-GROWTH", f"what {names} hold grows too much over {steps} steps")
     given = {state.inner: const_array(state.initial) for state in system.states}
@@ -148,59 +191,47 @@ def _filtered(loop: ScanView, system: System, reader: Followed | Dense, ctx: Con
     if is_clean and gives_negative_zeros(loop, system, reader, given, is_clean=True):
         return NotApplicable("LINEAR-CORNERS", f"zeros of {names} could have another sign, which fast_math allows")
     build, instead = ctx.builder(), ctx.builder()
-    stacks = Stacks(loop, build)
-    refusal = put_stacks(system.inputs, stacks, StepSizes.of(loop, ctx))
+    stacks, sizes = Stacks(loop, build), StepSizes.of(loop, ctx)
+    refusal = put_stacks(system.inputs, stacks, sizes)
     if refusal is not None:
         build.discard()
         return refusal
     inputs = [stacks.full(value) for value in system.inputs]
     initial = [state.initial for state in system.states if const_array(state.initial) is None]
     condition = are_plain(build, [*inputs, *initial], largest, dtype, are_no_minus_zeros=is_clean)
-    found = _results(loop, system, [_turned(value, stacks.backwards, instead) for value in inputs], instead, dtype)
+    any_steps = None if isinstance(steps, int) else stacks.steps
+    found = filtered(loop, system, [turned(value, stacks.backwards, instead) for value in inputs], instead, any_steps, ctx)
+    what = f"computed {names} for all {steps} steps at once, by products with the responses of blocks of steps"
+    why = "an If keeps the loop for what is not finite"
+    if any_steps is None:
+        return Patch(f"{what}; {why}", lambda: [put_under_if(loop, ctx, build, condition, instead, found)])
+    least = _least(loop, system, sizes) or _FEW[0]
 
     def edit() -> list[ir.Node]:
-        return [put_under_if(loop, ctx, build, condition, instead, found)]
+        are_enough = ctx.builder()
+        count = shape_of(are_enough, loop.scan_inputs[0].outer, loop.scan_inputs[0].axis)
+        bounds = (
+            are_enough.op("Less", are_enough.const([least - 1]), count),
+            are_enough.op("Less", count, are_enough.const([_LONGEST])),
+        )
+        kept, wanted = ctx.builder(), [place for place, value in enumerate(found) if value is not None]
+        other = copied(loop, loop.states, ctx)
+        kept.nodes.append(other)
+        made = write_if(
+            build,
+            condition,
+            (instead, [one for one in found if one is not None]),
+            (kept, [other.outputs[place] for place in wanted]),
+            loop.node.name,
+        )
+        keep_loop(other, ctx)
+        say_has_steps(other.graph)
+        results: list[ir.Value | None] = [None] * len(found)
+        for place, value in zip(wanted, made, strict=True):
+            results[place] = value
+        return [other, put_under_if(loop, ctx, are_enough, are_enough.op("And", *bounds), build, results)]
 
-    what = f"computed {names} for all {steps} steps at once, by products with the responses of blocks of steps"
-    return Patch(f"{what}; an If keeps the loop for what is not finite", edit)
-
-
-def _results(loop: ScanView, system: System, inputs: list[ir.Value], build: Builder, dtype: np.dtype) -> list[ir.Value | None]:
-    """Return the results of the loop; None for those that nobody wants."""
-    steps, dims = loop.steps, static_dims(system.states[0].inner)
-    assert isinstance(steps, int)
-    rows = 1 if not system.is_elementwise else -1 if dims is None else math.prod(dims)
-    blocks = Blocks(build, rows, dtype)
-    matrices = Matrices(system.step, system.drive, system.more, system.seen, system.through, system.offset)
-    parts = [(reshape(build, value, [steps, rows, size]), size) for value, size in zip(inputs, system.input_sizes, strict=True)]
-    sizes = list(system.state_sizes)
-    initial = concat(
-        build, [reshape(build, one.initial, [1, rows, size]) for one, size in zip(system.states, sizes, strict=True)], 2
-    )
-    stacks, final = blocks.outputs(matrices, parts, initial, steps, system.output_sizes, bool(system.kept))
-    count = len(system.states)
-    found: list[ir.Value | None] = [None] * count
-    if final is not None:
-        last = split(build, final, 2, sizes, count) if count > 1 else (final,)
-        for place, state in enumerate(system.states):
-            if state in system.kept:
-                found[place] = _shaped(last[place], None, state.inner, state.initial, build)
-    for output, stack in zip(system.outputs, stacks, strict=True):
-        found.append(_turned(_shaped(stack, steps, output.inner, system.states[0].initial, build), output.reverse, build))
-    return found
-
-
-def _shaped(value: ir.Value, steps: int | None, inner: ir.Value, like: ir.Value, build: Builder) -> ir.Value:
-    """Return ``value`` in the shape of ``inner``, which is that of ``like`` where that is known at run time only."""
-    dims, lead = static_dims(inner), [] if steps is None else [steps]
-    if dims is not None:
-        return reshape(build, value, [*lead, *dims])
-    shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
-    return build.op("Reshape", value, concat(build, [build.const(lead), shape], 0) if lead else shape, allowzero=allowzero)
-
-
-def _turned(stack: ir.Value, is_backwards: bool, build: Builder) -> ir.Value:
-    return slice_axis(build, stack, 0, -1, -_END, -1) if is_backwards else stack
+    return Patch(f"{what}; {why}", edit, (f"by an estimate faster from {least} steps on; a run that has fewer goes step by step",))
 
 
 RULE = Rule("constant-filter", "recurrence", "loop", check, recognises=True)

@@ -14,6 +14,7 @@ from rewrites.rules.recurrence import constant_filter, linear_recurrence
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.harness import becomes, scan, stays
 from tests.support.loop_oracle import run_model
+from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run, ort_session, run_session
 from tests.support.text import model_from_text
 
@@ -199,9 +200,9 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (second_order("T"), "LINEAR-STEPS"),
+        (second_order("T", shape="B"), "LINEAR-STEPS"),
         (second_order(300, a1="-2.5"), "LINEAR-GROWTH"),
-        (second_order(4), "COST-LINEAR"),
+        (second_order(2), "COST-LINEAR"),
         (second_order(4096, shape="1024"), "COST-LINEAR"),
         (
             second_order(
@@ -218,7 +219,7 @@ def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) ->
 
 
 def test_a_free_number_of_steps_is_a_reason_that_tells_from_how_many_on_they_would_be_faster() -> None:
-    stays(constant_filter, second_order("T"), "LINEAR-STEPS", detail="for 8 or more")
+    stays(constant_filter, second_order("T", shape="B"), "LINEAR-STEPS", detail="for 16 or more")
 
 
 def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
@@ -256,15 +257,35 @@ def test_an_output_of_another_type_leaves_the_loop_before() -> None:
         np.testing.assert_allclose(mine, loops, rtol=1e-4, atol=1e-4)
 
 
-def test_states_that_decay_alone_are_left_to_the_rule_that_needs_no_if() -> None:
-    text = scan(
+def decaying(steps: int | str, width: int, decay: float = 0.5) -> str:
+    return scan(
         "m = Mul (h, a) h1 = Add (m, x) y = Identity (h1)",
-        given="float[2] s, float[200,2] xs",
-        results="float[2] z, float[200,2] ys",
-        weights="float a = {0.5}",
+        given=f"float[{width}] s, float[{steps},{width}] xs",
+        results=f"float[{width}] z, float[{steps},{width}] ys",
+        weights=f"float a = {{{decay}}}",
+        inputs=f"float[{width}] h, float[{width}] x",
+        outputs=f"float[{width}] h1, float[{width}] y",
     )
-    _, report = apply(text, [constant_filter, linear_recurrence])
-    assert patches(report) == ["linear-recurrence"]
+
+
+def test_a_state_that_decays_alone_needs_no_loop_in_the_other_branch_either() -> None:
+    after, report = apply(decaying(200, 2), [constant_filter, linear_recurrence])
+    assert patches(report) == ["constant-filter", "linear-recurrence"]
+    assert [one.fate for one in report.loops] == ["removed"]
+    rng = np.random.default_rng(0)
+    feeds = {"s": np.ones(2, np.float32), "xs": rng.normal(size=(200, 2)).astype(np.float32)}
+    for spoiled in (None, 100):
+        if spoiled is not None:
+            feeds["xs"][spoiled, 1] = np.nan
+        assert_same_numbers(ort_run(after, feeds), ort_run(model_from_text(decaying(200, 2), 18), feeds))
+
+
+@pytest.mark.parametrize(("steps", "width", "decay", "taken"), [(4096, 64, 0.5, ["linear-recurrence"]), (200, 2, 1, [])])
+def test_large_stacks_and_sums_are_left_to_the_rules_that_need_no_if(
+    steps: int, width: int, decay: float, taken: list[str]
+) -> None:
+    _, report = apply(decaying(steps, width, decay), [constant_filter, *([linear_recurrence] if taken else [])])
+    assert patches(report) == taken
 
 
 def test_the_loop_that_is_kept_is_no_loop_to_take_apart_again() -> None:
