@@ -12,11 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.edits.linear.carried import carried
 from rewrites.edits.linear.filtered import Blocks, Matrices, Part, Responses
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.marks import BLOCKS, OVER_BLOCKS
-from rewrites.loops import ScanInput, ScanOutput, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis, split
 
 __all__ = ["AnySteps"]
@@ -71,24 +70,14 @@ class AnySteps(Blocks):
         return [build.op("Slice", stack, start, steps, axis) for stack in stacks], final
 
     def _one_by_one(self, left: ir.Value, initial: ir.Value, power: np.ndarray) -> ir.Value:
-        """Return the states before each block, of what each leaves behind, [blocks, rows, n]."""
-        build, count, names = self._build, len(power), self._build.names
-        inside, kind = self._ctx.builder(), ir.TensorType(ir.DataType.from_numpy(self._dtype))
-        state, row = (
-            ir.Value(name=names.fresh(hint), type=kind, shape=ir.Shape([self._rows, count])) for hint in ("before", "left")
-        )
+        """Return the states before each block, of what each block leaves behind, [blocks, rows, n]."""
+        build, count = self._build, len(power)
         weights = build.const(power.astype(self._dtype))
-        kept = inside.op("Mul" if count == 1 else "MatMul", state, weights)
-        after, seen = inside.op("Add", kept, row), inside.op("Identity", state)
-        body = ir.Graph([], [], nodes=inside.nodes, name=names.fresh(OVER_BLOCKS))
-        inside.nodes = []
-        first = reshape(build, initial, [self._rows, count])
-        parts = [State(first, state, after, None)], [ScanInput(left, row)], [ScanOutput(seen, None)]
-        scan = make_scan(names, body, *parts, "blocks")
-        scan.outputs[1].shape = ir.Shape([None, self._rows, count])
-        BLOCKS.put(scan, True)
-        build.nodes.append(scan)
-        return scan.outputs[1]
+
+        def step(inside: Builder, state: ir.Value, row: ir.Value) -> ir.Value:
+            return inside.op("Add", inside.op("Mul" if count == 1 else "MatMul", state, weights), row)
+
+        return carried(build, self._ctx, reshape(build, initial, [self._rows, count]), [left], step)
 
     def _at_the_end(self, read: ir.Value, responses: Responses, length: int, behind: ir.Value) -> ir.Value:
         """Return the states [1, rows, n] after as many steps of the last block as are no padding."""

@@ -2,7 +2,8 @@
 
 The first step of every block is done at once, then the second of every block, and so on, as if each block began with nothing, and
 beside it what the decays of the block come to. What is in the states after each block is a recurrence again, of fewer steps. With
-the states before each block, its steps are done once more, as in the loop.
+the states before each block, its steps are done once more, as in the loop. Where the number of steps is not known, a Scan goes over
+the blocks of blocks.
 """
 
 from collections.abc import Sequence
@@ -12,10 +13,13 @@ from functools import lru_cache
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.edits.linear.carried import carried
 from rewrites.graph.builder import Builder
-from rewrites.ops.versions import concat, reshape, slice_axis, split
+from rewrites.graph.context import Context
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import concat, reshape, slice_axis, split, squeeze, unsqueeze
 
-__all__ = ["Cut", "choose_cut", "gated_states"]
+__all__ = ["ANY_CUT", "Cut", "choose_cut", "gated_of_any_steps", "gated_states"]
 
 _FLAT = 16
 _MOST = 12
@@ -27,6 +31,10 @@ class Cut:
 
     radices: tuple[int, ...]
     operators: int
+
+
+ANY_CUT = Cut((8, 8), 100)
+"""What steps are cut into where their number is not known; a Scan goes over the blocks of blocks."""
 
 
 @lru_cache(maxsize=4096)
@@ -68,10 +76,41 @@ def gated_states(
     return slice_axis(build, whole, 0, 0, steps) if missing else whole
 
 
+def gated_of_any_steps(
+    build: Builder, ctx: Context, decays: ir.Value, drives: ir.Value, initial: ir.Value, radices: Sequence[int], steps: ir.Value
+) -> ir.Value:
+    """Return what ``gated_states`` does, for a number of ``steps`` that is one int64; how many numbers there are is known."""
+    if not radices:
+        before = carried(build, ctx, initial, [unsqueeze(build, decays, [1]), unsqueeze(build, drives, [1])], _step)
+        before = squeeze(build, before, [1])
+        return build.op("Add", build.op("Mul", decays, before), drives)
+    radix, *rest = radices
+    (_, numbers), kind = static_dims(initial) or (0, 0), drives.dtype
+    assert kind is not None
+    missing = build.op("Mod", build.op("Neg", steps), build.const([radix]))
+    whole = build.op("Add", steps, missing)
+    pads = concat(build, [build.const([0, 0]), missing, build.const([0])], 0)
+    decays = build.op("Pad", decays, pads, build.const(np.array(1, kind.numpy())))
+    drives = build.op("Pad", drives, pads)
+    blocks = [reshape(build, value, [-1, radix * numbers]) for value in (decays, drives)]
+    alike, taken = (split(build, value, 1, None, radix) for value in blocks)
+    alone, together = _stepped(build, alike[1:], taken[1:], taken[0])[-1], alike[0]
+    for row in alike[1:]:
+        together = build.op("Mul", together, row)
+    ends = gated_of_any_steps(build, ctx, together, alone, initial, rest, build.op("Div", whole, build.const([radix])))
+    before = concat(build, [initial, slice_axis(build, ends, 0, 0, -1)], 0)
+    states = reshape(build, concat(build, _stepped(build, alike, taken, before), 1), [-1, numbers])
+    return build.op("Slice", states, build.const([0]), steps, build.const([0]))
+
+
+def _step(build: Builder, state: ir.Value, decay: ir.Value, drive: ir.Value) -> ir.Value:
+    return build.op("Add", build.op("Mul", decay, state), drive)
+
+
 def _stepped(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.Value], state: ir.Value) -> list[ir.Value]:
     """Return the states after each of the steps."""
     found = list[ir.Value]()
     for decay, drive in zip(decays, drives, strict=True):
-        state = build.op("Add", build.op("Mul", decay, state), drive)
+        state = _step(build, state, decay, drive)
         found.append(state)
     return found

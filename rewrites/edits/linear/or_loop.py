@@ -5,14 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.branches import write_if
+from rewrites.edits.fission.copied import copied
+from rewrites.graph.branches import say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.values import dim_of
 from rewrites.loops import ScanView
 from rewrites.loops.rebuild import stand_in_for, written_again
-from rewrites.ops.versions import reshape
+from rewrites.ops.versions import reshape, shape_of
 
-__all__ = ["are_plain", "is_kept_loop", "keep_loop", "put_under_if"]
+__all__ = ["are_plain", "is_kept_loop", "keep_loop", "put_under_if", "put_under_ifs"]
 
 _OTHERWISE = "otherwise_the_loop"
 
@@ -66,3 +68,42 @@ def put_under_if(
     build.insert_before(old)
     stand_in_for(old, choice, [(old.outputs[place], value) for place, value in zip(places, made, strict=True)], ctx.names)
     return scan
+
+
+def put_under_ifs(
+    loop: ScanView,
+    ctx: Context,
+    least: int,
+    longest: int | None,
+    build: Builder,
+    condition: ir.Value,
+    instead: Builder,
+    found: Sequence[ir.Value | None],
+) -> list[ir.Node]:
+    """Do what ``put_under_if`` does where there are from ``least`` to ``longest`` steps, and keep the loop for other numbers too.
+
+    Return the loops that are kept.
+    """
+    are_many, kept = ctx.builder(), ctx.builder()
+    first = loop.scan_inputs[0]
+    steps = shape_of(are_many, first.outer, first.axis)
+    is_fit = are_many.op("Less", are_many.const([least - 1]), steps)
+    for scan in loop.scan_inputs[1:]:  # onnxruntime is to refuse stacks of unlike lengths
+        if dim_of(scan.outer, scan.axis) is None or dim_of(scan.outer, scan.axis) != dim_of(first.outer, first.axis):
+            is_fit = are_many.op("And", is_fit, are_many.op("Equal", shape_of(are_many, scan.outer, scan.axis), steps))
+    if longest is not None:
+        is_fit = are_many.op("And", is_fit, are_many.op("Less", steps, are_many.const([longest + 1])))
+    other = copied(loop, loop.states, ctx)
+    kept.nodes.append(other)
+    places = [place for place, value in enumerate(found) if value is not None]
+    made = write_if(
+        build,
+        reshape(build, condition, [1]) if condition.shape is None else condition,
+        (instead, [value for value in found if value is not None]),
+        (kept, [other.outputs[place] for place in places]),
+        loop.node.name,
+    )
+    keep_loop(other, ctx)
+    say_has_steps(other.graph)
+    results = dict(zip(places, made, strict=True))
+    return [other, put_under_if(loop, ctx, are_many, is_fit, build, [results.get(place) for place in range(len(found))])]

@@ -29,21 +29,18 @@ from rewrites.analysis.linear.levels import steps_unknown
 from rewrites.analysis.linear.system import Followed, System
 from rewrites.analysis.linear.zeros import gives_negative_zeros
 from rewrites.base import since
-from rewrites.edits.fission.copied import copied
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.linear.drives import put_stacks
 from rewrites.edits.linear.filter_results import filtered, turned
 from rewrites.edits.linear.filtered import block_length
-from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, keep_loop, put_under_if
+from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if, put_under_ifs
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.graph.branches import say_has_steps, write_if
 from rewrites.graph.context import Context
 from rewrites.graph.dims import same
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, LoopView, ScanView
-from rewrites.ops.versions import shape_of
 
 __all__ = ["RULE", "check"]
 
@@ -207,31 +204,11 @@ def _filtered(loop: ScanView, system: System, reader: Followed | Dense, ctx: Con
         return Patch(f"{what}; {why}", lambda: [put_under_if(loop, ctx, build, condition, instead, found)])
     least = _least(loop, system, sizes) or _FEW[0]
 
-    def edit() -> list[ir.Node]:
-        are_enough = ctx.builder()
-        count = shape_of(are_enough, loop.scan_inputs[0].outer, loop.scan_inputs[0].axis)
-        bounds = (
-            are_enough.op("Less", are_enough.const([least - 1]), count),
-            are_enough.op("Less", count, are_enough.const([_LONGEST])),
-        )
-        kept, wanted = ctx.builder(), [place for place, value in enumerate(found) if value is not None]
-        other = copied(loop, loop.states, ctx)
-        kept.nodes.append(other)
-        made = write_if(
-            build,
-            condition,
-            (instead, [one for one in found if one is not None]),
-            (kept, [other.outputs[place] for place in wanted]),
-            loop.node.name,
-        )
-        keep_loop(other, ctx)
-        say_has_steps(other.graph)
-        results: list[ir.Value | None] = [None] * len(found)
-        for place, value in zip(wanted, made, strict=True):
-            results[place] = value
-        return [other, put_under_if(loop, ctx, are_enough, are_enough.op("And", *bounds), build, results)]
-
-    return Patch(f"{what}; {why}", edit, (f"by an estimate faster from {least} steps on; a run that has fewer goes step by step",))
+    return Patch(
+        f"{what}; {why}",
+        lambda: put_under_ifs(loop, ctx, least, _LONGEST, build, condition, instead, found),
+        (f"by an estimate faster from {least} steps on; a run that has fewer goes step by step",),
+    )
 
 
 RULE = Rule("constant-filter", "recurrence", "loop", check, recognises=True)

@@ -10,10 +10,11 @@ before anything is added, with which zeros have the signs that they have in the 
 s)`` is ``(1 - z) * s + z * h``, where that is between -4 and 4; nothing else is different.
 
 Conditions: every state is read by itself alone; what it is multiplied by, and what is added, does not depend on states; float or
-double; the trip count is known; scan outputs are the states, before or after each step; it is faster than the loop by a fifth; the
-target runs Scan and If. A loop that is to be compiled stays, where it has a plan.
+double; the trip count or the sizes of a row are known; scan outputs are the states, before or after each step; it is faster than
+the loop by a fifth; the target runs Scan and If. A loop that is to be compiled stays, where it has a plan.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,8 +29,8 @@ from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.linear.decays import decays_of
 from rewrites.edits.linear.drives import stack_of
-from rewrites.edits.linear.gated import Cut, choose_cut, gated_states
-from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if
+from rewrites.edits.linear.gated import ANY_CUT, Cut, choose_cut, gated_of_any_steps, gated_states
+from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if, put_under_ifs
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -48,6 +49,8 @@ _NEAR_PASSES, _PASSES, _FAR_PASSES = 14, 9, 12
 _MARGIN = 1.2
 _AROUND = 20
 """Operators before and after the blocks, those of the If among them."""
+_FEW, _USUAL = (16, 32, 64, 128, 256, 512), 1 << 12
+"""From how many steps on blocks may pay, and how many are assumed, where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,32 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not gives_states_alone(loop):
         return NOTHING_HERE
     steps = loop.steps
-    if not isinstance(steps, int):
+    least = _least(loop, ctx)
+    if least is None:
         return steps_unknown(lambda count: _unfit(loop, choose_cut(count), count, ctx) is None)
-    if steps < 1:
+    if least < 1:
         return NOTHING_HERE
     if is_to_be_compiled(loop, ctx):
         return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
     if not ctx.options.target.loops or "If" not in ctx.options.target.control_flow:
         return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
+    if not isinstance(steps, int):
+        return _in_blocks(loop, found, ANY_CUT, least, ctx)
     cut = choose_cut(steps)
-    return _unfit(loop, cut, steps, ctx) or _in_blocks(loop, found, cut, steps, ctx)
+    return _unfit(loop, cut, steps, ctx) or _in_blocks(loop, found, cut, least, ctx)
+
+
+def _least(loop: ScanView, ctx: Context) -> int | None:
+    """Return for how many steps the form is, or from how many on it pays where that is not known; None where it does not."""
+    if isinstance(loop.steps, int):
+        return loop.steps
+    if any((dims := static_dims(state.inner)) is None or 0 in dims for state in loop.states):
+        return None
+    sizes = StepSizes.of(loop, ctx)
+    usual = sizes.steps if sizes.steps_known else _USUAL
+    if _unfit(loop, ANY_CUT, usual, ctx) is not None:
+        return None
+    return next((count for count in _FEW if count <= usual and _unfit(loop, ANY_CUT, count, ctx) is None), None)
 
 
 def _read(state: State, reader: Reader) -> _Found:
@@ -127,7 +146,7 @@ def _unfit(loop: ScanView, cut: Cut, steps: int, ctx: Context) -> NotApplicable 
     return NotApplicable("COST-LINEAR", f"{steps} steps with states of {step} bytes {took}")
 
 
-def _in_blocks(loop: ScanView, found: Sequence[_Found], cut: Cut, steps: int, ctx: Context) -> Patch | NotApplicable:
+def _in_blocks(loop: ScanView, found: Sequence[_Found], cut: Cut, least: int, ctx: Context) -> Patch | NotApplicable:
     build, instead = ctx.builder(), ctx.builder()
     stacks, sizes = Stacks(loop, build), StepSizes.of(loop, ctx)
     results, conditions = dict[ir.Value, ir.Value](), list[ir.Value]()
@@ -137,23 +156,27 @@ def _in_blocks(loop: ScanView, found: Sequence[_Found], cut: Cut, steps: int, ct
         if isinstance(drives, NotApplicable) or isinstance(decays, NotApplicable):
             build.discard()
             return drives if isinstance(drives, NotApplicable) else decays if isinstance(decays, NotApplicable) else NOTHING_HERE
-        states, are_fine = _states(build, one, decays, drives, cut, steps, stacks.backwards, ctx)
+        states, are_fine = _states(build, one, decays, drives, cut, stacks, ctx)
         conditions.append(are_fine)
-        results |= _read_off(instead, loop, one.state, states, steps)
+        results |= _read_off(instead, loop, one.state, states)
     condition = conditions[0]
     for another in conditions[1:]:
         condition = build.op("And", condition, another)
 
-    def edit() -> list[ir.Node]:
-        return [put_under_if(loop, ctx, build, condition, instead, [results.get(value) for value in loop.node.outputs])]
-
-    names = ", ".join(f"'{state.inner.name}'" for state in loop.states)
-    what = f"computed the gated state {names} for all {steps} steps at once, in {len(cut.radices)} levels"
-    return Patch(f"{what}; an If keeps the loop for what is not finite", edit)
+    names, made = ", ".join(f"'{state.inner.name}'" for state in loop.states), [results.get(value) for value in loop.node.outputs]
+    what = f"computed the gated state {names} for all {loop.steps} steps at once, in {len(cut.radices)} levels"
+    what += "; an If keeps the loop for what is not finite"
+    if isinstance(loop.steps, int):
+        return Patch(what, lambda: [put_under_if(loop, ctx, build, condition, instead, made)])
+    return Patch(
+        what,
+        lambda: put_under_ifs(loop, ctx, least, None, build, condition, instead, made),
+        (f"by an estimate faster from {least} steps on; a run that has fewer goes step by step",),
+    )
 
 
 def _states(
-    build: Builder, one: _Found, decays: ir.Value, drives: ir.Value, cut: Cut, steps: int, is_backwards: bool, ctx: Context
+    build: Builder, one: _Found, decays: ir.Value, drives: ir.Value, cut: Cut, stacks: Stacks, ctx: Context
 ) -> tuple[ir.Value, ir.Value]:
     """Return the states after each step, [steps, numbers], and whether the loop has no others."""
     kind, given = one.state.inner.dtype, decays
@@ -161,9 +184,15 @@ def _states(
     dtype = np.dtype(kind.numpy())
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
-    ordered = [slice_axis(build, value, 0, -1, -_END, -1) if is_backwards else value for value in (decays, drives)]
-    flat = [reshape(build, value, [steps, -1]) for value in ordered]
-    states = gated_states(build, flat[0], flat[1], reshape(build, one.state.initial, [1, -1]), cut.radices, steps)
+    ordered = [slice_axis(build, value, 0, -1, -_END, -1) if stacks.backwards else value for value in (decays, drives)]
+    steps, dims = stacks.loop.steps, static_dims(one.state.inner)
+    if isinstance(steps, int):
+        flat = [reshape(build, value, [steps, -1]) for value in ordered]
+        states = gated_states(build, flat[0], flat[1], reshape(build, one.state.initial, [1, -1]), cut.radices, steps)
+    else:
+        numbers = math.prod(dims or ())
+        rows = [reshape(build, value, [-1, numbers]) for value in (*ordered, one.state.initial)]
+        states = gated_of_any_steps(build, ctx, rows[0], rows[1], rows[2], cut.radices, stacks.steps)
     are_fine = are_plain(build, [states], _LARGEST[kind], dtype, are_no_minus_zeros=False)
     zero = build.const(np.array(0, dtype))
     if len(one.paths) > 1:
@@ -177,9 +206,10 @@ def _states(
     return states, are_fine
 
 
-def _read_off(build: Builder, loop: ScanView, state: State, states: ir.Value, steps: int) -> dict[ir.Value, ir.Value]:
+def _read_off(build: Builder, loop: ScanView, state: State, states: ir.Value) -> dict[ir.Value, ir.Value]:
     """Return what stands for the results of a state."""
     found, dims = dict[ir.Value, ir.Value](), static_dims(state.inner)
+    steps = loop.steps if isinstance(loop.steps, int) else -1
     if dims is not None:
         whole = reshape(build, states, [steps, *dims])
     else:

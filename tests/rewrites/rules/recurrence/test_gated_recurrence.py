@@ -154,7 +154,7 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (gated("T"), "LINEAR-STEPS"),
+        (gated("T", shape="B"), "LINEAR-STEPS"),
         (gated(8), "COST-LINEAR"),
         (gated(4096, shape="1024"), "COST-LINEAR"),
         (gated(100000, shape="1000"), "MEMORY-BUDGET"),
@@ -169,7 +169,7 @@ def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) ->
 
 
 def test_a_free_number_of_steps_is_a_reason_that_tells_from_how_many_on_they_would_be_faster() -> None:
-    stays(gated_recurrence, gated("T"), "LINEAR-STEPS", detail="for 64 or more")
+    stays(gated_recurrence, gated("T", shape="B"), "LINEAR-STEPS", detail="for 64 or more")
 
 
 def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
