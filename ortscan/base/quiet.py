@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-import numpy as np
-
 __all__ = ["quietly"]
 
 _LOGGERS = (
@@ -40,6 +38,8 @@ def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(work)
     def quiet(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        import numpy as np
+
         silence = _NotFrom(threading.get_ident())
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(silence)

@@ -22,6 +22,10 @@ Timed = tuple[str, onnx.ModelProto, dict[str, np.ndarray]]
 
 _ROUNDS, _SECONDS = 9, 0.03
 _SIZES = ((8, 4), (64, 16), (1024, 1), (1024, 16), (1024, 256), (4096, 1024))
+_ANY = ((16, 16), (1000, 1), (1000, 16), (1000, 256), (16000, 1))
+"""How many steps how wide rows have, where the model leaves the number of steps open."""
+_STARTS = {"sum": 0, "product": 1}
+"""What a state begins with, where the model has that number, in place of an input."""
 _STEPS = {
     "sum": ("float", "n = Add (s, x)", 18),
     "product": ("float", "n = Mul (s, x)", 26),
@@ -56,11 +60,17 @@ def loops() -> Iterator[Timed]:
         for steps, width in _SIZES:
             yield _loop(f"{name} T={steps} D={width}", kind, step, opset, steps, width, stacked=True)
             yield _loop(f"{name}, last value T={steps} D={width}", kind, step, opset, steps, width, stacked=False)
+    for name, start in _STARTS.items():
+        for steps, width in _SIZES:
+            yield _from_constant(name, start, steps, width)
     for steps, width in _SIZES:
         yield _mean(f"running mean T={steps} D={width}", steps, width)
     for steps, width in ((16000, 1), *_SIZES):
         for name, (step, weights, count) in _LINEAR.items():
             yield _linear(f"{name} T={steps} D={width}", step, weights, count, steps, width)
+    for steps, width in _ANY:
+        for name, (step, weights, count) in _LINEAR.items():
+            yield _of_any_steps(*_linear(f"{name}, any T, T={steps} D={width}", step, weights, count, steps, width), steps)
     yield _kalman(1000)
     for heads, keys, values in ((1, 8, 8), (4, 32, 32), (16, 16, 16), (16, 64, 64), (1, 256, 256)):
         yield _attention(f"attention {heads}x{keys}x{values}", 128, heads, keys, values)
@@ -89,6 +99,24 @@ def _linear(name: str, step: str, weights: str, count: int, steps: int, width: i
     rng = np.random.default_rng(0)
     stacks = {name: rng.uniform(0.5, 1, (steps, width)).astype(np.float32) for name in ("as", "bs")}
     return name, model_from_text(text, 18), stacks | {f"z{s}": np.ones(width, np.float32) for s in states}
+
+
+def _from_constant(name: str, start: int, steps: int, width: int) -> Timed:
+    """A state that begins with a number of the model's own."""
+    kind, step, opset = _STEPS[name]
+    _, model, feeds = _loop(name, kind, step, opset, steps, width, stacked=True)
+    del model.graph.input[0]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.full(width, start, np.float32), "s0"))
+    return f"{name} from {start} T={steps} D={width}", model, {"xs": feeds["xs"]}
+
+
+def _of_any_steps(name: str, model: onnx.ModelProto, feeds: dict[str, np.ndarray], steps: int) -> Timed:
+    """The same loop where the model does not tell how many steps there are."""
+    for info in (*model.graph.input, *model.graph.output):
+        for dim in info.type.tensor_type.shape.dim[:1]:
+            if dim.dim_value == steps and len(info.type.tensor_type.shape.dim) > 1:
+                dim.dim_param = "T"
+    return name, model, feeds
 
 
 def _kalman(steps: int) -> Timed:

@@ -79,7 +79,7 @@ def test_a_planted_defect_is_found_and_made_small(monkeypatch, defect):
     place, name, broken, idiom = DEFECTS[defect]
     monkeypatch.setattr(place, name, broken)
     case, judgement = first_bad(idiom)
-    small, again = shrunk(case, judgement, Here(), trials=80)
+    small, again = shrunk(case, judgement, Here(), trials=160)
     assert again.verdict == judgement.verdict
     assert count_nodes(small.model) <= min(SMALL, count_nodes(case.model))
 
