@@ -89,7 +89,7 @@ REWRITING = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Transpose before a product with a vector is fused into it, which then multiplies the matrix as it was.",
-        worked_round=("rewrites.batching.products", "rewrites.batching.matmul"),
+        worked_round=("rewrites.batching.products", "rewrites.batching.matmul", "rewrites.migration.lifting.matmul"),
     ),
     Quirk(
         id="ORT-GATHER-AT-RANGE",

@@ -55,6 +55,14 @@ def _many(
         yield Case(node, opset, {"x": x}, constants or {}, outputs, newest, scannable)
 
 
+def _products() -> Iterator[Case]:
+    """Of what a Transpose gives with a vector, which onnxruntime gets wrong from opset 9 on."""
+    vector = {"v": _floats(1, 10, 100)}
+    yield Case("z = Transpose (x)\ny = MatMul (z, v)", 8, {"x": _x(3, 2)}, vector, scannable=False)
+    yield Case("t = Transpose (x)\nz = Identity (t)\ny = MatMul (z, v)", 8, {"x": _x(3, 2)}, vector, scannable=False)
+    yield Case("z = Transpose <perm = [0, 2, 1]> (x)\ny = MatMul (z, v)", 8, {"x": _x(2, 3, 4)}, vector, scannable=False)
+
+
 def _softmax() -> Iterator[Case]:
     for op in ("Softmax", "LogSoftmax", "Hardmax"):
         for opset in (8, 12):
@@ -392,7 +400,7 @@ def _others() -> Iterator[Case]:
 CASES: list[Case] = [
     case
     for group in (
-        _softmax, _reductions, _arg, _pools, _convolutions, _normalizations, _casts, _clips, _constants, _signal, _quantization,
+        _products, _softmax, _reductions, _arg, _pools, _convolutions, _normalizations, _casts, _clips, _constants, _signal, _quantization,
         _recurrent, _gathers, _matrices, _sampling, _resizing, _movement, _others,
     )
     for case in group()
