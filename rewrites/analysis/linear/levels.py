@@ -12,7 +12,7 @@ from functools import lru_cache
 from rewrites.base.costs import Costs
 from rewrites.base.not_applicable import NotApplicable
 
-__all__ = ["Levels", "choose_levels", "steps_unknown", "too_slow"]
+__all__ = ["Levels", "choose_levels", "least_steps", "steps_unknown", "too_slow"]
 
 _NEAR, _FAR = 1 << 18, 1 << 22
 """Bytes of a stack up to which all stacks stay in the processor's second cache, and beyond which they leave the third."""
@@ -22,6 +22,8 @@ _IN_LOOP = 0.6
 _MARGIN = 1.2
 _MOST = 16
 _LONGEST = 18
+_USUAL, _MOST_LEAST = 1 << 12, 512
+"""How many steps are assumed, and from how many on a form is to pay at the latest, where their number is not known."""
 _ENDS = 6
 """Operators before and after the blocks."""
 
@@ -58,6 +60,13 @@ def choose_levels(rows: int) -> Levels:
             best = found
     assert best is not None
     return best
+
+
+def least_steps(usual: int | None, first: int, pays: Callable[[int], bool]) -> int | None:
+    """Return from how many steps on, ``first`` or more, a form pays; None where it does not for the ``usual`` number."""
+    most = usual or _USUAL
+    few = (first << power for power in range(_LONGEST))
+    return next((count for count in few if count <= min(most, _MOST_LEAST) and pays(count)), None) if pays(most) else None
 
 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:

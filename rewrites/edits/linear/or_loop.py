@@ -52,21 +52,11 @@ def put_under_if(
 
     ``build`` holds what comes before the If. Return the loop as it is kept.
     """
-    old, kept = loop.node, ctx.builder()
-    scan = written_again(loop, ctx.names)
-    kept.nodes.append(scan)
-    places = [place for place, value in enumerate(found) if value is not None]
-    made = write_if(
-        build,
-        reshape(build, condition, [1]) if condition.shape is None else condition,
-        (instead, [value for value in found if value is not None]),
-        (kept, [scan.outputs[place] for place in places]),
-        old.name,
-    )
-    keep_loop(scan, ctx)
+    old, scan = loop.node, written_again(loop, ctx.names)
+    made = _or_else(scan, ctx, build, condition, instead, found, old.name)
     choice = build.nodes.pop()
     build.insert_before(old)
-    stand_in_for(old, choice, [(old.outputs[place], value) for place, value in zip(places, made, strict=True)], ctx.names)
+    stand_in_for(old, choice, [(old.outputs[place], value) for place, value in made.items()], ctx.names)
     return scan
 
 
@@ -84,7 +74,7 @@ def put_under_ifs(
 
     Return the loops that are kept.
     """
-    are_many, kept = ctx.builder(), ctx.builder()
+    are_many = ctx.builder()
     first = loop.scan_inputs[0]
     steps = shape_of(are_many, first.outer, first.axis)
     is_fit = are_many.op("Less", are_many.const([least - 1]), steps)
@@ -94,16 +84,24 @@ def put_under_ifs(
     if longest is not None:
         is_fit = are_many.op("And", is_fit, are_many.op("Less", steps, are_many.const([longest + 1])))
     other = copied(loop, loop.states, ctx)
-    kept.nodes.append(other)
-    places = [place for place, value in enumerate(found) if value is not None]
-    made = write_if(
-        build,
-        reshape(build, condition, [1]) if condition.shape is None else condition,
-        (instead, [value for value in found if value is not None]),
-        (kept, [other.outputs[place] for place in places]),
-        loop.node.name,
-    )
-    keep_loop(other, ctx)
+    made = _or_else(other, ctx, build, condition, instead, found, loop.node.name)
     say_has_steps(other.graph)
-    results = dict(zip(places, made, strict=True))
-    return [other, put_under_if(loop, ctx, are_many, is_fit, build, [results.get(place) for place in range(len(found))])]
+    return [other, put_under_if(loop, ctx, are_many, is_fit, build, [made.get(place) for place in range(len(found))])]
+
+
+def _or_else(
+    scan: ir.Node,
+    ctx: Context,
+    build: Builder,
+    condition: ir.Value,
+    instead: Builder,
+    found: Sequence[ir.Value | None],
+    hint: str | None,
+) -> dict[int, ir.Value]:
+    """End ``build`` with an If that keeps ``scan`` in its other branch; return the results that somebody wants, by their places."""
+    kept, wanted = ctx.builder(), {place: value for place, value in enumerate(found) if value is not None}
+    kept.nodes.append(scan)
+    flag = reshape(build, condition, [1]) if condition.shape is None else condition
+    made = write_if(build, flag, (instead, list(wanted.values())), (kept, [scan.outputs[place] for place in wanted]), hint)
+    keep_loop(scan, ctx)
+    return dict(zip(wanted, made, strict=True))

@@ -25,7 +25,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.linear.dense import Dense
 from rewrites.analysis.linear.impulses import reach
-from rewrites.analysis.linear.levels import steps_unknown
+from rewrites.analysis.linear.levels import least_steps, steps_unknown
 from rewrites.analysis.linear.system import Followed, System
 from rewrites.analysis.linear.zeros import gives_negative_zeros
 from rewrites.base import since
@@ -52,8 +52,8 @@ _OPERATORS, _MORE_BLOCKS, _EACH = 6, 8, 3
 """Those of one block and of the If, of more blocks besides, and of what asks each input and initial state whether it is finite."""
 _ANY_STEPS = 20
 """Those besides, where the number of steps is not known."""
-_FEW, _USUAL, _LONGEST = (8, 16, 32, 64, 128, 256, 512), 1 << 12, 1 << 17
-"""From how many steps on blocks may pay, how many are assumed, and for how many the loop is kept; where that is not known."""
+_FIRST, _LONGEST = 8, 1 << 17
+"""From how many steps on blocks may pay, and beyond how many the loop is kept; where their number is not known."""
 _OF_MATRICES = 14
 _NEAR = 1 << 18
 """Bytes of a stack that stays in the processor's second cache with what is made of it."""
@@ -136,10 +136,8 @@ def _is_row_known(system: System) -> bool:
 
 def _least(loop: ScanView, system: System, sizes: StepSizes) -> int | None:
     """Return from how many steps on blocks pay, where their number is not known; None where they do not for the usual number."""
-    usual = sizes.steps if sizes.steps_known else _USUAL
-    if _too_slow(loop, system, sizes, usual) is not None:
-        return None
-    return next((count for count in _FEW if count <= usual and _too_slow(loop, system, sizes, count) is None), None)
+    usual = sizes.steps if sizes.steps_known else None
+    return least_steps(usual, _FIRST, lambda count: _too_slow(loop, system, sizes, count) is None)
 
 
 def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> NotApplicable | None:
@@ -202,8 +200,8 @@ def _filtered(loop: ScanView, system: System, reader: Followed | Dense, ctx: Con
     why = "an If keeps the loop for what is not finite"
     if any_steps is None:
         return Patch(f"{what}; {why}", lambda: [put_under_if(loop, ctx, build, condition, instead, found)])
-    least = _least(loop, system, sizes) or _FEW[0]
-
+    least = _least(loop, system, sizes)
+    assert least is not None
     return Patch(
         f"{what}; {why}",
         lambda: put_under_ifs(loop, ctx, least, _LONGEST, build, condition, instead, found),

@@ -22,7 +22,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.linear.levels import steps_unknown
+from rewrites.analysis.linear.levels import least_steps, steps_unknown
 from rewrites.analysis.linear.reading import Drive, NotLinear, Path, Reader, gives_states_alone
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
@@ -49,8 +49,8 @@ _NEAR_PASSES, _PASSES, _FAR_PASSES = 14, 9, 12
 _MARGIN = 1.2
 _AROUND = 20
 """Operators before and after the blocks, those of the If among them."""
-_FEW, _USUAL = (16, 32, 64, 128, 256, 512), 1 << 12
-"""From how many steps on blocks may pay, and how many are assumed, where that is not known."""
+_FIRST = 16
+"""From how many steps on blocks may pay, where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,8 @@ def _least(loop: ScanView, ctx: Context) -> int | None:
     if any((dims := static_dims(state.inner)) is None or 0 in dims for state in loop.states):
         return None
     sizes = StepSizes.of(loop, ctx)
-    usual = sizes.steps if sizes.steps_known else _USUAL
-    if _unfit(loop, ANY_CUT, usual, ctx) is not None:
-        return None
-    return next((count for count in _FEW if count <= usual and _unfit(loop, ANY_CUT, count, ctx) is None), None)
+    usual = sizes.steps if sizes.steps_known else None
+    return least_steps(usual, _FIRST, lambda count: _unfit(loop, ANY_CUT, count, ctx) is None)
 
 
 def _read(state: State, reader: Reader) -> _Found:
