@@ -14,11 +14,9 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanView
-from rewrites.ops.versions import concat, reshape, slice_axis, split
+from rewrites.ops.versions import concat, reshape, split, turned
 
-__all__ = ["filtered", "turned"]
-
-_END = 2**63 - 1
+__all__ = ["filtered"]
 
 
 def filtered(
@@ -52,7 +50,7 @@ def filtered(
             if state in system.kept:
                 found[place] = _shaped(last[place], None, state.inner, state.initial, build)
     for output, stack in zip(system.outputs, stacks, strict=True):
-        found.append(turned(_shaped(stack, steps, output.inner, system.states[0].initial, build), output.reverse, build))
+        found.append(turned(build, _shaped(stack, steps, output.inner, system.states[0].initial, build), output.reverse))
     return found
 
 
@@ -63,8 +61,3 @@ def _shaped(value: ir.Value, steps: int | None, inner: ir.Value, like: ir.Value,
         return reshape(build, value, [*lead, *dims])
     shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
     return build.op("Reshape", value, concat(build, [build.const(lead), shape], 0) if lead else shape, allowzero=allowzero)
-
-
-def turned(stack: ir.Value, is_backwards: bool, build: Builder) -> ir.Value:
-    """Return ``stack`` with its last row first where it ``is_backwards``."""
-    return slice_axis(build, stack, 0, -1, -_END, -1) if is_backwards else stack

@@ -8,7 +8,19 @@ from rewrites.ops.versions.axes import DYNAMIC, Dynamic, axes_are_input, axes_of
 from rewrites.ops.versions.bounds import Bound, clip_bounds, dropout_is_identity
 from rewrites.ops.versions.choice import where
 from rewrites.ops.versions.counting import count_up
-from rewrites.ops.versions.emit import concat, gather, reduce, reshape, shape_of, slice_axis, split, squeeze, transpose, unsqueeze
+from rewrites.ops.versions.emit import (
+    concat,
+    gather,
+    reduce,
+    reshape,
+    shape_of,
+    slice_axis,
+    split,
+    squeeze,
+    transpose,
+    turned,
+    unsqueeze,
+)
 from rewrites.ops.versions.movement import PadSpec, SliceSpec, SplitSpec, pad_spec, perm_of, slice_range, slice_spec, split_spec
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.ops.versions.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
@@ -49,6 +61,7 @@ __all__ = [
     "squeeze",
     "topk_spec",
     "transpose",
+    "turned",
     "unsqueeze",
     "where",
     "spell_out_onesided",

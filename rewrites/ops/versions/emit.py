@@ -12,7 +12,19 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of
 from rewrites.ops.versions.axes import axes_are_input
 
-__all__ = ["concat", "gather", "reduce", "reshape", "shape_of", "slice_axis", "split", "squeeze", "transpose", "unsqueeze"]
+__all__ = [
+    "concat",
+    "gather",
+    "reduce",
+    "reshape",
+    "shape_of",
+    "slice_axis",
+    "split",
+    "squeeze",
+    "transpose",
+    "turned",
+    "unsqueeze",
+]
 
 _END = 2**63 - 1
 
@@ -44,6 +56,11 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
         return b.op("Slice", x, axes=[axis], starts=[start], ends=[end])
     steps = None if step == 1 else b.const([step])
     return b.op("Slice", x, b.const([start]), _end(b, x, axis, end, step), b.const([axis]), steps)
+
+
+def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
+    """Return ``rows`` with the last first where it ``is_backwards``."""
+    return slice_axis(b, rows, 0, -1, -_END, -1) if is_backwards else rows
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:

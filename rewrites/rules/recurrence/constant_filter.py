@@ -32,7 +32,7 @@ from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.linear.drives import put_stacks
-from rewrites.edits.linear.filter_results import filtered, turned
+from rewrites.edits.linear.filter_results import filtered
 from rewrites.edits.linear.filtered import block_length
 from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if, put_under_ifs
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
@@ -41,6 +41,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import same
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, LoopView, ScanView
+from rewrites.ops.versions import turned
 
 __all__ = ["RULE", "check"]
 
@@ -195,7 +196,7 @@ def _filtered(loop: ScanView, system: System, reader: Followed | Dense, ctx: Con
     initial = [state.initial for state in system.states if const_array(state.initial) is None]
     condition = are_plain(build, [*inputs, *initial], largest, dtype, are_no_minus_zeros=is_clean)
     any_steps = None if isinstance(steps, int) else stacks.steps
-    found = filtered(loop, system, [turned(value, stacks.backwards, instead) for value in inputs], instead, any_steps, ctx)
+    found = filtered(loop, system, [turned(instead, value, stacks.backwards) for value in inputs], instead, any_steps, ctx)
     what = f"computed {names} for all {steps} steps at once, by products with the responses of blocks of steps"
     why = "an If keeps the loop for what is not finite"
     if any_steps is None:

@@ -37,7 +37,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims, through_identity
 from rewrites.loops import Loop, LoopView, ScanView, State
-from rewrites.ops.versions import concat, reshape, slice_axis, squeeze, unsqueeze
+from rewrites.ops.versions import concat, reshape, slice_axis, squeeze, turned, unsqueeze
 
 __all__ = ["RULE", "check"]
 
@@ -182,7 +182,7 @@ def _states(
     dtype = np.dtype(kind.numpy())
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
-    ordered = [slice_axis(build, value, 0, -1, -_END, -1) if stacks.backwards else value for value in (decays, drives)]
+    ordered = [turned(build, value, stacks.backwards) for value in (decays, drives)]
     steps, dims = stacks.loop.steps, static_dims(one.state.inner)
     if isinstance(steps, int):
         flat = [reshape(build, value, [steps, -1]) for value in ordered]
@@ -220,7 +220,7 @@ def _read_off(build: Builder, loop: ScanView, state: State, states: ir.Value) ->
         stack = whole
         if source is state.inner:
             stack = concat(build, [unsqueeze(build, state.initial, [0]), slice_axis(build, whole, 0, 0, -1)], 0)
-        found[output.outer] = slice_axis(build, stack, 0, -1, -_END, -1) if output.reverse else stack
+        found[output.outer] = turned(build, stack, output.reverse)
     if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
         found[state.final] = squeeze(build, slice_axis(build, whole, 0, -1, _END), [0])
     return found

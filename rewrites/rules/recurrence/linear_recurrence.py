@@ -42,7 +42,7 @@ from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import Loop, LoopView, ScanView, State
-from rewrites.ops.versions import concat, slice_axis, squeeze, unsqueeze
+from rewrites.ops.versions import concat, slice_axis, squeeze, turned, unsqueeze
 
 __all__ = ["RULE", "check"]
 
@@ -130,7 +130,7 @@ def _without_loop(loop: ScanView, found: list[_Found], levels: Levels, steps: in
         if isinstance(drives, NotApplicable):
             build.discard()
             return drives
-        states = Blocked(build, one.state, one.decay).states(_turned(drives, stacks.backwards, build), levels.radices, steps)
+        states = Blocked(build, one.state, one.decay).states(turned(build, drives, stacks.backwards), levels.radices, steps)
         results += _read_off(loop, one.state, states, levels.rows - steps, build)
 
     def edit() -> list[ir.Node]:
@@ -150,15 +150,11 @@ def _read_off(loop: ScanView, state: State, states: ir.Value, first: int, build:
         source = through_identity(output.inner)
         if output.outer is not None and source is state.inner:
             rows = [unsqueeze(build, state.initial, [0]), slice_axis(build, states, 0, first, -1)]
-            yield output.outer, _turned(concat(build, rows, 0), output.reverse, build)
+            yield output.outer, turned(build, concat(build, rows, 0), output.reverse)
         elif output.outer is not None and source is through_identity(state.next):
-            yield output.outer, _turned(slice_axis(build, states, 0, first, _END), output.reverse, build)
+            yield output.outer, turned(build, slice_axis(build, states, 0, first, _END), output.reverse)
     if state.final is not None:
         yield state.final, squeeze(build, slice_axis(build, states, 0, -1, _END), [0])
-
-
-def _turned(stack: ir.Value, is_backwards: bool, build: Builder) -> ir.Value:
-    return slice_axis(build, stack, 0, -1, -_END, -1) if is_backwards else stack
 
 
 RULE = Rule("linear-recurrence", "recurrence", "loop", check, recognises=True)
