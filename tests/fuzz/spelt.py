@@ -188,12 +188,13 @@ def step_of(s: Scope, dim: Dim) -> Val:
 
 
 def reshape(s: Scope, x: Val, dims: Sequence[Dim]) -> Val:
-    """``x`` with these sizes, of which at most one free one needs no reading."""
+    """``x`` with these sizes, of which at most one free one needs no reading; sometimes by ``allowzero``, as torch writes it."""
     free = [i for i, dim in enumerate(dims) if not isinstance(dim, int)]
+    zeros = {"allowzero": 1} if s.world.opset >= 14 and s.world.chance(0.4) else {}
     if len(free) == 1 and s.world.chance(0.6):
         numbers = [-1 if i in free else int(dim) for i, dim in enumerate(dims)]
-        return s.op("Reshape", [x, s.ints(*numbers)], dims)
-    return s.op("Reshape", [x, dims_vector(s, dims)], dims)
+        return s.op("Reshape", [x, s.ints(*numbers)], dims, **zeros)
+    return s.op("Reshape", [x, dims_vector(s, dims)], dims, **zeros)
 
 
 def expand(s: Scope, x: Val, dims: Sequence[Dim]) -> Val:

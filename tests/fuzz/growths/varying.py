@@ -8,7 +8,10 @@ __all__ = ["compressed", "counted_off", "cut_by_number", "filled_by_number", "fo
 
 
 def _number(s: Scope) -> Val | None:
-    """A small integer that is not negative."""
+    """A small integer that is not negative: one in sight, or the index of the largest element of a vector."""
+    vector = s.pick(lambda v: v.rank == 1 and v.dtype == "float32")
+    if vector is not None and s.world.chance(0.3):
+        return s.op("ArgMax", [vector], (), "int64", axis=0, keepdims=0)
     n = s.pick(lambda v: v.dtype == "int64" and v.dims == ())
     if n is None or s.world.opset < 12:
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper, shape_inference
 
 from tests.fuzz.edits import graphs_of
@@ -69,7 +70,8 @@ def constant_changed(model: ModelProto, graph: GraphProto, world: World) -> str 
         return None
     flat = array.reshape(-1)
     at = world.between(0, array.size - 1)
-    flat[at] = flat[at] + (1 if array.dtype.kind == "i" else world.choose([0.5, -1, 1]))
+    with np.errstate(over="ignore"):
+        flat[at] = flat[at] + (1 if array.dtype.kind in "iu" else world.choose([0.5, -1, 1]))
     tensor.CopyFrom(numpy_helper.from_array(flat.reshape(array.shape), tensor.name))
     return "constant changed"
 
