@@ -19,10 +19,15 @@ __all__ = ["are_plain", "is_kept_loop", "keep_loop", "put_under_if", "put_under_
 _OTHERWISE = "otherwise_the_loop"
 
 
-def is_kept_loop(loop: ScanView) -> bool:
-    """Whether ``loop`` is the one that is kept, for such numbers or for few steps."""
+def is_kept_loop(loop: ScanView, ctx: Context) -> bool:
+    """Return True if ``loop`` is a fallback, even if a guard was put around it inside the branch of the fallback."""
     graph = loop.node.graph
-    return graph is not None and (graph.name or "").startswith(_OTHERWISE)
+    while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
+        if (graph.name or "").startswith(_OTHERWISE):
+            return True
+        guard = ctx.if_around(graph)
+        graph = None if guard is None else guard.graph
+    return False
 
 
 def keep_loop(scan: ir.Node, ctx: Context) -> None:

@@ -44,7 +44,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Look for a state that is such a matrix."""
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
-    if is_kept_loop(loop):
+    if is_kept_loop(loop, ctx):
         return NOTHING_HERE
     refusal: NotApplicable | None = None
     for found in matrix_states(loop, ctx.opset):

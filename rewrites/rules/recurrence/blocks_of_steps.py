@@ -47,7 +47,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or not loop.states or isinstance(loop.steps, int) or ctx.opset < since.ALLOWZERO:
         return NOTHING_HERE
     control_flow = ctx.options.target.control_flow
-    if not_plain(loop, ctx) is not None or is_kept_loop(loop) or not {"If", "Scan"} <= control_flow:
+    if not_plain(loop, ctx) is not None or is_kept_loop(loop, ctx) or not {"If", "Scan"} <= control_flow:
         return NOTHING_HERE
     answers = [rule.check(loop, ctx) for rule in ctx.rules if rule.recognises]
     is_asked = any(isinstance(answer, NotApplicable) and answer.code in _ASK_FOR_STEPS for answer in answers)

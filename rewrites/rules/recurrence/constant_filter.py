@@ -65,7 +65,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     kinds = {state.inner.dtype for state in loop.states} | {scan.inner.dtype for scan in loop.scan_inputs}
-    if is_kept_loop(loop) or not kinds <= _TYPES or len(kinds) != 1:
+    if is_kept_loop(loop, ctx) or not kinds <= _TYPES or len(kinds) != 1:
         return NOTHING_HERE
     reader: Followed | Dense = Followed(loop, ctx.opset)
     system = reader.system()

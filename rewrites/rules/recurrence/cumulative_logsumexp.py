@@ -40,7 +40,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See whether the only state is such a sum."""
     if isinstance(loop, LoopView) or len(loop.states) != 1 or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
-    found = None if is_kept_loop(loop) else next(log_sums(loop, ctx.opset), None)
+    found = None if is_kept_loop(loop, ctx) else next(log_sums(loop, ctx.opset), None)
     if found is None:
         return NOTHING_HERE
     seen = (found.state.inner, through_identity(found.state.next))

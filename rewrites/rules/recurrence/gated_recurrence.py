@@ -67,7 +67,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """See whether all states are multiplied by something and take something up."""
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
-    if is_kept_loop(loop):
+    if is_kept_loop(loop, ctx):
         return NOTHING_HERE
     try:
         reader = Reader(loop, ctx.opset)

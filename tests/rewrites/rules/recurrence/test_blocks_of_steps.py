@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rewrites.graph.context import Options
-from rewrites.rules.fission import state_fission
+from rewrites.rules.fission import loop_fission, state_fission
 from rewrites.rules.native import native_loop
 from rewrites.rules.recurrence import (
     blocks_of_steps,
@@ -16,6 +16,7 @@ from rewrites.rules.recurrence import (
     linear_recurrence,
     recurrent_cell,
 )
+from rewrites.rules.repair import guard_scan
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.harness import stays
 from tests.rewrites.rules.recurrence.test_gated_recurrence import gated
@@ -59,6 +60,14 @@ def test_any_number_of_steps_gives_what_the_loop_gives(name: str) -> None:
     for steps in STEPS:
         for one, other in zip(run_session(loop, numbers(steps, 2)), run_session(mine, numbers(steps, 2)), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_guard_around_a_fallback_does_not_make_it_a_loop_to_rewrite_again(name: str) -> None:
+    _, report = apply(written(name), [guard_scan, loop_fission, *RULES])
+    assert "guard-scan" in patches(report)
+    assert patches(report).count("blocks-of-steps") == 1
+    assert len(patches(report)) < 12
 
 
 DIRECTIONS = {
