@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.analysis.recurrence.constants import Constants
+from rewrites.graph.values import rank_of
 from rewrites.loops import ScanOutput, ScanView, State
 
 __all__ = ["Combination", "Followed", "System"]
@@ -71,7 +72,7 @@ class Followed:
 
     def __init__(self, loop: ScanView, opset: int) -> None:
         self._loop, self._constants = loop, Constants(opset)
-        self._rank = min((len(state.inner.shape) for state in loop.states if state.inner.shape is not None), default=0)
+        self._rank = min((rank_of(state.inner) or 0 for state in loop.states), default=0)
         self._known: dict[ir.Value, Combination | None] = {state.inner: Combination({state.inner: 1.0}) for state in loop.states}
         self._varying = set(self._known)
         for node in loop.body:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
-from rewrites.graph.values import through_identity
+from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import ScanView, State
 
 __all__ = ["Accumulation", "Choice", "Latch", "accumulations"]
@@ -42,6 +42,13 @@ class Accumulation:
     def also(self) -> list[ir.Node]:
         """The nodes that read the state for its next value alone."""
         return [self.node]
+
+    @property
+    def rank(self) -> int:
+        """The rank of the state, which rules make sure that the body tells."""
+        rank = rank_of(self.state.inner)
+        assert rank is not None
+        return rank
 
     @property
     def state_first(self) -> bool:

@@ -13,6 +13,8 @@ from rewrites.ops.versions import concat, gather, shape_of, slice_axis, unsqueez
 
 __all__ = ["BlockRows", "block_rows", "fixed_rows", "from_blocks", "to_blocks"]
 
+_END = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class BlockRows:
@@ -62,7 +64,7 @@ def block_rows(
 
 def to_blocks(build: Builder, value: ir.Value, rows: BlockRows) -> ir.Value:
     """Reshape [T, ...] to [count, size, ...]."""
-    rest = [shape_of(build, value, axis) for axis in range(1, rank_of(value) or 1)]
+    rest = _sizes_from(build, value, 1)
     if rows.filling is not None:
         value = concat(build, [value, gather(build, value, rows.filling, 0)], 0)
     return _reshape(build, value, [rows.count, rows.size, *rest])
@@ -70,11 +72,19 @@ def to_blocks(build: Builder, value: ir.Value, rows: BlockRows) -> ir.Value:
 
 def from_blocks(build: Builder, value: ir.Value, rows: BlockRows, steps: ir.Value) -> ir.Value:
     """Reshape [count, size, ...] back to [T, ...]."""
-    rest = [shape_of(build, value, axis) for axis in range(2, rank_of(value) or 2)]
+    rest = _sizes_from(build, value, 2)
     flat = _reshape(build, value, [build.op("Mul", rows.count, rows.size), *rest])
     if rows.known_steps is not None:
         return flat if rows.filling is None else slice_axis(build, flat, 0, 0, rows.known_steps)
     return build.op("Slice", flat, build.const([0]), steps, build.const([0]))
+
+
+def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
+    """Return the sizes of ``value`` from ``axis`` on."""
+    rank = rank_of(value)
+    if rank is None:
+        return [slice_axis(build, build.op("Shape", value), 0, axis, _END)]
+    return [shape_of(build, value, each) for each in range(axis, rank)]
 
 
 def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:

@@ -26,13 +26,13 @@ def place_latches(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value
     The number of steps must be known.
     """
     b, initial, ends = stacks.build, found.state.initial, Ends(stacks.build, stacks.backwards)
-    steps, rank = stacks.loop.steps, rank_of(initial) or 0
+    steps, rank = stacks.loop.steps, found.rank
     assert found.mask is not None
     assert isinstance(steps, int)
     condition, when = found.mask
     is_one = rank_of(condition) == 0
     rows = rows_of(stacks, found)
-    taken = stacks.full(condition) if is_one else expanded(stacks, aligned(stacks, condition, initial), initial)
+    taken = stacks.full(condition) if is_one else expanded(stacks, aligned(stacks, condition, rank), initial)
     if initial.dtype is not None and initial.dtype.is_floating_point():
         rows = b.op("Where", unsqueeze(b, taken, range(1, 1 + rank)) if is_one else taken, rows, rows)
     numbers = np.arange(1, steps + 1, dtype=np.int32)

@@ -17,7 +17,7 @@ from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.recurrence.given_states import Wanted
 from rewrites.edits.recurrence.rows import Ends, is_filled, rows_of, shaped
 from rewrites.graph.builder import Builder
-from rewrites.graph.values import const_array, rank_of
+from rewrites.graph.values import const_array
 from rewrites.ops.versions import count_up, unsqueeze
 
 __all__ = ["place_means"]
@@ -70,7 +70,7 @@ def _whole(stacks: Stacks, found: Average) -> ir.Value | None:
 
 def _factors(stacks: Stacks, found: Average, whole: ir.Value | None) -> ir.Value:
     """Return ``whole`` by the number of what came before each step, one number a step; any number where nothing did."""
-    b, initial, steps, rank = stacks.build, found.state.initial, stacks.loop.steps, rank_of(found.state.initial) or 0
+    b, initial, steps, rank = stacks.build, found.state.initial, stacks.loop.steps, found.rank
     assert initial.dtype is not None
     number = const_array(whole)
     if isinstance(steps, int) and steps <= _LISTED and (whole is None or number is not None):

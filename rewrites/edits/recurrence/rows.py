@@ -13,7 +13,7 @@ from rewrites.batching.alignment import repeated
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.dims import same, without_axis
-from rewrites.graph.values import const_array, rank_of, static_dims
+from rewrites.graph.values import const_array, static_dims
 from rewrites.ops.versions import concat, slice_axis, squeeze, unsqueeze
 
 __all__ = ["Ends", "aligned", "expanded", "is_filled", "neutral", "rows_of", "shaped"]
@@ -24,13 +24,13 @@ _END = 2**63 - 1
 def rows_of(stacks: Stacks, found: Accumulation) -> ir.Value:
     """Return what comes to the state in all steps, with the axes of the state behind the steps; of a difference the opposite."""
     b, initial = stacks.build, found.state.initial
-    rows = aligned(stacks, found.operand, initial)
+    rows = aligned(stacks, found.operand, found.rank)
     if found.op_type == "Sub":
         rows = b.op("Neg", rows)
     if found.mask is not None and not isinstance(found, Latch):
         condition, when = found.mask
         sides = [rows, b.const(neutral(found))]
-        rows = b.op("Where", aligned(stacks, condition, initial), *(sides if when else reversed(sides)))
+        rows = b.op("Where", aligned(stacks, condition, found.rank), *(sides if when else reversed(sides)))
     return expanded(stacks, rows, initial)
 
 
@@ -56,11 +56,15 @@ def neutral(found: Accumulation) -> np.ndarray:
     return np.array({"And": True, "Mul": 1, "Or": False}.get(found.op_type, -0.0 if kind.kind == "f" else 0), kind)
 
 
-def aligned(stacks: Stacks, value: ir.Value, initial: ir.Value) -> ir.Value:
-    """Return ``value`` of all steps, with axes behind the steps that broadcast to those of ``initial``."""
-    rows = repeated(stacks.build, stacks.get(value), stacks.steps)
-    rank, own = rank_of(initial) or 0, (rank_of(rows) or 1) - 1
-    return unsqueeze(stacks.build, rows, range(1, 1 + rank - own))
+def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
+    """Return ``value`` of all steps, with ``rank`` axes behind the steps, which broadcast to those of a state of that rank.
+
+    The body tells the rank of ``value`` in one step. A tensor that is scanned may have no rank of its own.
+    """
+    operand = stacks.get(value)
+    assert operand.rank is not None
+    rows = repeated(stacks.build, operand, stacks.steps)
+    return unsqueeze(stacks.build, rows, range(1, 1 + rank - operand.rank))
 
 
 def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:

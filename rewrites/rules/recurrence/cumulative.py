@@ -96,7 +96,7 @@ def _unlike(found: Accumulation, form: Form, ctx: Context) -> NotApplicable | No
         return NotApplicable(
             "CUMULATIVE-OPSET", f"'{name}' could be computed by {form.name} in opset {form.since}, not in {ctx.opset}"
         )
-    rank, others = rank_of(found.state.initial), [rank_of(value) for value in found.given]
+    rank, others = rank_of(found.state.inner), [rank_of(value) for value in found.given]
     if rank is None or any(other is None or other > rank for other in others):
         return NotApplicable("RANK-UNKNOWN", f"the rank of '{name}', or of what comes to it, is not known")
     return None
