@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.linear.reading import Drive, Linear, Reader
+from rewrites.analysis.linear.reading import Drive, Linear, Reader, drives_in_order
+from rewrites.base.postorder import postorder
 from rewrites.loops import State
 
 __all__ = ["form_of"]
@@ -63,33 +64,46 @@ class _Step:
 
     def leaves(self, value: ir.Value) -> list[ir.Value]:
         """Return the values that ``value`` is computed from, beside the state and constants."""
-        node = value.producer()
-        if value is self._state.inner or self._reader.constant(value) is not None:
-            return []
-        if self._reader.is_free(value) or node is None:
-            return [value]
-        found = (leaf for operand in node.inputs if operand is not None for leaf in self.leaves(operand))
-        return list(dict.fromkeys(found))
+        ends = [each for each in self._in_order(value) if not self._operands(each) and self._reader.constant(each) is None]
+        return [each for each in ends if each is not self._state.inner]
 
     def value(self, value: ir.Value, given: Mapping[ir.Value, np.ndarray]) -> np.ndarray:
         """Return ``value`` where the state and the leaves are as ``given``."""
-        known = given.get(value, self._reader.constant(value))
-        if known is not None:
-            return known.astype(self.dtype)
+        known = dict[ir.Value, np.ndarray]()
+        for each in self._in_order(value):
+            array, node = given.get(each, self._reader.constant(each)), each.producer()
+            if array is not None:
+                known[each] = array.astype(self.dtype)
+            else:
+                assert node is not None
+                known[each] = _OPERATORS[node.op_type](*(known[operand] for operand in self._operands(each)))
+        return known[value]
+
+    def _in_order(self, value: ir.Value) -> list[ir.Value]:
+        """Return ``value`` and all that it is computed from, back to the state and the leaves, each after its operands."""
+        return postorder([value], self._operands)
+
+    def _operands(self, value: ir.Value) -> list[ir.Value]:
         node = value.producer()
-        assert node is not None
-        return _OPERATORS[node.op_type](*(self.value(operand, given) for operand in node.inputs if operand is not None))
+        if value is self._state.inner or self._reader.is_free(value) or node is None:
+            return []
+        return [operand for operand in node.inputs if operand is not None]
 
     def driven(self, drive: Drive | ir.Value | None, given: Mapping[ir.Value, np.ndarray]) -> np.ndarray:
         """Return the drive."""
-        if not isinstance(drive, Drive):
-            assert drive is not None
-            return self.value(drive, given)
-        operands = [None if operand is None else self.driven(operand, given) for operand in drive.operands]
-        (first, *others) = [operand for operand in operands if operand is not None]
-        if others or len(operands) == 1:
-            return _OPERATORS[drive.node.op_type](first, *others)
-        return -first if operands[0] is None and drive.node.op_type == "Sub" else first
+        assert drive is not None
+        known = dict[Drive | ir.Value, np.ndarray]()
+        for part in drives_in_order(drive):
+            if isinstance(part, ir.Value):
+                known[part] = self.value(part, given)
+                continue
+            operands = [known[operand] for operand in part.operands if operand is not None]
+            if len(operands) == len(part.operands):
+                known[part] = _OPERATORS[part.node.op_type](*operands)
+            else:
+                is_taken_off = part.operands[0] is None and part.node.op_type == "Sub"
+                known[part] = -operands[0] if is_taken_off else operands[0]
+        return known[drive]
 
 
 def _alike(one: np.ndarray, other: np.ndarray) -> bool:

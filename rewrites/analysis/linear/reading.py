@@ -2,9 +2,13 @@
 
 Followed are Identity, Neg, and Add, Sub, Mul and Div, on whatever shapes they broadcast. What does not depend on the states, the
 drive, stays an expression of the body's own operators, so that it is computed as the loop computes it.
+
+A body may reach a state on exponentially many ways: each of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles them. So ways with the
+same factors are one path, paths with more factors than ``_MOST`` in all are not followed, and a drive that is read twice is one
+object.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,10 +17,13 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import reads
 from rewrites.analysis.recurrence.constants import Constants
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.postorder import postorder
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 
-__all__ = ["Drive", "Factor", "Linear", "NotLinear", "Path", "Reader", "gives_states_alone"]
+__all__ = ["Drive", "Factor", "Linear", "NotLinear", "Path", "Reader", "drives_in_order", "gives_states_alone"]
+
+_MOST = 128
 
 
 class NotLinear(Exception):
@@ -27,9 +34,12 @@ class NotLinear(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drive:
-    """What ``node`` of the body computes of ``operands``: other drives and body values, one for each input; None has no drive."""
+    """What ``node`` of the body computes of ``operands``: other drives and body values, one for each input; None has no drive.
+
+    Drives compare by identity: several may share one, so that comparing them by their operands would take exponential time.
+    """
 
     node: ir.Node
     operands: "tuple[Drive | ir.Value | None, ...]"
@@ -45,11 +55,15 @@ class Factor:
 
 @dataclass(frozen=True)
 class Path:
-    """One way that ``state`` comes in: it is multiplied by ``numbers``, in float64, and by ``factors``."""
+    """The ways that ``state`` comes in multiplied by ``factors``: the sum of their other factors, in float64, is ``numbers``.
+
+    ``is_sum``: the body adds up several such ways.
+    """
 
     state: State
     numbers: np.ndarray
     factors: tuple[Factor, ...] = ()
+    is_sum: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,11 +79,19 @@ class Linear:
     def through(self, factor: np.ndarray | float | Factor, drive: Drive | ir.Value | None) -> "Linear":
         """Return this times ``factor``, with another drive."""
         if isinstance(factor, Factor):
-            return Linear(tuple(replace(path, factors=(*path.factors, factor)) for path in self.paths), drive)
-        paths = tuple(replace(path, numbers=path.numbers * factor) for path in self.paths)
-        if any(not np.isfinite(path.numbers).all() for path in paths):
-            raise NotLinear
-        return Linear(paths, drive)
+            paths = [replace(path, factors=(*path.factors, factor)) for path in self.paths]
+        else:
+            paths = [replace(path, numbers=path.numbers * factor) for path in self.paths]
+        return Linear(_bounded(paths), drive)
+
+    def plus(self, other: "Linear", drive: Drive | ir.Value | None) -> "Linear":
+        """Return the sum of both, with another drive; ways with the same factors become one path."""
+        paths = {(path.state, path.factors): path for path in self.paths}
+        for path in other.paths:
+            key = (path.state, path.factors)
+            mine = paths.get(key)
+            paths[key] = path if mine is None else replace(mine, numbers=mine.numbers + path.numbers, is_sum=True)
+        return Linear(_bounded(list(paths.values())), drive)
 
 
 class Reader:
@@ -119,7 +141,7 @@ class Reader:
         if node.op_type in ("Add", "Sub"):
             second = self.linear(given[1])
             other = second if node.op_type == "Add" else second.through(-1.0, second.drive)
-            return Linear((*first.paths, *other.paths), _driven(node, [first.drive, second.drive]))
+            return first.plus(other, _driven(node, [first.drive, second.drive]))
         return self._multiplied(node, given[0], given[1])
 
     def _multiplied(self, node: ir.Node, left: ir.Value, right: ir.Value) -> Linear:
@@ -138,10 +160,29 @@ class Reader:
         return linear.through(by, None if linear.drive is None else Drive(node, operands))
 
 
+def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
+    """Return ``drive`` and all that it is computed from, each once and after its operands."""
+
+    def operands(part: Drive | ir.Value) -> list[Drive | ir.Value]:
+        return [operand for operand in part.operands if operand is not None] if isinstance(part, Drive) else []
+
+    return postorder([drive], operands)
+
+
 def gives_states_alone(loop: ScanView) -> bool:
     """Return whether all that a loop stacks are states, as they come in or as they leave."""
     parts = {part for state in loop.states for part in (state.inner, through_identity(state.next))}
     return all(through_identity(output.inner) in parts for output in loop.scan_outputs)
+
+
+def _bounded(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return ``paths``; raises NotLinear where they are too many, or a number of theirs is not finite."""
+    if any(not np.isfinite(path.numbers).all() for path in paths):
+        raise NotLinear
+    if sum(1 + len(path.factors) for path in paths) > _MOST:
+        detail = f"'{paths[0].state.inner.name}' is multiplied by a sum of products with more than {_MOST} factors in all"
+        raise NotLinear(NotApplicable("LINEAR-DECAY", detail))
+    return tuple(paths)
 
 
 def _driven(node: ir.Node, drives: Iterable[Drive | ir.Value | None]) -> Drive | None:

@@ -1,12 +1,12 @@
 """What is added to a state in each step, for all steps at once, by the body's own operators."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
-from rewrites.analysis.linear.reading import Drive
+from rewrites.analysis.linear.reading import Drive, drives_in_order
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Call, Operand, batch
 from rewrites.edits.fission.stacks import Stacks
@@ -31,7 +31,8 @@ def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> 
 
 def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
     """Return the drive of ``state`` in all steps, along axis 0, or why there is none of the state's shape."""
-    refusal = put_stacks(_values(drive), stacks, sizes)
+    values = [part for part in drives_in_order(drive) if isinstance(part, ir.Value)]
+    refusal = put_stacks(values, stacks, sizes)
     found = _emitted(drive, stacks) if refusal is None else refusal
     if isinstance(found, NotApplicable):
         return found
@@ -44,23 +45,19 @@ def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepS
     return stack
 
 
-def _values(drive: Drive | ir.Value | None) -> list[ir.Value]:
-    if drive is None:
-        return []
-    return [drive] if isinstance(drive, ir.Value) else [value for operand in drive.operands for value in _values(operand)]
-
-
 def _emitted(drive: Drive | ir.Value, stacks: Stacks) -> Operand | NotApplicable:
-    if isinstance(drive, ir.Value):
-        return stacks.get(drive)
+    emitted = dict[Drive | ir.Value, Operand]()
+    for part in drives_in_order(drive):
+        operand = stacks.get(part) if isinstance(part, ir.Value) else _emitted_node(part, emitted, stacks)
+        if isinstance(operand, NotApplicable):
+            return operand
+        emitted[part] = operand
+    return emitted[drive]
+
+
+def _emitted_node(drive: Drive, emitted: Mapping[Drive | ir.Value, Operand], stacks: Stacks) -> Operand | NotApplicable:
     build, node, result = stacks.build, drive.node, drive.node.outputs[0]
-    operands = list[Operand]()
-    for operand in drive.operands:
-        if operand is not None:
-            one = _emitted(operand, stacks)
-            if isinstance(one, NotApplicable):
-                return one
-            operands.append(one)
+    operands = [emitted[operand] for operand in drive.operands if operand is not None]
     if len(operands) < len(node.inputs):
         (alone,) = operands
         if not same(alone.inner.shape, result.shape):

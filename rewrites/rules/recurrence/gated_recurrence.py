@@ -193,7 +193,7 @@ def _states(
         states = gated_of_any_steps(build, ctx, rows[0], rows[1], rows[2], cut.radices, stacks.steps)
     are_fine = are_plain(build, [states], _LARGEST[kind], dtype, are_no_minus_zeros=False)
     zero = build.const(np.array(0, dtype))
-    if len(one.paths) > 1:
+    if len(one.paths) > 1 or one.paths[0].is_sum:
         largest = build.op("ReduceMax", build.op("Abs", given), keepdims=0)
         are_fine = build.op("And", are_fine, build.op("Less", largest, build.const(np.array(_LARGEST_SHARE, dtype))))
     if not ctx.options.fast_math:
