@@ -1,11 +1,14 @@
-"""Models of IR version 3, where every initializer must be listed among the graph's inputs, as models of IR version 4.
+"""Weights that are listed among the inputs of their graph leave the list, so that rules see constants.
 
     IR 3  g(x, W) {W = ...}  ->  IR 4  g(x) {W = ...}  ->  (rewritten, given back)  IR 3  g(x, W) {W = ...}
 
-In IR 3 a listed weight is still a constant; from IR 4 on it would be an input with a default, which ORT neither folds nor packs
-(ten times slower in a chain of MatMuls). So weights leave the list, in bodies too, where the list is what rules count, and
-return to it at the end. A weight no node needs any more leaves the list with the model. New constants of the main graph become
-Constant nodes, so that the list does not grow; before opset 9, where Constant holds floats only, others have to be listed.
+In IR 3 every initializer must be listed, and is still a constant. From IR 4 on it would be an input with a default, which ORT
+neither folds nor packs (ten times slower in a chain of MatMuls). So the weights leave the list and return to it at the end. A
+weight that no node needs any more leaves the list with the model. New constants of the main graph become Constant nodes, so that
+the list does not grow. Before opset 9, Constant holds only floats, so that other constants are listed.
+
+No node can replace a weight that a body or branch lists. onnxruntime accepts these lists in every IR version and in any order,
+and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR 4 as well. They return only in IR 3.
 """
 
 from dataclasses import dataclass
@@ -31,15 +34,24 @@ class ListedWeights:
 
 
 def unlist_weights(model: ir.Model) -> ListedWeights | None:
-    """Turn ``model`` from IR version 3 into 4 in place; None, and nothing done, for other versions."""
+    """Take the weights out of the input lists of all bodies and branches and, in IR version 3, of the model, in place.
+
+    Return None, with the model's own inputs left as they are, for other IR versions.
+    """
+    for body in inner_graphs(model.graph):
+        _unlist(body)
     if model.ir_version != _LISTING_IR:
         return None
     listed = ListedWeights(tuple(value.name or "" for value in model.graph.inputs), frozenset(model.graph.initializers))
-    for graph in model.graphs():
-        for value in [value for value in graph.inputs if value.is_initializer()]:
-            graph.inputs.remove(value)
+    _unlist(model.graph)
     model.ir_version = _PLAIN_IR
     return listed
+
+
+def _unlist(graph: ir.Graph) -> None:
+    for value in [value for value in graph.inputs if value.is_initializer()]:
+        graph.inputs.remove(value)
+        _type_by_tensor(value)
 
 
 def list_weights(model: ir.Model, before: ListedWeights) -> None:
@@ -65,6 +77,7 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
 
 
 def _type_by_tensor(value: ir.Value) -> None:
+    """Declare ``value`` as its tensor is, if nothing is declared."""
     tensor = value.const_value
     if tensor is not None and value.type is None:
         value.type = ir.TensorType(tensor.dtype)

@@ -4,6 +4,7 @@ import copy
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,9 +13,9 @@ import pytest
 from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 
-from ortscan.api import rewritten
+from ortscan.api import optimize, rewritten
 from ortscan.modelio import LoadedModel, give_back, load, restore_interface, retake_interface, settle_new_initializers, to_proto
-from rewrites.base.errors import InvariantBroken, ModelFileError, OptionError, UnsupportedModel
+from rewrites.base.errors import InvariantBroken, MalformedLoop, ModelFileError, OptionError, UnsupportedModel
 from tests.support.runtime import ort_run, ort_session
 from tests.support.text import model_from_text
 
@@ -418,6 +419,63 @@ def test_weights_in_a_body_of_ir_3_are_not_among_its_inputs_for_rules() -> None:
     assert plain(result) == plain(model)
     feed = {"s0": np.zeros(1, np.float32), "x": np.ones((3, 1), np.float32)}
     np.testing.assert_array_equal(ort_run(result, feed)[1].ravel(), [2, 4, 6])
+
+
+LISTED_IN_BODIES = {
+    "Scan of opset 8": """<ir_version: 4, opset_import: ["": 8]> g (float[1, 2] s, float[1, 3, 2] x) => (float[1, 2] z, float[1, 3, 2] y) {
+        z, y = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] xt, float[2] w, float[2] v) => (float[2] h1, float[2] yt)
+            <float[2] v = {1, 2}, float[2] w = {0.5, 3}> { a = Mul (h, w) h1 = Add (a, xt) yt = Mul (h1, v) }> ( , s, x) }""",
+    "Scan, weights first": """<ir_version: 8, opset_import: ["": 17]> g (float[2] s, float[3, 2] x) => (float[2] z, float[3, 2] y) {
+        z, y = Scan <num_scan_inputs = 1, body = b (float[2] w, float[2] h, float[2] v, float[2] xt) => (float[2] h1, float[2] yt)
+            <float[2] w = {0.5, 3}, float[2] v = {1, 2}> { a = Mul (h, w) h1 = Add (a, xt) yt = Mul (h1, v) }> (s, x) }""",
+    "Loop": """<ir_version: 7, opset_import: ["": 11]> g (float[2] s, int64 m) => (float[2] z, float[T, 2] y) {
+        z, y = Loop <body = b (int64 i, bool c, float[2] h, float[2] w) => (bool d, float[2] h1, float[2] yt)
+            <float[2] w = {0.5, 3}> { d = Identity (c) h1 = Mul (h, w) yt = Neg (h1) }> (m, , s) }""",
+    "If": """<ir_version: 8, opset_import: ["": 18]> g (float[2] s, bool c) => (float[2] z) {
+        z = If <then_branch = t (float[2] w) => (float[2] a) <float[2] w = {0.5, 3}> { a = Mul (s, w) },
+                else_branch = e () => (float[2] o) { o = Neg (s) }> (c) }""",
+    "Scan in an If in a Scan": """<ir_version: 8, opset_import: ["": 18]> g (float[2] s, float[3, 4, 2] x, bool c) => (float[2] z) {
+        z = Scan <num_scan_inputs = 1, body = b (float[2] h, float[4, 2] xt, float[2] w) => (float[2] h1) <float[2] w = {0.5, 3}> {
+            h1 = If <then_branch = t (float[2] v) => (float[2] p) <float[2] v = {1, 2}> {
+                q = Scan <num_scan_inputs = 1, body = n (float[2] k, float[2] e, float[2] u) => (float[2] k1)
+                    <float[2] u = {0.25, 4}> { f = Mul (k, u) k1 = Add (f, e) }> (h, xt)
+                p = Mul (q, v)
+            }, else_branch = o () => (float[2] p2) { p2 = Mul (h, w) }> (c)
+        }> (s, x) }""",
+}
+
+
+@pytest.mark.parametrize("case", LISTED_IN_BODIES)
+@pytest.mark.parametrize("opset", ["keep", 18])
+def test_constants_that_a_body_lists_among_its_inputs_are_constants(case: str, opset: Any) -> None:
+    model = onnx.parser.parse_model(LISTED_IN_BODIES[case])
+    shapes = {
+        info.name: (info.type.tensor_type.elem_type, [dim.dim_value for dim in info.type.tensor_type.shape.dim])
+        for info in model.graph.input
+    }
+    feeds = {
+        name: np.random.default_rng(0).integers(1, 5, shape).astype(helper.tensor_dtype_to_np_dtype(kind))
+        for name, (kind, shape) in shapes.items()
+    }
+    result = optimize(model, opset=opset, verify="full")
+    for before, after in zip(ort_run(model, feeds), ort_run(result, feeds), strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_a_constant_that_a_loop_would_overwrite_is_refused_as_onnxruntime_does() -> None:
+    model = onnx.parser.parse_model(LISTED_IN_BODIES["Loop"].replace("<float[2] w =", "<float[2] h = {1, 1}, float[2] w ="))
+    with pytest.raises(MalformedLoop, match="body has 2 inputs, but 3"):
+        optimize(model)
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        ort_session(model)
+
+
+def test_a_body_that_lists_an_input_without_a_constant_is_refused_as_onnxruntime_does() -> None:
+    model = onnx.parser.parse_model(LISTED_IN_BODIES["Loop"].replace("float[2] w)", "float[2] w, float[2] u)"))
+    with pytest.raises(MalformedLoop, match="body has 4 inputs, but 3"):
+        optimize(model)
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        ort_session(model)
 
 
 def test_an_ir_version_raised_by_a_pass_stays() -> None:
