@@ -9,7 +9,7 @@ from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import product_of, step_dims, with_steps
 from rewrites.batching.table import rule
 from rewrites.graph.values import const_array, dim_of, static_dims
-from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze, zero_copies_size
 from rewrites.ops.versions import reshape as emit_reshape
 
 __all__ = ["flatten", "insert_axes", "remove_axes", "reshape"]
@@ -88,9 +88,9 @@ def reshape(call: Call) -> Sequence[Result]:
         return [Result(b.op("Flatten", x, axis=1))]
     if shape is DYNAMIC or shape is None or -1 in shape:
         call.needs_steps("a dimension is left to be inferred")
-    allowzero = call.node.attributes.get_int("allowzero", 0) != 0
-    if shape is DYNAMIC or shape is None or (allowzero and 0 in shape):
-        lead = call.steps if allowzero else b.const([0])
+    copies = zero_copies_size(call.node)
+    if shape is DYNAMIC or shape is None or (0 in shape and not copies):
+        lead = b.const([0]) if copies else call.steps
         given = call.operand(1).value
         return call.like([x, b.op("Concat", lead, given, axis=0)])
     return [Result(emit_reshape(b, x, [0, *shape]))]

@@ -47,7 +47,13 @@ class Call:
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
-        """Return what input ``index`` holds where it is constant, or is in the step that is written out."""
+        """Return the numbers of input ``index`` if they are the same in every run, else None."""
+        numbers = self.sizes(index)
+        is_sample = numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.has, numbers.flat))
+        return None if is_sample else numbers
+
+    def sizes(self, index: int) -> np.ndarray | None:
+        """Return the numbers of input ``index``, None if a run computes them; a free size is the number of the sample."""
         value = self.value(index)
         found = const_array(value)
         view = None if value is None or found is not None else self.body.views.get(value)

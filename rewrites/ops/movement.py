@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of, slice_range, slice_spec, split_spec
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of, slice_range, slice_spec, split_spec, zero_copies_size
 
 __all__ = ["Movement", "movement"]
 
@@ -84,13 +84,13 @@ def _identity(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> 
 
 
 def _reshape(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
-    sizes = _ints(known(1))
-    if sizes is None or node.attributes.get_int("allowzero", 0) != 0 or any(not isinstance(dim, int) for dim in dims):
+    sizes, copies = _ints(known(1)), zero_copies_size(node)
+    if sizes is None or any(not isinstance(dim, int) for dim in dims):
         return None
-    if any(size < -1 or (size == 0 and i >= len(dims)) for i, size in enumerate(sizes)) or sizes.count(-1) > 1:
+    if any(size < -1 or (size == 0 and copies and i >= len(dims)) for i, size in enumerate(sizes)) or sizes.count(-1) > 1:
         return None
     count = math.prod(int(dim) for dim in dims if dim is not None)
-    wanted = [int(dims[i] or 0) if size == 0 else size for i, size in enumerate(sizes)]
+    wanted = [int(dims[i] or 0) if size == 0 and copies else size for i, size in enumerate(sizes)]
     told = math.prod(size for size in wanted if size != -1)
     if count != told if -1 not in wanted else told == 0 or count % told:
         return None

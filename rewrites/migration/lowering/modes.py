@@ -5,14 +5,15 @@ RoiAlign <coordinate_transformation_mode = output_half_pixel>  ->  RoiAlign
 Resize <asymmetric, linear> (x, [], scales)                ->  Resize <linear> (x, scales)
 ScatterElements                                            ->  Scatter
 Split <num_outputs = 2> (x)                                ->  Split (x)              (parts known to be equal)
-Reshape <allowzero = 1> (x, [2, 3])                        ->  Reshape (x, [2, 3])    (no 0 in the result's shape)
+Reshape <allowzero = 1> (x, [2, 3])                        ->  Reshape (x, [2, 3])    (no 0 that would copy another size)
 """
 
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.graph.values import dim_of, static_dims
+from rewrites.graph.dims import equal, is_one_size
+from rewrites.graph.values import dim_of
 from rewrites.migration.lifting.grid_sample import NEW_MODES
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
@@ -57,10 +58,18 @@ def drop_number(step: Step) -> Sequence[ir.Value] | None:
 
 
 def drop_allowzero(step: Step) -> Sequence[ir.Value] | None:
-    """Reshape: 14 -> 13."""
+    """Reshape: 14 -> 13. A size that may be 0 must be the size of the same axis of the input, which a 0 copies there."""
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None
-    dims = static_dims(step.node.outputs[0]) or step.constant(1, "dimensions")
-    if dims is None or 0 in dims:
-        raise Unconvertible("its shape holds a 0 that stands for itself")
+    if not _each_size_is_positive_or_copied(step.required(0).shape, step.node.outputs[0].shape):
+        sizes = step.constant(1, "dimensions")
+        if sizes is None or 0 in sizes:
+            raise Unconvertible("its shape holds a 0 that stands for itself")
     return step.like(allowzero=None)
+
+
+def _each_size_is_positive_or_copied(before: ir.Shape | None, after: ir.Shape | None) -> bool:
+    if after is None:
+        return False
+    same = [is_one_size(dim) and equal(dim, own) for dim, own in zip(after.dims, before.dims if before else (), strict=False)]
+    return all((isinstance(dim, int) and dim > 0) or (axis < len(same) and same[axis]) for axis, dim in enumerate(after.dims))

@@ -1,7 +1,13 @@
-"""Concat: copies into the parts of one buffer, which are left out later where the parts can be computed in place."""
+"""Concat: copies into the parts of one buffer, which are left out later where the parts can be computed in place.
+
+Constants are joined when the plan is made: they may be the sizes of a shape.
+"""
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from rewrites.native.body import elements
 from rewrites.native.call import Call
 from rewrites.native.operations import Op
 from rewrites.native.views import View
@@ -24,6 +30,8 @@ def _concat(call: Call) -> Sequence[View]:
         raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
     if any(call.body.free.has(part.shape[axis]) for part in parts):
         raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only when the model runs")
+    if all(part.buffer.array is not None for part in parts):
+        return [call.body.constant(np.concatenate([elements(part) for part in parts], axis), truth=parts[0].truth)]
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     result = call.body.fresh(shape, parts[0])

@@ -23,7 +23,8 @@ _PIECES = 64
 def _moving(call: Call) -> Sequence[View]:
     x = call.view(0)
     cuts = call.node.op_type in _CUTTING
-    found = movement(call.node, call.opset, [_free(call.body, size) if cuts else size for size in x.shape], call.known)
+    known = call.known if cuts else call.sizes
+    found = movement(call.node, call.opset, [_free(call.body, size) if cuts else size for size in x.shape], known)
     if found is None:
         raise call.refuse("NATIVE-FORM", "what it moves is known only when the model runs")
     made = _made(call, x, found.make)
@@ -92,7 +93,7 @@ def _identity(call: Call) -> Sequence[View]:
 
 def _tile(call: Call) -> Sequence[View]:
     """An axis of size 1 is repeated by a stride of 0, another by copies."""
-    x, repeats = call.view(0), call.known(1)
+    x, repeats = call.view(0), call.sizes(1)
     if repeats is None or repeats.shape != (len(x.shape),) or (repeats < 1).any():
         raise call.refuse("NATIVE-FORM", "its repeats are not constant")
     times = [int(each) for each in repeats]

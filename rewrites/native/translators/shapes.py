@@ -30,7 +30,7 @@ def _size(call: Call) -> Sequence[View]:
 
 
 def _filled(call: Call) -> Sequence[View]:
-    shape = call.known(0)
+    shape = call.sizes(0)
     given = call.node.attributes.get("value")
     if shape is None or shape.ndim != 1:
         raise call.refuse("NATIVE-FORM", "its shape is not constant")
@@ -44,7 +44,7 @@ def _filled(call: Call) -> Sequence[View]:
 def _one_hot(call: Call) -> Sequence[View]:
     """An index is counted from the end where it is negative; one that is outside has no one."""
     body, indices, depth, values = call.body, call.view(0), call.known(1), call.view(2)
-    if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,) or body.free.has(int(depth.item())):
+    if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,):
         raise call.refuse("NATIVE-FORM", "its depth is not constant")
     if indices.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
         raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(indices.dtype).name}")

@@ -21,7 +21,17 @@ from rewrites.ops.versions.emit import (
     turned,
     unsqueeze,
 )
-from rewrites.ops.versions.movement import PadSpec, SliceSpec, SplitSpec, pad_spec, perm_of, slice_range, slice_spec, split_spec
+from rewrites.ops.versions.movement import (
+    PadSpec,
+    SliceSpec,
+    SplitSpec,
+    pad_spec,
+    perm_of,
+    slice_range,
+    slice_spec,
+    split_spec,
+    zero_copies_size,
+)
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.ops.versions.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
 
@@ -64,5 +74,6 @@ __all__ = [
     "turned",
     "unsqueeze",
     "where",
+    "zero_copies_size",
     "spell_out_onesided",
 ]

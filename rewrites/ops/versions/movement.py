@@ -1,4 +1,4 @@
-"""Reads Slice, Split, Pad and Transpose."""
+"""Reads Slice, Split, Pad, Transpose and Reshape."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,17 @@ import onnx_ir as ir
 
 from rewrites.ops.versions.axes import DYNAMIC, Dynamic, axis_of, ints_operand
 
-__all__ = ["PadSpec", "SliceSpec", "SplitSpec", "pad_spec", "perm_of", "slice_range", "slice_spec", "split_spec"]
+__all__ = [
+    "PadSpec",
+    "SliceSpec",
+    "SplitSpec",
+    "pad_spec",
+    "perm_of",
+    "slice_range",
+    "slice_spec",
+    "split_spec",
+    "zero_copies_size",
+]
 
 _TO_THE_END = frozenset({2**31 - 1, 2**63 - 1})
 """Ends that onnxruntime takes for the end of the axis, whichever way a Slice goes."""
@@ -109,6 +119,11 @@ def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:
     """Return the permutation of a Transpose of a value of ``rank`` axes; absent, it reverses them."""
     perm = node.attributes.get_ints("perm")
     return tuple(reversed(range(rank))) if perm is None else tuple(perm)
+
+
+def zero_copies_size(node: ir.Node) -> bool:
+    """Return True if a 0 in the shape of this Reshape copies a size of its input, False if it is a size of 0 (``allowzero``)."""
+    return node.attributes.get_int("allowzero", 0) == 0
 
 
 def _ints(node: ir.Node, name: str) -> tuple[int, ...] | Dynamic | None:

@@ -349,6 +349,7 @@ def _movement() -> Iterator[Case]:
     yield from _many(8, ["y = Unsqueeze <axes = [0]> (x)", "y = Unsqueeze <axes = [3, 1]> (x)"], thin)
     yield from _many(8, ["y = Reshape (x, s)"], x, {"s": _ints(0, 2, -1)})
     yield from _many(14, ["y = Reshape <allowzero = 1> (x, s)"], _x(0, 4), {"s": _ints(2, 0)})
+    yield from _many(14, ["y = Reshape <allowzero = 1> (x, s)"], _x(0, 4), {"s": _ints(-1, 2)})
     yield from _many(8, ["y = Shape (x)"], x, y=I64)
     yield from _many(15, ["y = Shape <start = -1> (x)"], x, y=I64)
     yield from _many(8, ["y, i = TopK <k = 2> (x)", "y, i = TopK <k = 2, axis = 0> (x)"], np.round(x), i=I64)

@@ -97,6 +97,23 @@ def test_what_an_older_opset_cannot_say_is_refused_by_name(node: str, opset: int
     assert str(error.value).startswith(f"{op} 'n_y' cannot be lowered from opset {opset} to {target}: ")
 
 
+@pytest.mark.parametrize("shape", ["Concat <axis = 0> (n, two, two)", "Concat <axis = 0> (n, minus)"])
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_size_of_0_may_be_copied_from_the_same_axis(shape: str, rows: int):
+    rank = "N,2,2" if "two" in shape else "N,4"
+    text = f"""main (float[N,4] x) => (float[{rank}] y) <int64[1] zero = {{0}}, int64[1] two = {{2}}, int64[1] minus = {{4}}> {{
+        all = Shape (x)  n = Gather (all, zero)  s = {shape}  y = Reshape <allowzero = 1> (x, s) }}"""
+    model, feeds = model_from_text(text, 14), {"x": np.ones((rows, 4), np.float32)}
+    assert_same_numbers(ort_run(convert(model, 13), feeds), ort_run(model, feeds))
+
+
+def test_a_size_of_another_axis_may_be_0():
+    text = """main (float[N,4] x) => (float[4,N] y) <int64[1] zero = {0}, int64[1] four = {4}> {
+        all = Shape (x)  n = Gather (all, zero)  s = Concat <axis = 0> (four, n)  y = Reshape <allowzero = 1> (x, s) }"""
+    with pytest.raises(MigrationError, match="its dimensions are not constant"):
+        convert(model_from_text(text, 14), 13)
+
+
 def test_nothing_is_lowered_below_opset_7():
     model = model_from_text("main (float[3,4] x) => (float[3,4] y) { y = Add (x, x) }", 8)
     assert convert(model, 7)

@@ -69,6 +69,16 @@ CELLS = {
         "d = Mul (h, k) v = Add (d, x) p = GreaterOrEqual (v, t) y = Cast <to = 1> (p) n = Not (p) m = Cast <to = 1> (n) h1 = Mul (v, m)",
         weights="float k = {0.9}, float t = {0.5}",
     ),
+    "delta rule of a dynamo exporter": scan(
+        "k, v = Split <axis = 0, num_outputs = 2> (x) kr = Reshape <allowzero = 1> (k, row) vc = Reshape <allowzero = 1> (v, col)"
+        " hk = MatMul (h, k) hc = Reshape <allowzero = 1> (hk, col) e = Sub (vc, hc) o = Mul (e, kr) h1 = Add (h, o)"
+        " f = Reshape <allowzero = 1> (h1, flat) y = Tanh (f)",
+        inputs="float[3,3] h, float[6] x",
+        outputs="float[3,3] h1, float[9] y",
+        given="float[3,3] s, float[4,6] xs",
+        results="float[3,3] z, float[4,9] ys",
+        weights="int64[2] row = {1, 3}, int64[2] col = {-1, 1}, int64[1] flat = {9}",
+    ),
     "delta rule": scan(
         "k, v = Split <axis = 0, num_outputs = 2> (x) kr = Reshape (k, row) vc = Reshape (v, col) hk = MatMul (h, k) hc = Reshape (hk, col)"
         " e = Sub (vc, hc) o = Mul (e, kr) h1 = Add (h, o) y = MatMul (h1, k)",

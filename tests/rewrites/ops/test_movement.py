@@ -37,6 +37,9 @@ CASES = {
     "an Expand to more axes": ("float[2,1] x", "p = Expand (x, s)", "int64[4] s = {1, 3, 2, 5}"),
     "an Identity": ("float[2,3] x", "p = Identity (x)", ""),
     "a Reshape": ("float[2,6] x", "p = Reshape (x, s)", "int64[3] s = {0, -1, 3}"),
+    "a Reshape with allowzero": ("float[2,6] x", "p = Reshape <allowzero = 1> (x, s)", "int64[3] s = {2, -1, 3}"),
+    "a Reshape to a scalar with allowzero": ("float[1,1] x", "p = Reshape <allowzero = 1> (x, s)", "int64[0] s = {}"),
+    "a Reshape to a size of 0": ("float[0,6] x", "p = Reshape <allowzero = 1> (x, s)", "int64[3] s = {2, 0, 3}"),
     "a Reshape of nothing": ("float[0,6] x", "p = Reshape (x, s)", "int64[3] s = {0, 2, 3}"),
     "a Concat": ("float[2,3] x, float[2,1] y, float[2,2] z", "p = Concat <axis = 1> (x, y, z)", ""),
 }
@@ -47,6 +50,8 @@ REFUSED = {
     "a Squeeze of what is not 1": ("float[2,3] x", "p = Squeeze (x, a)", "int64[1] a = {0}"),
     "a Reshape into another number of elements": ("float[2,3] x", "p = Reshape (x, s)", "int64[2] s = {4, -1}"),
     "a Reshape of nothing that is not told": ("float[0,3] x", "p = Reshape (x, s)", "int64[2] s = {0, -1}"),
+    "a Reshape of elements to a size of 0": ("float[2,6] x", "p = Reshape <allowzero = 1> (x, s)", "int64[2] s = {0, 6}"),
+    "a Reshape to a size of 0 and one to infer": ("float[0,6] x", "p = Reshape <allowzero = 1> (x, s)", "int64[2] s = {0, -1}"),
     "an Expand that does not fit": ("float[2,3] x", "p = Expand (x, s)", "int64[1] s = {2}"),
     "a cut of an axis of unknown size": ("float[N,3] x", "p = Slice (x, a, b)", "int64[1] a = {0}, int64[1] b = {2}"),
     "indices that the model computes": ("float[2,3] x, int64[1] i", "p = Gather (x, i)", ""),

@@ -11,7 +11,7 @@ from rewrites.analysis.recurrence.features import Features
 from rewrites.analysis.recurrence.reading import Meaning, Reading
 from rewrites.graph.dims import same
 from rewrites.ops.movement import Movement, movement
-from rewrites.ops.versions import DYNAMIC, ints_operand
+from rewrites.ops.versions import DYNAMIC, ints_operand, zero_copies_size
 
 __all__ = ["MOVEMENT"]
 
@@ -101,7 +101,7 @@ def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | N
 def _reshape(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     """The leading axes stay, or are split and merged among themselves; the features are cut anew."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
-    if x is None or sizes is DYNAMIC or sizes is None or node.attributes.get_int("allowzero", 0) != 0:
+    if x is None or sizes is DYNAMIC or sizes is None or (0 in sizes and not zero_copies_size(node)):
         return None
     old: list[int | str | None] = [*x.dims, *x.shape]
     dims = [(old[i] if i < len(old) else None) if size == 0 else None if size < 0 else size for i, size in enumerate(sizes)]

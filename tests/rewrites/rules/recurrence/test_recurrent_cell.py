@@ -1,5 +1,7 @@
 """Cells in every encoding become native nodes, and what is no cell does not."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -30,6 +32,15 @@ def fused(cell: Written, *, feeds: dict[str, np.ndarray] | None = None, target: 
 def test_a_cell_becomes_its_node_however_it_is_written(cell):
     (node,) = fused(cell)
     assert node.op_type == cell.name.split(",")[0].split(" ")[0]
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_a_cell_may_be_cut_by_a_reshape_with_allowzero(kind):
+    cell = written(kind, "split by Reshape")
+    cuts = {name: np.where(sizes == 0, 2, sizes) for name, sizes in cell.weights.items() if name == "cut"}
+    allowing = replace(cell, body=cell.body.replace("Reshape (", "Reshape <allowzero = 1> ("), weights={**cell.weights, **cuts})
+    (node,) = fused(allowing, rows=2)
+    assert node.op_type == kind
 
 
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
