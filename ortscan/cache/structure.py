@@ -21,6 +21,7 @@ _KEY, _VALUE = 1, 2
 _SIZES = {1: 8, 5: 4}
 _VARINT, _BYTES = 0, 2
 _LARGE = 64 << 10
+_LAST_SHIFT = 63
 
 Structure = tuple[str, Sequence[Sequence[int]]]
 """A digest of what is between the values of large weights, and where those begin and end."""
@@ -90,11 +91,13 @@ def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tupl
 
 
 def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
-    """Return the number that begins at ``at``, and where it ends."""
+    """Return the number that begins at ``at``, and where it ends. Raises KeyError if it has more than 64 bits."""
     value = shift = 0
     while True:
         byte = content[at]
         at += 1
+        if shift > _LAST_SHIFT:
+            raise KeyError(at)
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at

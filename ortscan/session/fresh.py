@@ -15,28 +15,11 @@ from rewrites.python_ops.names import DOMAIN
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized
 
-__all__ = ["fresh", "is_nothing_to_do"]
-
-_ONLY_FOR_LOOPS = frozenset(
-    (
-        *("target", "shapes", "dims", "max_unroll", "memory_budget", "costs", "fast_math", "native", "passes", "skip", "verify"),
-        "on_difference",
-    )
-)
-
-
-def is_nothing_to_do(source: Source, options: Mapping[str, Any]) -> bool:
-    """Whether a look at the bytes of the model tells that nothing will come of it. Raises OSError."""
-    return options.keys() <= _ONLY_FOR_LOOPS and not source.may_hold_loops
+__all__ = ["fresh"]
 
 
 def fresh(source: Source, options: Mapping[str, Any], place: Place | None) -> Prepared:
     """Optimise now, and keep what came of it where no file of the model has changed since it was given its ``place``."""
-    if is_nothing_to_do(source, options):
-        plain = as_it_is(source, "unchanged")
-        if place is not None and place.is_still_for(source):
-            _keep(source, place, {"python_ops": plain.python_ops})
-        return plain
     if place is not None and not place.is_for(source):
         place = None
     from ortscan.session.optimizing import let_go, optimized

@@ -118,7 +118,7 @@ class InferenceSession(Running):
                 "%s in %.3f s%s", self.ortscan.source, self.ortscan.seconds, f": {self.ortscan.why}" if self.ortscan.why else ""
             )
             if self.ortscan.source != "cached":
-                warn_of_mistyped(options, PREFIX, KNOWN)
+                warn_of_mistyped(options, PREFIX, KNOWN, once=self.ortscan.source != "optimized")
             return problem
         finally:
             del problem

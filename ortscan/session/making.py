@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ortscan.session.fresh import fresh, is_nothing_to_do
+from ortscan.session.fresh import fresh
 from ortscan.session.place import Place
 from ortscan.session.prepared import Prepared
 from ortscan.session.source import Source
@@ -16,7 +16,7 @@ _LARGE = 16 << 20
 
 def made(source: Source, options: Mapping[str, Any], place: Place | None) -> Prepared:
     """Optimise, as ``fresh`` says. Raises what it raises."""
-    if source.size >= _LARGE and not is_nothing_to_do(source, options):
+    if source.size >= _LARGE:
         from ortscan.base import child_process
         from ortscan.session.apart import fresh_apart
 

@@ -3,6 +3,7 @@
 onnxruntime keeps them and tells nobody which there are, so it is asked for what people write in place of the names there are.
 """
 
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,21 @@ if TYPE_CHECKING:
 
 __all__ = ["warn_of_mistyped"]
 
+_earlier = threading.Event()
 
-def warn_of_mistyped(options: "ort.SessionOptions | None", prefix: str, names: frozenset[str]) -> None:
-    """Warn of entries whose names are like one of ``names``."""
-    if options is None:
+
+def warn_of_mistyped(options: "ort.SessionOptions | None", prefix: str, names: frozenset[str], *, once: bool = False) -> None:
+    """Warn of entries whose names are like one of ``names``; this takes about 20 ms.
+
+    Args:
+        options: The SessionOptions that may hold such entries.
+        prefix: What all names of entries start with.
+        names: The known names.
+        once: Do nothing if this process has looked at any SessionOptions before.
+    """
+    if options is None or (once and _earlier.is_set()):
         return
+    _earlier.set()
     for name in sorted(names):
         for other in sorted(set(_slips(name)) - names):
             if entry_of(options, prefix + other) is not None:

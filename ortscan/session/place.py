@@ -9,7 +9,7 @@ from typing import Any
 
 from ortscan.cache.checked import is_known_whole, is_whole
 from ortscan.cache.checks import checks_of
-from ortscan.cache.digest import digest_of_bytes, digest_of_file
+from ortscan.cache.digest import digest_of_bytes
 from ortscan.cache.key import key_of
 from ortscan.cache.listing import OF
 from ortscan.cache.own_files import open_own
@@ -59,10 +59,6 @@ class Place:
     def is_for(self, source: Source) -> bool:
         """Whether the content that ``source`` holds now, and will be optimised, is the one this place is for."""
         return source.path is None or digest_of_bytes(source.content) == self.digest
-
-    def is_still_for(self, source: Source) -> bool:
-        """Whether the model is still the one this place is for. Raises OSError."""
-        return source.path is None or digest_of_file(source.path) == self.digest
 
     def beside(self, source: Source, data: Mapping[str, str]) -> "Place | None":
         """Return the place for the model with external ``data`` (files and their digests); None if any of its files has changed."""

@@ -43,7 +43,7 @@ class Prepared:
 
 def as_it_is(source: Source, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
     """Return the model that was given, and ``why`` it is that one."""
-    return Prepared(Applied(how, why), python_ops=source.names(DOMAIN.encode()))
+    return Prepared(Applied(how, why), python_ops=source.outline.names(DOMAIN.encode()))
 
 
 def beside_data(prepared: Prepared, source: Source, store: Store | None, places: Sequence[str]) -> Prepared:

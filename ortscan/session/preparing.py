@@ -14,6 +14,7 @@ from ortscan.cache.location import cache_folder
 from ortscan.cache.store import PARTS, Entry, Store
 from ortscan.cache.trust import why_not_trusted
 from ortscan.session.applied import Applied
+from ortscan.session.candidates import may_be_changed
 from ortscan.session.making import made
 from ortscan.session.place import Found, Place, found_by_bytes, found_by_digest
 from ortscan.session.prepared import Prepared, as_it_is, beside_data
@@ -82,6 +83,8 @@ def forget(prepared: Prepared) -> None:
 
 
 def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: LookUp) -> Prepared:
+    if not may_be_changed(source.outline, options):
+        return as_it_is(source, "unchanged")
     store = _store(settings) if settings.cache else ""
     if isinstance(store, str):
         prepared = made(source, options, None)

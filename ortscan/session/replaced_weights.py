@@ -3,8 +3,6 @@
 SessionOptions cannot be asked. But a session of a model that has nothing but empty weights of those names gives what they hold.
 """
 
-import contextlib
-import mmap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +48,7 @@ def check_weights(options: "ort.SessionOptions", source: Source) -> None:
 def _names_by_type(source: Source) -> dict[int, list[str]]:
     """Return the names of the weights, without reading more than what is around their values."""
     found: dict[int, list[str]] = {}
-    with contextlib.ExitStack() as stack:
-        content: bytes | mmap.mmap
-        if source.given is not None:
-            content = source.given
-        else:
-            file = stack.enter_context(open(source.path or "", "rb"))
-            content = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    with source.mapped() as content:
         for number, _, start, stop in fields_of(content, (0, len(content))):
             for inner, _, first, last in fields_of(content, (start, stop)) if number == _GRAPH else ():
                 if inner == _INITIALIZER:

@@ -1,8 +1,9 @@
 """The model a session was given, before anything is done to it."""
 
+import mmap
 import os
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ortscan.cache.digest import digest_of_bytes, digests_of_files, identity_of_
 from ortscan.cache.given import sample_of
 from ortscan.cache.notes import Notes
 from ortscan.cache.structure import external_places
+from ortscan.session.outline import Outline, outline_of
 from rewrites.base.errors import ModelFileError
 from rewrites.base.lazy import lazy
 
@@ -19,8 +21,6 @@ __all__ = ["Source"]
 _ORT_MAGIC = slice(4, 8)
 _LARGE = 256 << 10
 _LARGE_FOR_A_PROTO = 16 << 20
-_PART = 1 << 20
-_LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 
 
 @dataclass(frozen=True)
@@ -107,24 +107,20 @@ class Source:
         with open(self.path, "rb") as file:
             return file.read(8)[_ORT_MAGIC] == b"ORTM"
 
-    @property
-    def may_hold_loops(self) -> bool:
-        """Whether an operator that ortscan knows what to do with is named anywhere in the model, or cannot be ruled out."""
-        return self.names(*_LOOPS)
+    @lazy
+    def outline(self) -> Outline:
+        """The structure of the model; the weights of a file are not read for it. Raises OSError."""
+        with self.mapped() as content:
+            return outline_of(content)
 
-    def names(self, *words: bytes) -> bool:
-        """Whether one of ``words`` is anywhere in the model; of a file only a part is in memory at a time. Raises OSError."""
-        return any(word in part for part in self._parts(max(map(len, words)) - 1) for word in words)
-
-    def _parts(self, overlap: int) -> Iterator[bytes]:
-        if self.given is not None or "content" in vars(self):
+    @contextmanager
+    def mapped(self) -> Iterator[bytes | mmap.mmap]:
+        """Give the bytes of the model; of a file only those that are read come into memory. Raises OSError."""
+        if self.given is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
             yield self.content
             return
-        end = b""
-        with open(self.path or "", "rb") as file:
-            while more := file.read(_PART):
-                yield end + more
-                end = (end + more)[-overlap:]
+        with open(self.path or "", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            yield content
 
     @property
     def size(self) -> int:

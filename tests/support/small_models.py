@@ -1,9 +1,9 @@
-"""Small models for sessions and the command line: one with a loop that goes, one with a loop that stays, one without a loop."""
+"""Small models for sessions and the command line: with a loop that goes, with one that stays, with none, with steps written out."""
 
 import numpy as np
 import onnx
 
-__all__ = ["MAP", "PLAIN", "RECURRENCE", "X", "expected_of_map", "parsed", "with_weights"]
+__all__ = ["MAP", "PLAIN", "RECURRENCE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "parsed", "with_weights"]
 
 MAP = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -23,6 +23,19 @@ PLAIN = """
 <ir_version: 8, opset_import: ["": 18]>
 g (float[T, 4] x) => (float[T, 4] y) { y = Relu(x) }
 """
+UNTOUCHED = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] Scanned) => (float[T, 4] y) { y = Relu(Scanned) }
+"""
+WRITTEN_OUT = (
+    """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[8, 4] x, float[4] h0) => (float[4] h8) <int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}, int64 i3 = {3}, int64 i4 = {4},
+  int64 i5 = {5}, int64 i6 = {6}, int64 i7 = {7}> {
+"""
+    + "".join(f"x{t} = Gather (x, i{t}) p{t} = Mul (h{t}, h{t}) q{t} = Add (p{t}, x{t}) h{t + 1} = Tanh (q{t})\n" for t in range(8))
+    + "}"
+)
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
 

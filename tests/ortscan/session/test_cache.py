@@ -24,7 +24,7 @@ from ortscan.cache.store import Store
 from ortscan.session.source import Source
 from tests.benchmarks.session_start import model_of_20_mb
 from tests.support.defects import failing
-from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, UNTOUCHED, X, expected_of_map, parsed
 
 
 def test_the_second_start_takes_the_model_from_the_cache_report_and_all():
@@ -47,8 +47,8 @@ def test_a_start_from_the_cache_imports_neither_onnx_nor_the_compiler(tmp_path: 
 
 
 def test_that_there_is_nothing_to_do_is_kept_too(cache: Path):
-    ortscan.InferenceSession(parsed(PLAIN))
-    session = ortscan.InferenceSession(parsed(PLAIN))
+    ortscan.InferenceSession(parsed(UNTOUCHED))
+    session = ortscan.InferenceSession(parsed(UNTOUCHED))
     assert session.ortscan.source == "unchanged"
     assert session.ortscan.entry is not None
     assert Store(cache).usage().models == 0
@@ -309,11 +309,9 @@ def test_the_command_line_lists_what_is_in_the_cache_and_clears_one_model(
         assert main(["cache", *args]) == 0
         return capsys.readouterr().out
 
-    paths = [tmp_path / "map.onnx", tmp_path / "no loop.onnx", tmp_path / "apart.onnx"]
+    paths = [tmp_path / "map.onnx", tmp_path / "untouched.onnx", tmp_path / "apart.onnx"]
     onnx.save(parsed(MAP), paths[0])
-    onnx.save(
-        onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }'), paths[1]
-    )
+    onnx.save(parsed(UNTOUCHED), paths[1])
     onnx.save(model_of_20_mb(layers=1, width=8), paths[2], save_as_external_data=True, location="weights", size_threshold=0)
     for path in paths:
         ortscan.InferenceSession(path)
