@@ -115,7 +115,7 @@ class Source:
 
     @contextmanager
     def mapped(self) -> Iterator[bytes | mmap.mmap]:
-        """Give the bytes of the model; of a file only those that are read come into memory. Raises OSError."""
+        """Map the bytes of the model; of a file only those that are read come into memory. Raises OSError."""
         if self.given is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
             yield self.content
             return
