@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import onnx
 import onnx_ir as ir
@@ -15,7 +16,9 @@ __all__ = ["declare_as_first_said"]
 
 def declare_as_first_said(model: ir.Model, proto: onnx.ModelProto) -> None:
     """Give outputs that ``proto``, from which ``model`` was just made, declares elsewhere too the first type and shape said."""
-    for words, graph in _pairs(proto.graph, model.graph):
+    pairs = [_pairs(proto.graph, model.graph)]
+    pairs += [_nested(words.node, model.functions[words.domain, words.name, words.overload].graph) for words in proto.functions]
+    for words, graph in chain.from_iterable(pairs):
         _declare(words, graph)
 
 

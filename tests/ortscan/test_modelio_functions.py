@@ -294,3 +294,17 @@ def test_the_caller_keeps_the_functions() -> None:
     inline_functions_with_loops(load(mine).model)
     assert [node.op_type for node in mine.graph] == ["Cum"]
     assert ir.to_proto(mine).functions == ir.to_proto(ir.from_proto(model)).functions
+
+
+@pytest.mark.parametrize("declared", ["bool c", "bool[1] c"])
+@pytest.mark.parametrize("state", ["float[2] s", "float s"])
+def test_a_body_in_a_function_keeps_the_shape_of_an_input_that_is_an_output(declared: str, state: str) -> None:
+    """The Loop's own declaration of the output says less than that of the input, as exporters write it."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["": 16, "my": 1]> g (int64 n, bool go, {state.replace(" s", " x")}) => (float[?] y) {{
+        y = my.Repeat (n, go, x) }}
+        <domain: "my", opset_import: ["": 16]> Repeat (n, go, x) => (y) {{
+            z, y = Loop (n, go, x) <body = b (int64 i, {declared}, {state}) => (bool[] c, float[] t, float[] s) {{ t = Neg (s) }}> }}"""
+    )
+    kept = give_back(load(model)).functions[0].node[0].attribute[0].g.input
+    assert [info.type for info in kept] == [info.type for info in model.functions[0].node[0].attribute[0].g.input]
