@@ -4,6 +4,7 @@ Works round ORT-SCAN-8-NOTHING and ORT-LOOP-NO-STEPS-SIZES.
 """
 
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,15 +24,16 @@ from tests.support.runtime import run_session
 
 __all__ = ["BAD", "Judgement", "judge"]
 
-BAD = ("wrong", "invalid", "dead", "foreign", "slow", "unstable")
+BAD = ("wrong", "invalid", "dead", "foreign", "slow", "unstable", "blamed")
 """Verdicts that a campaign must not bring."""
 
 Announce = Callable[[str], None]
+_BLAME = "defect of ortscan"
 
 
 @dataclass
 class Judgement:
-    """``verdict`` is one of BAD, ``ok``, ``refused`` (by ortscan), ``unfit`` (onnxruntime cannot run the original) or ``undrawn``."""
+    """``verdict`` is one of BAD (``blamed``: a warning says that a rule is wrong), ``ok``, ``refused`` (by ortscan), ``unfit`` (onnxruntime cannot run the original) or ``undrawn``."""
 
     verdict: str
     detail: str = ""
@@ -72,7 +74,9 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
     announce("rewrite")
     clock = time.process_time()
     try:
-        result = _rewritten(case)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = _rewritten(case)
         data = result.SerializeToString()
     except InvariantBroken as error:
         return Judgement("foreign", _said(error))
@@ -91,6 +95,9 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
     said = said or (_complaint(result, strict=True) if strict else None)
     if said:
         return _as(judgement, "invalid", said)
+    blame = next((str(warning.message) for warning in caught if _BLAME in str(warning.message)), None)
+    if blame is not None:
+        return _as(judgement, "blamed", blame)
     announce("result load")
     try:
         after = session_of(data, case.options.get("custom_ops", False) or case.kind == "native")
