@@ -23,6 +23,7 @@ from rewrites.ops.versions import axis_of, perm_of
 __all__ = ["Reversal", "Reversals"]
 
 _FAR = 2**31 - 1
+_DEEPEST = 32
 _HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _KEEP_THE_NUMBER = operators("copies")
 
@@ -69,6 +70,7 @@ class _Reader:
 
     def __init__(self, integers: Integers, source: ir.Value, rank: int) -> None:
         self.integers, self.source, self.rank = integers, source, rank
+        self._progressions: dict[ir.Value, _Progression | None] = {}
 
     def is_size(self, found: Affine | None, axis: int, less: int = 0) -> bool:
         """Whether ``found`` is the size of ``axis``, less a number."""
@@ -112,9 +114,16 @@ class _Reader:
             return Affine.of(filled).reshaped(()) if filled.dtype.kind == "i" else None
         return None
 
-    def progression(self, value: ir.Value | None) -> _Progression | None:
+    def progression(self, value: ir.Value | None, depth: int = 0) -> _Progression | None:
         """Read a Range, and what is made of one by adding to it and changing its sign."""
-        node = value.producer() if value is not None else None
+        if value is None or depth > _DEEPEST:
+            return None
+        if value not in self._progressions:
+            self._progressions[value] = self._counted(value, depth + 1)
+        return self._progressions[value]
+
+    def _counted(self, value: ir.Value, depth: int) -> _Progression | None:
+        node = value.producer()
         if node is None or node.domain != "":
             return None
         if node.op_type == "Range":
@@ -122,14 +131,14 @@ class _Reader:
             if start is None or limit is None or step is None or step.number not in (1, -1):
                 return None
             return _Progression(start, step.number, limit - start if step.number == 1 else start - limit)
-        if node.op_type == "Identity" or (node.op_type == "Cast" and value is not None and value.dtype in _HOLD_SIZES):
-            return self.progression(node.inputs[0])
+        if node.op_type == "Identity" or (node.op_type == "Cast" and value.dtype in _HOLD_SIZES):
+            return self.progression(node.inputs[0], depth)
         if node.op_type == "Neg":
-            inner = self.progression(node.inputs[0])
+            inner = self.progression(node.inputs[0], depth)
             return None if inner is None else _Progression(-inner.first, -inner.slope, inner.count)
         if node.op_type not in ("Add", "Sub"):
             return None
-        one, other = (self.progression(each) for each in node.inputs)
+        one, other = (self.progression(each, depth) for each in node.inputs)
         added = self.integers.scalar(node.inputs[0] if one is None else node.inputs[1])
         if (one is None) == (other is None) or added is None:
             return None

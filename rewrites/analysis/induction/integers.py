@@ -50,6 +50,7 @@ class Integers:
         self._same_sizes = same_sizes
         self.opset, self.body, self.steps = opset, body, steps
         self._found: dict[ir.Value, Affine | None] = dict(known or {})
+        self._truths: dict[ir.Value, bool | None] = {}
         self._depth = 0
 
     def of(self, value: ir.Value | None) -> Affine | None:
@@ -69,10 +70,19 @@ class Integers:
 
     def truth(self, value: ir.Value | None) -> bool | None:
         """Whether every element of a boolean is true, or false, in every step; None where neither is known."""
+        if value is None or self._depth > _DEPTH:
+            return None
+        if value not in self._truths:
+            self._depth += 1
+            self._truths[value] = self._decided(value)
+            self._depth -= 1
+        return self._truths[value]
+
+    def _decided(self, value: ir.Value) -> bool | None:
         array = const_array(value)
         if array is not None and array.dtype == np.bool_ and array.size:
             return True if array.all() else None if array.any() else False
-        node = value.producer() if value is not None else None
+        node = value.producer()
         if node is None or node.domain != "":
             return None
         if node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape"):

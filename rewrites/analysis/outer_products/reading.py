@@ -21,7 +21,7 @@ from rewrites.ops.versions import axes_of, keepdims
 __all__ = ["Reader"]
 
 _MOST_PRODUCTS, _MOST_FACTORS = 8, 16
-_MOST_READ = 512
+_MOST_READ, _DEEPEST = 512, 32
 _FREE_LETTERS = "0123456789"
 """What the dots of an equation stand for, axis by axis."""
 
@@ -35,7 +35,7 @@ class Reader:
     def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:
         self.axes, self.known = Axes(), dict[ir.Value, Tensor]()
         self._loop, self._varying, self._opset, self._apart = loop, varying, opset, apart
-        self._constants, self._left = Constants(opset), _MOST_READ
+        self._constants, self._left, self._depth = Constants(opset), _MOST_READ, 0
 
     def read(self, node: ir.Node) -> Tensor:
         """Return what the one result of ``node``, which depends on a state, is; raises NotAProduct."""
@@ -57,14 +57,20 @@ class Reader:
         if value in self._varying:
             raise NotAProduct
         node = value.producer()
-        if node is not None and node.graph is self._loop.body and len(node.outputs) == 1 and self._left > 0:
+        if node is not None and node.graph is self._loop.body and len(node.outputs) == 1 and self._may_follow():
+            self._depth += 1
             try:
                 apart = self._computed(node)
             except NotAProduct:
                 return self.axes.factor(value)
+            finally:
+                self._depth -= 1
             if len(apart.products) == 1 and (node.op_type != "Mul" or self._apart or _is_outer(apart)):
                 return apart
         return self.axes.factor(value)
+
+    def _may_follow(self) -> bool:
+        return self._left > 0 and self._depth < _DEEPEST
 
     def _computed(self, node: ir.Node) -> Tensor:
         given = [value for value in node.inputs if value is not None]

@@ -156,8 +156,9 @@ class _Step:
             return number is None or (number.size == 1 and number.reshape(-1)[0] in (0, 1))
         if node is None or node.domain != "" or node.op_type not in _OPERATORS or len(self.nodes) > _MOST_NODES:
             return False
-        if node not in self.nodes:
-            self.nodes.append(node)
+        if node in self.nodes:
+            return True
+        self.nodes.append(node)
         known = {"Max": 2, "Where": 3}.get(node.op_type, len(node.inputs))
         asked = _producer(node.inputs[0]) if node.op_type == "Where" else None
         fits = len(node.inputs) == known and (node.op_type != "Where" or (asked is not None and asked.op_type == "IsNaN"))

@@ -25,7 +25,7 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _STILL = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change no number."""
 _FURTHEST = 32
-"""How many nodes before the loop numbers that count are followed through."""
+"""How many nodes numbers that count are followed through, in the body and before the loop."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,19 @@ def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
     """Return what ``compute`` makes of ``parts``."""
     limits = [part.exact_to for part in parts if part.exact_to is not None]
     listed = any(part.listed for part in parts)
-    return Numbers(lambda steps: compute(*(part.of(steps) for part in parts)), listed, min(limits, default=None))
+    return Numbers(_once(lambda steps: compute(*(part.of(steps) for part in parts))), listed, min(limits, default=None))
+
+
+def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return ``of`` so that it computes its answer once for the same steps: numbers read twice would double the work each time."""
+    answers: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def remembered(steps: np.ndarray) -> np.ndarray:
+        if not answers or answers[0][0] is not steps:
+            answers[:] = [(steps, of(steps))]
+        return answers[0][1]
+
+    return remembered
 
 
 class StepNumbers:
@@ -54,15 +66,18 @@ class StepNumbers:
         self._loop, self._constants = loop, Constants(opset)
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
         self._known = dict[ir.Value, Numbers | None]()
+        self._depth = 0
         self._outside = dict[tuple[ir.Value | None, bool], Numbers | None]()
 
     def of(self, value: ir.Value | None) -> Numbers | None:
         """Return what ``value``, of the body or captured, is in each step, or None."""
         value = through_identity(value)
-        if value is None:
+        if value is None or self._depth > _FURTHEST:
             return None
         if value not in self._known:
+            self._depth += 1
             self._known[value] = self._read(value)
+            self._depth -= 1
         return self._known[value]
 
     def _read(self, value: ir.Value) -> Numbers | None:
@@ -141,7 +156,7 @@ class StepNumbers:
         left_out = (0 if end > 1 << 31 else -end) if backwards else start
         if axis != 0 or step not in ([], [1]) or left_out < 0:
             return None
-        return replace(found, of=lambda steps: found.of(steps + left_out))
+        return replace(found, of=_once(lambda steps: found.of(steps + left_out)))
 
 
 def _filled(array: np.ndarray) -> Numbers | None:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.magnitudes import largest
 from rewrites.base import since
+from rewrites.base.postorder import postorder
 from rewrites.edits.fission.product_chains import MOST_BYTES, Chain
 from rewrites.edits.rule import NotApplicable
 from rewrites.graph.context import Context
@@ -44,14 +45,24 @@ def infinite_unlike(chain: Chain, loop: Loop, ctx: Context) -> NotApplicable | N
 
 def _is_normalised(value: ir.Value, ctx: Context) -> bool:
     """Whether all that reads it makes NaN of a whole row in which no number is finite."""
-    readers = [node for node, _ in value.uses()]
-    return bool(readers) and not value.is_graph_output() and all(_normalises(node, ctx) for node in readers)
+
+    def results(reached: ir.Value) -> list[ir.Value]:
+        return [node.outputs[0] for node, _ in reached.uses() if _keeps_infinite(node)]
+
+    return all(
+        bool(reached.uses())
+        and not reached.is_graph_output()
+        and all(_keeps_infinite(node) or _normalises(node, ctx) for node, _ in reached.uses())
+        for reached in postorder([value], results)
+    )
+
+
+def _keeps_infinite(node: ir.Node) -> bool:
+    return node.domain == "" and node.op_type in _KEEP_INFINITE
 
 
 def _normalises(node: ir.Node, ctx: Context) -> bool:
     if node.domain != "" or len(node.outputs) != 1:
         return False
-    if node.op_type in _KEEP_INFINITE:
-        return _is_normalised(node.outputs[0], ctx)
     rank, default = rank_of(node.outputs[0]), -1 if ctx.opset >= since.SOFTMAX_OF_ONE_AXIS else 1
     return node.op_type in ("Softmax", "LayerNormalization") and rank is not None and axis_of(node, default, rank) == rank - 1

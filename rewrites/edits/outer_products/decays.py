@@ -3,12 +3,13 @@
 Of 0 the logarithm is -inf, and that to the power of e is 0 again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.outer_products.terms import Factor, Product
+from rewrites.base.postorder import postorder
 from rewrites.edits.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array, through_identity
@@ -61,20 +62,26 @@ def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
 
 
 def _is_never_negative(value: ir.Value | None) -> bool:
-    value = through_identity(value)
-    if value is None:
-        return False
+    return all(map(_keeps_above_zero, postorder([value], _signed_operands)))
+
+
+def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
+    """Return the operands none of which may be negative for ``value`` not to be."""
+    node = value.producer() if value is not None and const_array(value) is None else None
+    if node is None or node.domain != "":
+        return ()
+    if node.op_type in ("Add", "Mul"):
+        return node.inputs
+    return node.inputs[:1] if node.op_type in ("Pow", *_MOVES) else ()
+
+
+def _keeps_above_zero(value: ir.Value | None) -> bool:
+    """Return True if ``value`` is never negative when its ``_signed_operands`` are not."""
     array = const_array(value)
     if array is not None:
         return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())
-    node = value.producer()
-    if node is None or node.domain != "":
-        return False
-    if node.op_type in _NEVER_NEGATIVE:
-        return True
-    if node.op_type in ("Add", "Mul"):
-        return all(_is_never_negative(operand) for operand in node.inputs)
-    return node.op_type in ("Pow", *_MOVES) and _is_never_negative(node.inputs[0])
+    node = None if value is None else value.producer()
+    return node is not None and node.domain == "" and (node.op_type in _NEVER_NEGATIVE or bool(_signed_operands(value)))
 
 
 def _exponent(value: ir.Value | None, b: Builder) -> ir.Value | None:

@@ -10,6 +10,7 @@ start or the bound is a constant, and float16 is not, nor what is counted in flo
 condition that can never turn false, without a trip count, stays.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from rewrites.analysis.induction.induction_variables import integers_of
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.limits import within
 from rewrites.analysis.induction.ranges import at_least
+from rewrites.base.postorder import postorder
 from rewrites.edits.loop_form.run_for import run_for
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
@@ -33,6 +35,7 @@ __all__ = ["RULE", "check"]
 
 
 _UNBOUNDED = 1 << 62
+_CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,15 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    node = value.producer() if value is not None else None
-    if node is None or node.domain != "":
-        return [value]
-    if node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape"):
-        return _conjuncts(node.inputs[0])
-    if node.op_type == "And":
-        return [part for side in node.inputs for part in _conjuncts(side)]
-    return [value]
+    """Return the conditions that all hold if and only if ``value`` does, each once."""
+
+    def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
+        node = part.producer() if part is not None else None
+        if node is None or node.domain != "" or node.op_type not in _CONJOINED:
+            return ()
+        return node.inputs[::-1] if node.op_type == "And" else node.inputs[:1]
+
+    return [part for part in postorder([value], sides) if not sides(part)]
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.Value | bool:

@@ -57,6 +57,12 @@ WAYS = {
         outer="z, ys, ws",
     ),
     "a share of each": gated(70, "g = Sigmoid (a) h = Sub (one, g) m = Mul (h, s) k = Mul (g, b) n = Add (k, m) y = Identity (n)"),
+    "twice by one gate": gated(
+        70, "g = Sigmoid (a) m = Mul (g, s) k = Add (m, m) l = Mul (k, half) n = Add (l, b) y = Identity (n)"
+    ),
+    "with a drive that is read twice": gated(
+        70, "g = Sigmoid (a) m = Mul (g, s) k = Add (m, b) l = Add (k, k) r = Mul (l, half) n = Add (r, b) y = Identity (n)"
+    ),
     "on the way to another": gated(70, "g = Sigmoid (a) " + BETWEEN.replace("(a, d)", "(g, d)")),
     "by quotients and numbers": gated(
         70, "e = Exp (a) q = Div (s, e) r = Mul (q, each) k = Neg (r) l = Mul (k, half) n = Sub (b, l) y = Identity (n)"
