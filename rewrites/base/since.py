@@ -19,6 +19,7 @@ __all__ = [
     "NATIVE_CELLS",
     "NATIVE_MASKS",
     "NEGATIVE_AXES",
+    "PLAIN_LOG_SUM_EXP",
     "QUANTIZED_AXIS",
     "RANGE",
     "REVERSE_SEQUENCE",
@@ -98,3 +99,6 @@ SCATTER_REDUCTION = 16
 
 FLOAT8_RESHAPE = 21
 """Reshape and other movement take float8."""
+
+PLAIN_LOG_SUM_EXP = 28
+"""onnxruntime computes ReduceLogSumExp as the logarithm of a sum of powers, which overflows."""

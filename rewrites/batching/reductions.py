@@ -1,15 +1,22 @@
 """Reductions: the axes move one position up.
 
 ``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``; over all axes, all but the steps.
+
+A ReduceLogSumExp over all axes is written out, because onnxruntime's kernel for some of the axes gives -inf for ``[-inf, -1000]``.
+
+Works round ORT-LOG-SUM-EXP-FIRST.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching.alignment import after_steps, axes_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
+from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of
 from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, unsqueeze
 
@@ -35,7 +42,25 @@ def reduction(call: Call) -> Sequence[Result]:
         axes = tuple(range(call.rank(0)))
     if not axes:
         return [Result(reduce(b, call.node.op_type, unsqueeze(b, x, [1]), [1], keepdims=False))]
-    return [Result(reduce(b, call.node.op_type, x, [after_steps(axis) for axis in axes], keepdims(call.node)))]
+    shifted, keep = [after_steps(axis) for axis in axes], keepdims(call.node)
+    if call.node.op_type == "ReduceLogSumExp" and len(axes) == call.rank(0) and call.opset < since.PLAIN_LOG_SUM_EXP:
+        return [Result(_log_sum_exp(b, x, shifted, keep))]
+    return [Result(reduce(b, call.node.op_type, x, shifted, keep))]
+
+
+def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
+    """Subtract the maximum, or the nearest finite number, from what is summed up."""
+    if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        return reduce(b, "ReduceLogSumExp", x, axes, keep)
+    numbers = np.finfo(x.dtype.numpy())
+    least, greatest = b.const(np.asarray(numbers.min)), b.const(np.asarray(numbers.max))
+
+    def finite_maximum(keepdims: bool) -> ir.Value:
+        return b.op("Max", b.op("Min", reduce(b, "ReduceMax", x, axes, keepdims), greatest), least)
+
+    inner = finite_maximum(True)
+    total = reduce(b, "ReduceSum", b.op("Exp", b.op("Sub", x, inner)), axes, keep)
+    return b.op("Add", b.op("Log", total), inner if keep else finite_maximum(False))
 
 
 def _over_computed_axes(call: Call) -> list[Result]:

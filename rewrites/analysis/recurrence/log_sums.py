@@ -3,6 +3,8 @@
 The step is run in numpy on the state and the one value that it takes up, and is such a sum where it agrees with one at all points:
 in double for what it means, and in the state's type for how far it can be trusted. Operators that could tell points apart that are
 not probed, and constants but 0 and 1, are not followed.
+
+Works round ORT-LOG-SUM-EXP-28.
 """
 
 import itertools
@@ -14,6 +16,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
 from rewrites.analysis.recurrence.constants import Constants
+from rewrites.base import since
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import ScanView, State
 from rewrites.ops.versions import axes_of, keepdims
@@ -53,8 +56,11 @@ def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
 
 
 def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
-    """Read ReduceLogSumExp over the state and what it takes up, side by side along a new axis."""
-    node = _producer(state.next)
+    """Read ReduceLogSumExp over the state and what it takes up, side by side along a new axis.
+
+    Return None if onnxruntime would let it overflow.
+    """
+    node = None if opset >= since.PLAIN_LOG_SUM_EXP else _producer(state.next)
     joined = None if node is None or node.op_type != "ReduceLogSumExp" or keepdims(node) else _producer(node.inputs[0])
     rank = rank_of(state.inner)
     if node is None or joined is None or rank is None or joined.op_type != "Concat" or len(joined.inputs) != 2:

@@ -1,4 +1,4 @@
-"""ReduceLogSum and ReduceLogSumExp take integers up to version 18 only, of which they made integers, cut off.
+"""ReduceLogSum takes integers up to version 18 only, of which it made integers, cut off.
 
 ReduceLogSum (x of int32)  ->  refused
 """

@@ -1,6 +1,7 @@
 """Which operator changes in which version by more than its schema says; ``plain_step`` does the rest."""
 
 from rewrites.migration.lifting import (
+    attention,
     axes,
     batch_normalization,
     broadcasting,
@@ -17,6 +18,7 @@ from rewrites.migration.lifting import (
     narrower_types,
     pad,
     recurrent,
+    reduce_log_sum_exp,
     reshape,
     resize,
     roi_align,
@@ -35,6 +37,7 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 _BROADCASTING = ("Add", "And", "Div", "Equal", "Gemm", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 
 LIFTING: dict[tuple[str, int], Rule] = {
+    ("Attention", 25): attention.refuse_masked_scores,
     ("BatchNormalization", 7): batch_normalization.drop_is_test,
     ("BatchNormalization", 9): batch_normalization.drop_spatial,
     ("BatchNormalization", 14): batch_normalization.only_inference,
@@ -61,6 +64,8 @@ LIFTING: dict[tuple[str, int], Rule] = {
     ("Pad", 2): pad.rename_paddings,
     ("Pad", 11): pad.pads_to_inputs,
     ("RNN", 7): recurrent.drop_output_sequence,
+    ("ReduceLogSum", 28): narrower_types.refuse_types_left_out,
+    ("ReduceLogSumExp", 28): reduce_log_sum_exp.refuse_overflow,
     ("ReduceSum", 13): axes.axes_to_input,
     ("Reshape", 5): reshape.shape_to_input,
     ("Resize", 11): resize.say_coordinates,
@@ -79,7 +84,6 @@ LIFTING: dict[tuple[str, int], Rule] = {
     ("Upsample", 7): upsample.scales_for_each_axis,
     ("Upsample", 9): upsample.scales_to_input,
     ("Upsample", 10): upsample.become_resize,
-    **{(f"Reduce{name}", 28): narrower_types.refuse_types_left_out for name in ("LogSum", "LogSumExp")},
     **{(f"Reduce{name}", 18): axes.axes_to_input for name in _REDUCTIONS},
     **{(name, 7): broadcasting.numpy_broadcasting for name in _BROADCASTING},
 }

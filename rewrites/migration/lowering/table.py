@@ -1,7 +1,9 @@
 """Which operator changes in which version by more than its schema says, seen from above; ``plain_step`` does the rest."""
 
+from rewrites.migration.lifting import attention as lifting_attention
 from rewrites.migration.lifting import clip as lifting_clip
 from rewrites.migration.lifting import dropout as lifting_dropout
+from rewrites.migration.lifting import reduce_log_sum_exp as lifting_reduce_log_sum_exp
 from rewrites.migration.lifting import split as lifting_split
 from rewrites.migration.lowering import axes, constant, inputs, modes, refused, resizing, softmax, wider_meaning
 from rewrites.migration.step import Rule
@@ -11,6 +13,7 @@ __all__ = ["LOWERING"]
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
 LOWERING: dict[tuple[str, int], Rule] = {
+    ("Attention", 25): lifting_attention.refuse_masked_scores,
     ("BatchNormalization", 14): refused.not_in_training,
     ("BitShift", 28): wider_meaning.shift_within_width,
     ("Clip", 11): inputs.bounds_to_attributes,
@@ -28,6 +31,7 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("Pad", 11): inputs.pads_to_attributes,
     ("Pad", 19): wider_meaning.older_mode,
     ("QuantizeLinear", 13): wider_meaning.single_scale,
+    ("ReduceLogSumExp", 28): lifting_reduce_log_sum_exp.write_plainly,
     ("ReduceSum", 13): inputs.axes_to_attribute,
     ("Reshape", 14): modes.drop_allowzero,
     ("Resize", 10): resizing.become_upsample,

@@ -1,10 +1,14 @@
-"""Reductions along axes that are known."""
+"""Reductions along axes that are known.
+
+Works round ORT-LOG-SUM-EXP-28.
+"""
 
 import math
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.native.call import Call
 from rewrites.native.elements import INT32, INT64
 from rewrites.native.operations import Op
@@ -59,8 +63,10 @@ def _l2(call: Call) -> Sequence[View]:
 
 
 def _log_sum_exp(call: Call) -> Sequence[View]:
-    """The largest is taken out of the sum, unless it is infinite."""
+    """The largest is taken out of the sum, unless it is infinite; opset 28 sums the powers as they are."""
     body, x = call.body, call.view(0)
+    if call.opset >= since.PLAIN_LOG_SUM_EXP:
+        return [body.elementwise(Op.LOG, _reduced(call, body.elementwise(Op.EXP, x), Op.SUM))]
     largest = _reduced(call, x, Op.REDUCE_MAX)
     endless = body.elementwise(Op.EQUAL, body.elementwise(Op.ABS, largest), body.number(math.inf, x.dtype), truth=True)
     shift = body.elementwise(Op.WHERE, endless, body.number(0.0, x.dtype), largest)

@@ -1,5 +1,6 @@
 import itertools
 
+import numpy as np
 import pytest
 
 from tests.rewrites.batching.harness import F32, F64, I32, I64, Case, case, check, const, given, refusal, same, steps
@@ -73,3 +74,19 @@ def test_how_many_axes_are_reduced_must_be_known_and_the_same_in_every_step() ->
 
 def test_empty_axes_are_reduced() -> None:
     check([_reduce(op, (2, 0), [1], 18, 0) for op in ("ReduceSum", "ReduceProd")])
+
+
+@pytest.mark.parametrize("opset", [8, 13, 18, 27, 28])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_sums_of_powers_are_as_they_were_where_the_first_number_is_infinite(opset: int, keep: int) -> None:
+    rows = [
+        [-np.inf, -1e4, -1e4],
+        [-np.inf] * 3,
+        [np.inf, 1, 2],
+        [1, -np.inf, np.inf],
+        [np.nan, 1, 2],
+        [1e4, 9, -np.inf],
+        [1, 2, 3],
+    ]
+    nodes = f"y = ReduceLogSumExp <keepdims = {keep}> (x)"
+    check([case(nodes, x=given(rows[i : i + 3], dtype, batched=True)) for i in (0, 2, 4) for dtype in (F32, F64)], opset)

@@ -77,12 +77,12 @@ def _softmax() -> Iterator[Case]:
 
 def _reductions() -> Iterator[Case]:
     for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"):
-        op, x = f"Reduce{name}", _x(2, 3, 4, positive=True)
-        yield from _many(8, [f"y = {op} (x)", f"y = {op} <axes = [0, 2], keepdims = 0> (x)"], x)
-        yield from _many(11, [f"y = {op} <axes = [-1]> (x)", f"y = {op} <keepdims = 0> (x)"], x)
-        yield from _many(13, [f"y = {op} (x)"], x)
+        op, x, newest = f"Reduce{name}", _x(2, 3, 4, positive=True), BEFORE_28 if name == "LogSumExp" else newest_opset()
+        yield from _many(8, [f"y = {op} (x)", f"y = {op} <axes = [0, 2], keepdims = 0> (x)"], x, newest=newest)
+        yield from _many(11, [f"y = {op} <axes = [-1]> (x)", f"y = {op} <keepdims = 0> (x)"], x, newest=newest)
+        yield from _many(13, [f"y = {op} (x)"], x, newest=newest)
         if name != "Sum":
-            yield from _many(13, [f"y = {op} <axes = [1]> (x)"], x)
+            yield from _many(13, [f"y = {op} <axes = [1]> (x)"], x, newest=newest)
     yield from _many(
         11, ["y = ReduceSum <axes = [1]> (x)", "y = ReduceMax <axes = [1]> (x)"], _ints([[1, 2], [-3, 4]], dtype=np.int32), y=I32
     )

@@ -12,6 +12,7 @@ from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
 X = {"x": np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)}
+ATTENTION_SCORES = "y, , , z = Attention <is_causal = 1, qk_matmul_output_mode = 2, q_num_heads = 1, kv_num_heads = 1> (x, x, x)"
 
 
 def cannot_return(case: Case) -> str | None:
@@ -73,6 +74,7 @@ def test_what_was_lifted_can_be_lowered_again(case: Case):
         ("y = Mod (x, low)", 28, 26, "floor division of floats"),
         ('y = BitShift <direction = "LEFT"> (bits, wide)', 28, 26, "as many bits as its type has"),
         ('y = BitShift <direction = "LEFT"> (bits, bits)', 28, 26, "its numbers of bits are not constant"),
+        (ATTENTION_SCORES, 25, 24, "other scores for masked positions"),
         ('y = SpaceToDepth <blocksize = 2, mode = "CRD"> (x)', 28, 26, "no attribute 'mode'"),
         ('y = Pad <mode = "edge"> (x, pads, , axes)', 18, 17, "takes 3 inputs, and it has 4"),
     ],
@@ -112,6 +114,40 @@ def test_a_size_of_another_axis_may_be_0():
         all = Shape (x)  n = Gather (all, zero)  s = Concat <axis = 0> (four, n)  y = Reshape <allowzero = 1> (x, s) }"""
     with pytest.raises(MigrationError, match="its dimensions are not constant"):
         convert(model_from_text(text, 14), 13)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
+@pytest.mark.parametrize("read", [True, False])
+def test_scores_of_an_attention_cross_opset_25_unless_they_are_masked(mode: int, read: bool):
+    scores, results = (", , , s", ", float[1,1,3,3] s") if read else ("", "")
+    attention = f"y{scores} = Attention <is_causal = 1, qk_matmul_output_mode = {mode}> (q, q, q)"
+    model = model_from_text(f"main (float[1,1,3,2] q) => (float[1,1,3,2] y{results}) {{ {attention} }}", 24)
+    if mode == 2 and read:
+        with pytest.raises(MigrationError, match=r"cannot be lifted from opset 24 to 28: .* other scores for masked positions"):
+            convert(model, 28)
+    else:
+        q = {"q": np.linspace(-1, 1, 6, dtype=np.float32).reshape(1, 1, 3, 2)}
+        assert_same_numbers(ort_run(convert(model, 28), q), ort_run(model, q), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("axes", ["", "<keepdims = 0>", "<noop_with_empty_axes = 1>"])
+def test_sums_of_powers_that_would_overflow_are_not_lifted(axes: str):
+    model, _ = in_main(Case(f"y = ReduceLogSumExp {axes} (x)", 18, X))
+    assert convert(model, 27)
+    with pytest.raises(
+        MigrationError, match=r"cannot be lifted from opset 18 to 28: .* opset 27 is the newest that computes the same"
+    ):
+        convert(model, 28)
+
+
+@pytest.mark.parametrize("node", ["y = ReduceLogSumExp (x)", "y = ReduceLogSumExp <keepdims = 0> (x, one)"])
+@pytest.mark.parametrize("target", [27, 18, 13])
+def test_sums_of_powers_overflow_in_an_older_opset_as_they_do_in_28(node: str, target: int):
+    x = np.array([[1e4, 1], [-1e4, -1e4], [1, 2]], np.float32)
+    model, feeds = in_main(Case(node, 28, {"x": x}, {"one": np.array([1])}))
+    expected = ort_run(model, feeds)
+    assert np.isinf(expected[0]).any()
+    assert_same_numbers(ort_run(convert(model, target), feeds), expected, rtol=1e-6, atol=1e-7)
 
 
 def test_nothing_is_lowered_below_opset_7():

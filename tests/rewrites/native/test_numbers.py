@@ -192,6 +192,20 @@ def test_an_operator_computes_what_it_does_in_a_scan(operator: str) -> None:
     same_numbers(text, opset=20)
 
 
+@pytest.mark.parametrize("opset", [27, 28])
+def test_sums_of_powers_overflow_where_they_do_in_a_scan(opset: int) -> None:
+    text = scan(
+        "h1 = ReduceLogSumExp <keepdims = 1> (x, last) y = Add (h, h1)",
+        inputs="float[1] h, float[3] x",
+        outputs="float[1] h1, float[1] y",
+        given="float[1] s, float[3,3] xs",
+        results="float[1] z, float[3,1] ys",
+        weights="int64[1] last = {0}",
+    )
+    wide = np.array([[1e4, 1, 2], [-1e4, -1e4, -1e4], [3, 4, 5]], np.float32)
+    same_numbers(text, {"s": np.zeros(1, np.float32), "xs": wide}, opset=opset)
+
+
 @pytest.mark.parametrize(
     "operator",
     ["Max (x, h)", "Min (h, x)", "Clip (x, k)", "Clip (x, , k)", "Relu (x)", "Div (x, h)", "Greater (x, h)", "Not (p)"],

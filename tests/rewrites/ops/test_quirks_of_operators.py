@@ -91,6 +91,34 @@ def test_infinity_is_clipped_where_there_is_no_bound() -> bool:
     return gives(model(text, 12), feeds)[0].tolist() == [65504]
 
 
+@shows("ORT-LOG-SUM-EXP-28")
+def test_the_logarithm_of_a_sum_of_powers_overflows() -> bool:
+    text = "g (float[2] x) => (float[1] y) { y = ReduceLogSumExp (x) }"
+    x = {"x": np.array([1e4, 1], np.float32)}
+    assert gives(model(text, 27), x)[0].tolist() == [1e4]
+    return bool(np.isinf(gives(model(text, 28), x)[0]).all())
+
+
+@shows("ORT-LOG-SUM-EXP-FIRST")
+def test_the_first_number_of_a_row_is_infinite() -> bool:
+    x = {"x": np.array([[-np.inf, -1e4]], np.float32)}
+    whole, rows = (
+        gives(model(f"g (float[1,2] x) => (float[1,1] y) {{ y = ReduceLogSumExp {axes} (x) }}", 13), x)[0]
+        for axes in ("", "<axes = [1]>")
+    )
+    assert whole.tolist() == [[-1e4]]
+    return bool(np.isneginf(rows).all())
+
+
+@shows("ORT-ATTENTION-SCORES")
+def test_scores_of_masked_positions_are_finite() -> bool:
+    text = """g (float[1,1,2,2] q) => (float[1,1,2,2] y, float[1,1,2,2] s) {
+        y, , , s = Attention <is_causal = 1, qk_matmul_output_mode = 2> (q, q, q) }"""
+    before, after = (gives(model(text, opset), {"q": ones(1, 1, 2, 2)})[1] for opset in (24, 25))
+    assert np.isneginf(after[0, 0, 0, 1])
+    return bool(np.isfinite(before).all())
+
+
 @shows("ORT-CONCAT-MISFIT")
 def test_what_has_no_elements_is_counted_in_a_concat() -> bool:
     text = "g (float[A,B] x, float[C,D] u) => (float[?,?] y) { y = Concat <axis = 0> (x, u) }"

@@ -130,3 +130,8 @@ def test_what_is_to_be_compiled_stays_and_the_loop_that_is_kept() -> None:
     after, _ = apply(text(BY_LARGER), [cumulative_logsumexp])
     _, report = apply(after, [cumulative_logsumexp])
     assert patches(report) == []
+
+
+def test_a_sum_of_powers_that_onnxruntime_lets_overflow_stays() -> None:
+    stays(cumulative_logsumexp, text(SPELLINGS["side by side"]), opset=28)
+    assert patches(apply(text(SPELLINGS["side by side"]), [cumulative_logsumexp], opset=27)[1]) == ["cumulative-logsumexp"]
