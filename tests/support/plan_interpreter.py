@@ -310,9 +310,14 @@ def _nothing(dtype: int) -> Any:
 
 
 def _cut_off(a: Array, b: Array) -> Array:
-    safe = np.where(b == 0, 1, b)
-    whole = np.floor_divide(a, safe)
-    return np.where(b == 0, 0, whole + ((whole < 0) & (whole * safe != a))).astype(a.dtype)
+    whole = np.floor_divide(a, _not_zero(b))
+    return np.asarray(whole + ((whole < 0) & (whole * b != a)), a.dtype)
+
+
+def _not_zero(divisor: Array) -> Array:
+    if (divisor == 0).any():
+        raise ZeroDivisionError
+    return divisor
 
 
 def _end(dtype: np.dtype, sign: int) -> Any:
@@ -360,7 +365,7 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.EQUAL: _truth(np.equal),
     Op.COPY: lambda x: x.copy(),
     Op.CAST: lambda x: x.copy(),
-    Op.MOD: lambda a, b: np.fmod(a, b) if a.dtype.kind == "f" else np.where(b == 0, 0, np.mod(a, b)),
+    Op.MOD: lambda a, b: np.fmod(a, b) if a.dtype.kind == "f" else np.mod(a, _not_zero(b)),
     Op.NEG: np.negative,
     Op.POW: lambda a, b: np.power(a, np.array(np.broadcast_to(b, a.shape), order="C")),  # of one 0.5 numpy takes the root
     Op.ABS: np.abs,

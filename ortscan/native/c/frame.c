@@ -76,7 +76,7 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why) {
   if (!resolve(p, symbols, &f->sizes, why) || !within_bounds(p, &f->sizes, why) || !lay_out(f, why)) return false;
   for (int32_t i = 0; i < p->n_instructions; i++) {
     make_task(p, &f->sizes, p->instructions + i, f->set, f->tasks + i);
-    f->tasks[i].outside = &f->outside, f->tasks[i].number = i + 1;
+    f->tasks[i].failed = &f->failed, f->tasks[i].number = i + 1;
   }
   if (!program_make(f, why)) return false;
   f->ready = true;

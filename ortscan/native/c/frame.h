@@ -29,7 +29,7 @@ typedef struct {
   const plan *plan;
   const isa *set;
   bool ready;
-  int32_t outside; // of a run: the instruction, counted from 1, that had an index out of range
+  int32_t failed; // the instruction of the run, counted from 1, whose index was out of range or whose divisor was zero; else 0
   int64_t *symbols;
   resolved sizes;
   task *tasks;
@@ -55,5 +55,5 @@ void pack_matrix(const void *input, int32_t type, const resolved *z, pack_words 
 // Free stacks that are too large to be kept for the next run.
 void frame_let_go(frame *f);
 
-// Run all steps of a Scan; false and why where an index was out of range.
+// Run all steps of a Scan; false and why if an index was out of range or an integer was divided by zero.
 bool frame_run(frame *f, const run_data *data, fault *why);

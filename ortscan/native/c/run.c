@@ -92,7 +92,7 @@ static void copy(void *to, const void *from, int64_t bytes) {
 
 void run_begin(frame *f, const run_data *d) {
   const plan *p = f->plan;
-  f->outside = 0;
+  f->failed = 0;
   for (int32_t i = 0; i < p->n_packs; i++)
     if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], p->inputs[p->packs[i].input].type, &f->sizes, p->packs[i], f->packs[i]);
   for (int32_t i = 0; i < p->n_states; i++)
@@ -119,8 +119,11 @@ bool run_first_alone(const plan *p) {
   return alone;
 }
 
-bool run_indices_fit(const frame *f, fault *why) {
-  return !f->outside || refuse(why, "instruction %d has an index that is out of range", (int)f->outside - 1);
+bool run_went_well(const frame *f, fault *why) {
+  if (!f->failed) return true;
+  const int32_t number = f->failed - 1, op = f->plan->instructions[number].op;
+  if (op == DIV || op == MOD) return refuse(why, "instruction %d divides an integer by zero", (int)number);
+  return refuse(why, "instruction %d has an index that is out of range", (int)number);
 }
 
 bool frame_run(frame *f, const run_data *d, fault *why) {
@@ -135,5 +138,5 @@ bool frame_run(frame *f, const run_data *d, fault *why) {
     run_steps(f, count);
   }
   run_finish(f, d);
-  return run_indices_fit(f, why);
+  return run_went_well(f, why);
 }

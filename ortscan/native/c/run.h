@@ -11,8 +11,8 @@ void run_place(frame *f, const run_data *d, int64_t t);
 // Run so many steps from there on.
 void run_steps(const frame *f, int64_t count);
 
-// Whether all indices of the steps that were run were in range; else why not.
-bool run_indices_fit(const frame *f, fault *why);
+// Return whether no instruction of the steps that were run failed; else say why.
+bool run_went_well(const frame *f, fault *why);
 
 // Return where a state is before step t.
 const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t t);

@@ -23,7 +23,7 @@ struct task {
   bool outer, idle;  // there are outer dims; there is nothing to do
   ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS]; // in elements, as kernels count
   ptrdiff_t s2[MOST_OPERANDS], s3[MOST_OPERANDS]; // in bytes, like all else that moves addresses
-  int32_t *outside, number; // where an index that is out of range is said, and what is: the instruction, counted from 1
+  int32_t *failed, number; // where a failure is noted, and the number to note: that of the instruction, counted from 1
   int m, n, k; // products: the strides of the matrices are in down and across, those of their batch in s1 and (in bytes) s2
   ptrdiff_t down[4], across[4];
   float immediate[2];

@@ -81,7 +81,7 @@ static void look_at_indices(const task *t, void *const *p) {
   const int64_t *at = p[2];
   for (int r = 0; r < t->n1; r++, at += t->s1[2])
     for (ptrdiff_t i = 0; i < t->n0; i++)
-      if (at[i * t->s0[2]] < -(int64_t)t->m || at[i * t->s0[2]] >= t->m) *t->outside = t->number;
+      if (at[i * t->s0[2]] < -(int64_t)t->m || at[i * t->s0[2]] >= t->m) *t->failed = t->number;
 }
 
 static void without_elements(nest *x, task *t) {

@@ -39,7 +39,7 @@ bool frame_run_until(frame *f, run_data *d, void **stacked, int64_t limit, fault
     placed = true;
     f->step_number = t;
     run_steps(f, 1);
-    if (f->outside) return run_indices_fit(f, why);
+    if (f->failed) return run_went_well(f, why);
   }
   if (room < 0) return refuse(why, "there is no memory for the stacks of %lld steps", (long long)t);
   d->steps = t;

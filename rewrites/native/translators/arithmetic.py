@@ -72,10 +72,26 @@ def _clip(call: Call) -> Sequence[View]:
     return [result]
 
 
+def _division(call: Call) -> Sequence[View]:
+    """An integer divided by zero ends the run with an error, as in onnxruntime."""
+    if call.body.chosen:
+        _check_divisor(call)
+    return [call.body.elementwise(Op.DIV, *call.views)]
+
+
+def _check_divisor(call: Call) -> None:
+    """Refuse integers that may be divided by zero: in doubles that fails no run, and a branch not taken divides nothing."""
+    known = call.known(1)
+    if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
+        raise call.refuse("NATIVE-FORM", "its divisor may be zero")
+
+
 def _modulo(call: Call) -> Sequence[View]:
     """Of the sign of the divisor; with fmod of that of what is divided, of whole numbers in doubles, as in onnxruntime."""
-    body, (divided, divisor) = call.body, call.views
-    if not call.node.attributes.get_int("fmod", 0):
+    body, (divided, divisor), fmod = call.body, call.views, call.node.attributes.get_int("fmod", 0)
+    if body.chosen or fmod:
+        _check_divisor(call)
+    if not fmod:
         if divided.dtype in _LARGEST:
             raise call.refuse("NATIVE-FORM", "of floats it needs fmod")
         return [body.elementwise(Op.MOD, divided, divisor)]
@@ -94,7 +110,7 @@ def _prelu(call: Call) -> Sequence[View]:
 ARITHMETIC: dict[str, _Translator] = {
     "Add": _pairwise(Op.ADD),
     "Clip": _clip,
-    "Div": _pairwise(Op.DIV),
+    "Div": _division,
     "Max": _pairwise(Op.MAX),
     "Min": _pairwise(Op.MIN),
     "Mod": _modulo,

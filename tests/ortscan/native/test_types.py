@@ -4,19 +4,24 @@ import itertools
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import helper
 
 import ortscan
+from ortscan.native import library as installed
 from rewrites.native.elements import BOOL, DOUBLE, FLOAT, INT32, INT64, NUMPY, has_kernel
 from rewrites.native.operations import Op
+from tests.ortscan.native.test_refusals import FAILURES
 from tests.rewrites.native.typed_bodies import typed_feeds, typed_scan
-from tests.support.native_plans import elementwise, operand, run_native, session_of, single
+from tests.support.native_plans import elementwise, library, operand, run_native, session_of, single
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
 from tests.support.sample_plans import arity
+from tests.support.text import model_from_text
 
 OTHERS = (INT32, INT64, DOUBLE)
+DIVISIONS = (Op.DIV, Op.MOD)
 PAIRS = [(op, dtype) for dtype in OTHERS for op in Op if op < Op.SUM and has_kernel(op, dtype) and op != Op.CAST]
 
 
@@ -66,11 +71,56 @@ def test_every_operation_on_every_type(op: Op, dtype: int) -> None:
             given = [numbers(dtype, 1 if flag else count, seed) for seed, flag in enumerate(pattern)]
             if op == Op.NEG and dtype == DOUBLE:
                 given[0] = np.nan_to_num(given[0])
+            if op in DIVISIONS and dtype != DOUBLE:
+                given[1] = np.where(given[1] == 0, 3, given[1]).astype(NUMPY[dtype])
             (got,), (wanted,) = run_native(plan, given), run_plan(plan, given)
             if op in (Op.POW, Op.SIN, Op.COS):  # numpy has its own
                 np.testing.assert_allclose(got, wanted, 1e-14)
                 continue
             np.testing.assert_array_equal(got, wanted, f"{given}", strict=True)
+
+
+@pytest.mark.parametrize("dtype", [INT32, INT64])
+@pytest.mark.parametrize("op", DIVISIONS)
+@pytest.mark.parametrize("where", [0, 5, 6])
+def test_an_integer_divided_by_zero_is_an_error_of_the_run(op: Op, dtype: int, where: int) -> None:
+    plan = elementwise(op, 7, (False, False), dtype=dtype)
+    given = [np.full((3, 7), 9, NUMPY[dtype]), np.full((3, 7), 2, NUMPY[dtype])]
+    run_native(plan, given)
+    given[1][2, where] = 0
+    with pytest.raises(FAILURES, match="instruction 0 divides an integer by zero"):
+        run_native(plan, given)
+    given[1][2, where] = -1
+    run_native(plan, given)
+
+
+DIVIDING = """g (int64[3] h, int64[T,3] xs, int64[T,3] ds) => (int64[3] hT, int64[T,3] ys) {
+  hT, ys = Scan <num_scan_inputs = 2, body = b (int64[3] s, int64[3] x, int64[3] d) => (int64[3] s1, int64[3] y) {
+    p = Add (x, s) q = OPERATOR (p, d) s1 = Add (q, s) y = Sub (q, x)
+  }> (h, xs, ds)
+}"""
+
+
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+@pytest.mark.parametrize("way", ["optimized", "plugin"])
+def test_a_loop_that_divides_by_zero_fails_as_it_does_without_a_plan(
+    operator: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "_built", library)
+    model = model_from_text(DIVIDING.replace("OPERATOR", operator), 18)
+    if way == "optimized":
+        native = ortscan.optimize(model, native=True)
+        assert any(node.domain == "ai.ortscan" for node in native.graph.node)
+        session = ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions()))
+    else:
+        session = ort.InferenceSession(model.SerializeToString(), ortscan.register(ort.SessionOptions(), model))
+    feeds = {"h": np.zeros(3, np.int64), "xs": np.arange(12).reshape(4, 3), "ds": np.full((4, 3), 2)}
+    for one, other in zip(session.run(None, feeds), ort_session(model).run(None, feeds), strict=True):
+        np.testing.assert_array_equal(one, other)
+    feeds["ds"][3, 1] = 0
+    for each in (session, ort_session(model)):
+        with pytest.raises(FAILURES, match="by zero"):
+            each.run(None, feeds)
 
 
 def by_onnxruntime(op: str, sources: list[np.ndarray], kind: int, **attributes: object) -> np.ndarray:
@@ -98,7 +148,7 @@ BY_NAME = {
 @pytest.mark.parametrize(("op", "dtype"), [(Op.WHERE, FLOAT), *(pair for pair in PAIRS if pair[0] in BY_NAME)], ids=str)
 def test_onnxruntime_gives_the_same_bits(op: Op, dtype: int) -> None:
     given = [numbers(dtype, 300, seed) for seed in range(arity(op))]
-    if op in (Op.DIV, Op.MOD) and dtype != DOUBLE:
+    if op in DIVISIONS and dtype != DOUBLE:
         given[1] = np.where(np.isin(given[1], (0, -1)), 3, given[1]).astype(NUMPY[dtype])  # these end onnxruntime's process
     (got,) = run_native(elementwise(op, 300, [False] * len(given), dtype=dtype), given)
     compares = Op.GREATER <= op <= Op.EQUAL

@@ -7,6 +7,21 @@ from tests.rewrites.native.harness import refusal, same_numbers
 
 BOTH = "h1 = Add (h, a) y = Identity (h1)"
 
+DIVIDES_IN_BRANCH = """n = Cast <to = 7> (x) m = Cast <to = 7> (h)
+    k = If <then_branch = t () => (int64[2] k1) { k1 = OPERATOR (n, m) }, else_branch = e () => (int64[2] k2) { k2 = Identity (n) }> (flag)"""
+
+
+@pytest.mark.parametrize("divide", ["k = Div (n, two)", "k = Div (n, m)", "k = Mod (n, two)", "k = Mod <fmod = 1> (n, two)"])
+def test_a_division_of_integers_has_a_plan(divide: str) -> None:
+    inside = f"n = Cast <to = 7> (x) f = Exp (h) g = Cast <to = 7> (f) m = Add (g, two) {divide} a = Cast <to = 1> (k) {BOTH}"
+    same_numbers(scan(inside, given="float[2] s, float[3,2] xs", weights="int64 two = {2}"))
+
+
+def test_a_branch_may_divide_integers_by_a_constant_that_is_not_zero() -> None:
+    inside = f"c = ReduceMax <keepdims = 0> (x) o = Greater (c, half) {DIVIDES_IN_BRANCH} a = Cast <to = 1> (k) {BOTH}"
+    inside = inside.replace("OPERATOR (n, m)", "Div (n, two)").replace("(flag)", "(o)")
+    same_numbers(scan(inside, given="float[2] s, float[3,2] xs", weights="int64 two = {2}, float half = {0.5}"))
+
 
 @pytest.mark.parametrize(
     ("inside", "code"),
@@ -18,6 +33,8 @@ BOTH = "h1 = Add (h, a) y = Identity (h1)"
         ("k = Cast <to = 7> (x) e = Pow (k, two) a = Cast <to = 1> (e)", "NATIVE-TYPE"),
         ("k = Cast <to = 7> (x) e = ReduceLogSumExp (k) a = Cast <to = 1> (e)", "NATIVE-TYPE"),
         ("e = Mod (x, h) a = Identity (e)", "NATIVE-FORM"),
+        ("n = Cast <to = 7> (x) m = Cast <to = 7> (h) k = Mod <fmod = 1> (n, m) a = Cast <to = 1> (k)", "NATIVE-FORM"),
+        *((f"{DIVIDES_IN_BRANCH.replace('OPERATOR', op)} a = Cast <to = 1> (k)", "NATIVE-FORM") for op in ("Div", "Mod")),
         ('a = Einsum <equation = "i,i,i->i"> (x, h, w)', "NATIVE-FORM"),
         ('a = Einsum <equation = "i,j->i"> (x, h)', "NATIVE-FORM"),
         ('a = Einsum <equation = "...,i->i"> (x, h)', "NATIVE-FORM"),
