@@ -16,7 +16,10 @@ __all__ = ["measure_costs"]
 
 
 def measure_costs(model: AnyModel, outcome: Outcome) -> None:
-    """Time ``model`` and its ``outcome``, and note in the report what a run, and each loop, cost and costs now."""
+    """Time ``model`` and its ``outcome``, and note in the report what a run, and each loop, cost before and cost now.
+
+    Raises StillRunning if a run does not end: then nothing else can be timed either.
+    """
     from ortscan.benchmark.words import duration, gain
 
     bench = timed({"the original": model, "the result": outcome.loaded}, {}, profile=True)

@@ -40,6 +40,8 @@ def give_advice(
     model: ModelLike, options: Mapping[str, Any], outcome: Outcome, progress: Callable[[int, int], None] | None = None
 ) -> None:
     """Put what helps into the report of ``outcome``, which ``options`` made of ``model``. What fails on the way is of no help."""
+    from ortscan.benchmark.trial import StillRunning
+
     report, end = outcome.report, time.monotonic() + MOST_SECONDS
     if not report.loops:
         return
@@ -51,8 +53,12 @@ def give_advice(
         inputs = input_specs(proto.graph)
         found = list(candidates(report, options, inputs, sorted(overridable_names(proto)))) if report.loops_left else []
     is_timed = report.target in _TIMED_TARGETS
-    if is_timed:
-        measure_costs(model, outcome)
+    try:
+        if is_timed:
+            measure_costs(model, outcome)
+    except StillRunning as error:
+        report.messages.append(f"no advice: {error}")
+        return
     of_use: list[tuple[Tried, Bench | None]] = []
     for number, candidate in enumerate(found):
         if progress is not None:

@@ -30,6 +30,8 @@ __all__ = ["ROUNDS", "SECONDS", "measure", "names_for"]
 ROUNDS = 9
 """Of so many the noise leaves out the least and the largest, and is still as sure as it has to be."""
 SECONDS = 10.0
+_LONGEST_RUN, _LONGEST_RUNS = 10.0, 6.0
+"""The time limit of a run in seconds, and as a multiple of the seconds for all rounds; the larger holds."""
 
 
 def measure(
@@ -62,7 +64,7 @@ def measure(
             for difference in interface_differences(sources[0].proto, source.proto):
                 raise OptionError(f"{names[0]} and {name} cannot be run on the same inputs: {difference}.")
         chosen = bench_inputs([source.proto for source in sources], *wanted, inputs)
-        tried = Trial(names, sources, stack)
+        tried = Trial(names, sources, stack, max(_LONGEST_RUN, _LONGEST_RUNS * seconds))
         found, notes = tried.feeds(chosen)
         peaks = tried.close()
         load = [partial(TimedSession, source, name, threads) for source, name in zip(sources, names, strict=True)]

@@ -1,4 +1,8 @@
-"""Runs models in processes of their own before they are timed: there one may end its process, or never end; and takes memory."""
+"""Runs models in subprocesses before they are timed: there one may crash, use memory, or never end.
+
+A loop whose condition is computed may run forever on generated inputs. Each run has a time limit, and after two runs that were
+stopped no other inputs are tried.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,17 +15,22 @@ from ortscan.verification.values.make_value import ATTEMPTS
 from ortscan.verification.values.point import Point
 from rewrites.base.errors import UnsupportedModel
 
-__all__ = ["Trial"]
+__all__ = ["StillRunning", "Trial"]
 
-_LONGEST_LOAD, _LONGEST_RUN = 600.0, 60.0
+_LONGEST_LOAD = 600.0
+_MOST_STOPPED = 2
 _CPU = ("CPUExecutionProvider",)
 
 
-class Trial:
-    """The processes, one a model. ``stack`` ends them."""
+class StillRunning(UnsupportedModel):
+    """A model cannot be timed because its runs did not end within their time limit."""
 
-    def __init__(self, names: Sequence[str], sources: Sequence[Source], stack: ExitStack) -> None:
-        self._names = names
+
+class Trial:
+    """The subprocesses, one for each model. ``stack`` ends them; ``run_seconds`` is the time limit of one run."""
+
+    def __init__(self, names: Sequence[str], sources: Sequence[Source], stack: ExitStack, run_seconds: float) -> None:
+        self._names, self._run_seconds, self._stopped = names, run_seconds, 0
         self._runners = []
         for source in sources:
             outputs = [output.name for output in source.proto.graph.output]
@@ -30,12 +39,18 @@ class Trial:
             self._runners.append(runner)
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
-        """Return inputs that all models run on, for each choice of sizes, and notes on those that they do not run on."""
+        """Return inputs that all models run on, for each choice of sizes, and notes on those that they do not run on.
+
+        Raises UnsupportedModel if there are none, StillRunning if that is because runs did not end.
+        """
         for name, runner in zip(self._names, self._runners, strict=True):
             if runner.error is not None:
                 raise UnsupportedModel(f"{name} does not load on onnxruntime: {runner.error}.")
-        found, refused = [], []
+        found: list[tuple[Point, Mapping[str, Any]]] = []
+        refused: list[str] = []
         for point in chosen.points:
+            if self._stopped and not found:
+                break  # the other sizes are larger
             feed, why = self._feed(chosen, point)
             if feed is None:
                 label = ", ".join(f"{name}={size}" for name, size in {**point.sizes, **point.trips}.items())
@@ -48,6 +63,10 @@ class Trial:
                 if feed is not None:
                     found.append((point, feed))
                     break
+                if self._stopped >= _MOST_STOPPED:
+                    break
+        if not found and self._stopped:
+            raise StillRunning(f"There is nothing to time: {refused[0]}; perhaps a loop does not end on generated inputs.")
         if not found:
             raise UnsupportedModel(f"There is nothing to time: {refused[0]}.")
         return found, refused
@@ -59,13 +78,14 @@ class Trial:
             feed = chosen.inputs.feed(point, attempt)
             why = ""
             for name, runner in zip(self._names, self._runners, strict=True):
-                outcome = runner.run(feed, _LONGEST_RUN)
+                outcome = runner.run(feed, self._run_seconds)
                 if outcome.values is None:
                     why = f"{name} does not run: {outcome.error}"
                     break
             if not why:
                 return feed, ""
             first = first or why
+            self._stopped += outcome.timed_out
             if outcome.timed_out or outcome.died:
                 break
         return None, first

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 
-__all__ = ["MAP", "PLAIN", "RECURRENCE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "parsed", "with_weights"]
+__all__ = ["ENDLESS", "MAP", "PLAIN", "RECURRENCE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "parsed", "with_weights"]
 
 MAP = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -36,6 +36,16 @@ g (float[8, 4] x, float[4] h0) => (float[4] h8) <int64 i0 = {0}, int64 i1 = {1},
     + "".join(f"x{t} = Gather (x, i{t}) p{t} = Mul (h{t}, h{t}) q{t} = Add (p{t}, x{t}) h{t + 1} = Tanh (q{t})\n" for t in range(8))
     + "}"
 )
+ENDLESS = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T] x) => (float[T] y) <float two = {2}, float zero = {0}, bool yes = {1}> {
+  y = Scan <num_scan_inputs = 1, body = b (float xi) => (float yi) {
+    r = Loop <body = q (int64 i, bool c, float s) => (bool go, float n) {
+      k = Abs (xi) m = Add (k, two) n = Div (s, m) go = GreaterOrEqual (n, zero) }> ( , yes, two)
+    yi = Neg (r) }> (x)
+}
+"""
+"""A model whose inner loop never ends."""
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
 

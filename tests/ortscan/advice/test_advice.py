@@ -12,11 +12,13 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.advice import giving
 from ortscan.advice.candidates import candidates
+from ortscan.benchmark import measure
 from ortscan.benchmark.result import Bench, SizeResult, Timing
 from ortscan.report.entries import Entries, wrapped
 from ortscan.running.specs import input_specs
 from rewrites.base.errors import OptionError
 from rewrites.base.report import LoopReport, Reason, Report
+from tests.support.small_models import ENDLESS
 
 CELL = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[B, 4] h0, float[T, B, 3] x) => (float[T, B, 4] ys)
@@ -40,6 +42,17 @@ g (float[T, 4] a, float[T, 4] b, float[4] h0) => (float[T, 4] ys)
     y = Identity(next)
   }> (h0, a, b)
 }"""
+
+
+def test_a_loop_that_does_not_end_is_not_timed(monkeypatch):
+    monkeypatch.setattr(measure, "_LONGEST_RUN", 0.5)
+    monkeypatch.setattr(measure, "_LONGEST_RUNS", 0.0)
+    report = ortscan.explain(parsed(ENDLESS), advice=True)
+    assert [loop.fate for loop in report.loops_left]
+    assert not any(loop.advice for loop in report.loops)
+    (message,) = report.messages
+    assert message.startswith("no advice: ")
+    assert "perhaps a loop does not end on generated inputs" in message
 
 
 def parsed(text: str) -> onnx.ModelProto:

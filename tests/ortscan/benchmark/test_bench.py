@@ -10,10 +10,11 @@ import pytest
 
 import ortscan
 from ortscan.__main__ import main
+from ortscan.benchmark import measure
 from ortscan.benchmark.measure import names_for
 from ortscan.benchmark.steps import dims_of_steps
 from ortscan.running.specs import input_specs
-from tests.support.small_models import MAP, PLAIN, RECURRENCE, parsed
+from tests.support.small_models import ENDLESS, MAP, PLAIN, RECURRENCE, parsed
 
 LITTLE = {"rounds": 2, "seconds": 0.02}
 LOOP = """
@@ -32,6 +33,14 @@ g (float[B, T, 4] x) => (float[B, 4] y) <int64 one = {1}, float[1] zero = {0}> {
 THREE = """
 <ir_version: 8, opset_import: ["": 18]>
 g (float[T, 4] x) => (float[T, 4] y) <float[3, 1] k = {1, 2, 3}> { y = Mul (x, k) }
+"""
+
+ENDLESS_WHEN_LONG = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T] x) => (float y) <int64 many = {40}, bool yes = {1}, float two = {2}> {
+  size = Size (x) long = Greater (size, many)
+  y = Loop <body = b (int64 i, bool c, float s) => (bool go, float n) { n = Tanh (s) go = Identity (long) }> ( , yes, two)
+}
 """
 
 
@@ -100,6 +109,21 @@ UNKNOWN_OPERATOR = PLAIN.replace("Relu", "NoSuchOperator")
 def test_what_cannot_be_timed_is_told_in_a_sentence(models, options, said):
     with pytest.raises(ortscan.OrtscanError, match=said.replace("(", r"\(")):
         ortscan.bench(*map(parsed, models), **options)
+
+
+def test_a_loop_that_does_not_end_is_not_timed(monkeypatch):
+    monkeypatch.setattr(measure, "_LONGEST_RUN", 0.5)
+    with pytest.raises(ortscan.OrtscanError, match=r"still running after .*; perhaps a loop does not end on generated inputs"):
+        ortscan.bench(parsed(ENDLESS), parsed(ENDLESS), **LITTLE)
+    with pytest.raises(ortscan.OrtscanError, match="still running after"):
+        ortscan.bench(parsed(ENDLESS), parsed(ENDLESS), sizes={"T": [2, 3, 5, 7, 9, 11]}, **LITTLE)
+
+
+def test_sizes_at_which_runs_end_are_timed(monkeypatch):
+    monkeypatch.setattr(measure, "_LONGEST_RUN", 0.5)
+    model = parsed(ENDLESS_WHEN_LONG)
+    bench = ortscan.bench(model, model, **LITTLE)
+    assert max(bench.results[0].sizes.values()) <= 40
 
 
 def test_models_are_called_by_as_much_of_their_paths_as_tells_them_apart():
