@@ -216,3 +216,23 @@ def test_only_for_the_target_that_has_it_and_in_its_type_and_within_memory() -> 
     ):
         _, report = apply(given, [linear_attention], options=options)
         assert reasons(report) == [code]
+
+
+def scanned_matrix(rows: int, keys: int, steps: int | str) -> str:
+    """A selective state space: a matrix of ``rows`` by ``keys`` numbers, each with a decay of its own."""
+    return f"""g (float[{steps},{rows}] xs, float[{steps},{rows}] ds, float[{steps},{keys}] bs, float[{steps},{keys}] cs,
+            float[{rows},{keys}] A, float[{rows},{keys}] S0) => (float[{rows},{keys}] end, float[{steps},{rows}] ys) {{
+        end, ys = Scan <num_scan_inputs = 4, body = b (float[{rows},{keys}] S, float[{rows}] x, float[{rows}] d, float[{keys}] bb,
+            float[{keys}] c) => (float[{rows},{keys}] S1, float[{rows}] y) {{ {AXES}
+            zero = Constant <value = int64[1] {{0}}> ()  du = Unsqueeze (d, last)  e = Mul (du, A)  a = Exp (e)  dx = Mul (d, x)  dxu = Unsqueeze (dx, last)
+            bu = Unsqueeze (bb, zero)  u = Mul (dxu, bu)  k = Mul (a, S)  S1 = Add (k, u)
+            cu = Unsqueeze (c, last)  p = MatMul (S1, cu)  y = Squeeze (p, last) }}> (S0, xs, ds, bs, cs) }}"""
+
+
+@pytest.mark.parametrize("steps", [64, 1024, "T"])
+@pytest.mark.parametrize(
+    ("rows", "keys", "is_faster"), [(16, 16, True), (64, 4, True), (64, 16, False), (16, 64, False), (128, 8, False)]
+)
+def test_many_rows_of_one_value_stay_where_the_loop_is_faster(rows: int, keys: int, is_faster: bool, steps: int | str) -> None:
+    _, report = apply(scanned_matrix(rows, keys, steps), [linear_attention])
+    assert reasons(report) == ([] if is_faster else ["ATTENTION-COST"])
