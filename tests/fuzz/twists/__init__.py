@@ -4,6 +4,7 @@ from tests.fuzz.case import Case
 from tests.fuzz.twists.dead_parts import add_dead_parts
 from tests.fuzz.twists.functions import outline
 from tests.fuzz.twists.listed_constants import list_constants
+from tests.fuzz.twists.misdeclared import misdeclare
 from tests.fuzz.twists.mutations import mutate
 from tests.fuzz.twists.names import rename
 from tests.fuzz.twists.overridable import make_overridable
@@ -22,6 +23,8 @@ def twisted(case: Case, world: World) -> None:
         make_overridable(case, world)
     if world.chance(0.1):
         list_constants(case.model, world)
+    if world.chance(0.05):
+        misdeclare(case.model, world)
     if world.chance(0.4):
         rename(case, world)
     if world.chance(0.12):
