@@ -25,6 +25,7 @@ from ortscan.pipeline.rewriting import Costs, Dims, Outcome, Rewriting, Shapes
 from ortscan.pipeline.self_check import is_left_broken, self_checked
 from ortscan.report.outcome import Report, drawn
 from ortscan.soundness.new_fault import new_fault
+from ortscan.soundness.output_shapes import warn_of_redeclarations
 from rewrites.base.errors import OptionError
 from rewrites.base.report import Report as Found
 
@@ -180,17 +181,16 @@ def migrate(
     ``auto`` go no further than it does.
     ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.
     Where the original runs on nothing that can be made up, an OrtscanWarning says that nothing was compared.
-    ``time_limit``, ``memory_limit``: as for ``optimize``.
-    ``output``: also write the result there (external data is kept external); may be the path the model came from. What comes back
-    for a path then refers to the external data beside the output instead of holding it.
+    ``time_limit``, ``memory_limit``, ``output``: as for ``optimize``. An output declared with another shape than it has gets
+    the shape that it has, with an OrtscanWarning.
 
-    Raises MigrationError where a node cannot be written in that opset, naming it, and OrtscanError where the model cannot be read,
-    holds a malformed loop, or the result cannot be written. Raises VerificationFailed where the two compute different numbers.
-    Nothing is written then.
+    Raises MigrationError, which names the node, if one cannot be written in that opset, VerificationFailed if the two compute other
+    numbers, and OrtscanError if the model cannot be read, holds a malformed loop, or cannot be written. Nothing is written then.
     """
     level, model = level_of(verify), read_from_pipe(model)
     started = time.monotonic()
     loaded, report = migrated(model, opset, runtime=runtime_named(runtime))
+    warn_of_redeclarations(loaded)
     is_touched = report.source != report.target or report.ir_before != report.ir_after
     with sealed(loaded) if is_touched else nullcontext():
         if level is not None and is_touched:

@@ -20,7 +20,7 @@ from ortscan.ort.opsets import check_opset, check_opset_of, newest_opset, opset_
 from ortscan.ort.runtimes import Runtime
 from ortscan.soundness.lacking import fit_versions, lacking
 from ortscan.soundness.new_fault import new_fault
-from ortscan.soundness.output_ranks import declare_ranks, other_ranks
+from ortscan.soundness.output_shapes import declare_inferred_shapes
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
@@ -45,13 +45,10 @@ def migrated(
     opset: int | str,
     target: Abilities = _ANYWHERE,
     runtime: Runtime | None = None,
-    *,
-    redeclare: bool = True,
 ) -> tuple[LoadedModel, Migration]:
     """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it.
 
     ``target``: what the place where the model will run can do. ``runtime``: the release that it is for, if not the installed one.
-    ``redeclare``: whether an output that is declared with another rank than it has may get that; not where there is a choice.
     """
     check_opset(opset)
     model = read_from_pipe(model)
@@ -59,7 +56,7 @@ def migrated(
     if opset != "auto":
         wanted = newest if opset == "latest" else opset_number(opset)
         check_opset_of(runtime, wanted)
-        return _to(model, wanted, target, runtime, redeclare)
+        return _to(model, wanted, target, runtime)
     source = load(model).model.opset_imports.get("", 1)
     obstacles: list[str] = []
     if source > newest:
@@ -77,18 +74,15 @@ def migrated(
     return loaded, report
 
 
-def _to(
-    model: AnyModel, opset: int, target: Abilities, runtime: Runtime | None, redeclare: bool = False
-) -> tuple[LoadedModel, Migration]:
+def _to(model: AnyModel, opset: int, target: Abilities, runtime: Runtime | None) -> tuple[LoadedModel, Migration]:
     loaded = load(model)
     report = migrate_loaded(loaded, opset, target)
     if runtime is not None:
         report.messages += fit_versions(loaded.model, runtime)
         report.ir_after = loaded.model.ir_version
     fault = new_fault(model, loaded) if report.source != opset else None
-    if redeclare and fault is not None and (outputs := other_ranks(loaded)):
-        report.messages += declare_ranks(loaded, outputs)
-        fault = new_fault(model, loaded)
+    if fault is not None and declare_inferred_shapes(loaded) and new_fault(model, loaded) is None:
+        fault = None
     if fault is None and runtime is not None:
         fault = lacking(loaded.model, runtime, load(model).model)
     if fault is not None:

@@ -14,7 +14,7 @@ from ortscan.modelio.map_types import holds_map
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.dims import forgotten
 
-__all__ = ["Interface", "without_negative_sizes"]
+__all__ = ["Interface", "contradicts", "without_negative_sizes"]
 
 _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
@@ -148,6 +148,15 @@ def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.Value
         if info.name in words and words[info.name].HasField("type"):
             info.type.CopyFrom(words[info.name].type)
     return result
+
+
+def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | None) -> bool:
+    """Return True if the two have different ranks, or different sizes in an axis."""
+    if actual is None or not all(info.type.tensor_type.HasField("shape") for info in (declared, actual)):
+        return False
+    was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim
+    both = ((one, other) for one, other in zip(was, now, strict=False) if one.HasField("dim_value") and other.HasField("dim_value"))
+    return len(was) != len(now) or any(one.dim_value != other.dim_value for one, other in both)
 
 
 def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:

@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
-from ortscan.modelio.interface import Interface
+from ortscan.modelio.interface import Interface, contradicts
 from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
 from ortscan.modelio.reading import PROTOBUF_LIMIT
 from ortscan.modelio.slots import tensor_slots
@@ -22,6 +22,7 @@ __all__ = [
     "declare_negative_sizes_free",
     "reason_of",
     "restore_interface",
+    "redeclare",
     "retake_interface",
     "sealed",
     "settle_new_initializers",
@@ -37,7 +38,8 @@ class LoadedModel:
 
     A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
     ``tied``: what was said of outputs that had to be written otherwise; ``built_in``: of inputs that became constants.
-    ``redeclared``: the outputs that were declared with another rank than they have. ``seal``: see ``sealed``.
+    ``redeclared``: outputs that were declared with another shape than they have, as they were declared and as they are.
+    ``seal``: see ``sealed``.
     ``judged``: the whole message that was looked at for faults; whoever changes the model after that lets go of it.
     ``names``: those that were taken in the opset in which it came.
     """
@@ -50,7 +52,7 @@ class LoadedModel:
     files: DataFiles = field(default_factory=DataFiles, repr=False)
     tied: list[str] = field(default_factory=list, repr=False)
     built_in: list[str] = field(default_factory=list, repr=False)
-    redeclared: dict[str, onnx.ValueInfoProto] = field(default_factory=dict, repr=False)
+    redeclared: dict[str, tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]] = field(default_factory=dict, repr=False)
     seal: "_Seal | None" = field(default=None, repr=False)
     judged: onnx.ModelProto | None = field(default=None, repr=False)
     names: frozenset[str] = field(default=frozenset(), repr=False)
@@ -104,7 +106,14 @@ def declare_negative_sizes_free(loaded: LoadedModel) -> None:
 
 def retake_interface(loaded: LoadedModel) -> None:
     """Make the types and shapes that the inputs and outputs have now the declared ones (after shapes were fixed on purpose)."""
-    loaded.interface = loaded.interface.retaken(loaded.model)
+    redeclare(loaded, loaded.interface.retaken(loaded.model))
+
+
+def redeclare(loaded: LoadedModel, interface: Interface) -> None:
+    """Replace the interface, and note the outputs whose shapes contradict those that were declared."""
+    pairs = zip(loaded.interface.outputs, interface.outputs, strict=True)
+    loaded.redeclared |= {was.name: (was, now) for was, now in pairs if contradicts(was, now)}
+    loaded.interface = interface
 
 
 def settle_new_initializers(loaded: LoadedModel) -> None:

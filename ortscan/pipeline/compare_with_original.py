@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.base.warned import warn
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike
 from ortscan.running.budget import Level, quick_seconds
-from ortscan.soundness.output_ranks import declared_as_in
+from ortscan.soundness.output_shapes import declared_as_in
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
 

@@ -83,7 +83,7 @@ def load_in_opset(
     if source >= _MOST_REWRITES_SINCE or not wanted:
         return InOpset(loaded)
     try:
-        taken, migration = migrated(model, _MOST_REWRITES_SINCE, target, redeclare=False)
+        taken, migration = migrated(model, _MOST_REWRITES_SINCE, target)
     except MigrationError as error:
         return InOpset(loaded, messages=[f"stays in opset {source}: {error}"])
     if source < _RECURRENT_SINCE:
@@ -99,7 +99,7 @@ def _recurs(model: ir.Model) -> bool:
 def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities) -> InOpset:
     """Take a model to the newest opset whose recurrent operators the target runs; where that cannot be, it stays."""
     try:
-        taken, migration = migrated(model, opset, target, redeclare=False)
+        taken, migration = migrated(model, opset, target)
     except MigrationError as error:
         return InOpset(loaded, messages=[f"{target.name} runs no recurrent node of an opset newer than {opset}: {error}"])
     return InOpset(taken, migration, True, _said(migration))

@@ -7,16 +7,17 @@ import onnx
 
 from ortscan.base.proto_graphs import default_opset
 from ortscan.base.warned import warn
-from ortscan.modelio import load
+from ortscan.modelio import AnyModel, load
 from ortscan.ort.onnx_says import checker_fault
 from ortscan.pipeline.bisection import FindFault, Sound, soundest
+from ortscan.pipeline.compare_with_original import compare, first_line
 from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.report.words import headline
 from ortscan.soundness.lacking import lacking
 from ortscan.soundness.new_fault import Original, new_fault
-from ortscan.soundness.output_ranks import Outputs, declare_ranks, other_ranks
-from rewrites.base.errors import InvariantBroken, OptionError, UnsupportedModel
-from rewrites.base.no_defect import DeclaredOtherwise, Lacking, NoDefect
+from ortscan.soundness.output_shapes import declare_inferred_shapes, warn_of_redeclarations
+from rewrites.base.errors import InvariantBroken, OptionError
+from rewrites.base.no_defect import Lacking, NoDefect
 from rewrites.base.raised_by import is_from_elsewhere
 from rewrites.base.report import Reason, Report
 from rewrites.driver.engine import count_operators
@@ -40,20 +41,17 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome
             raise InvariantBroken(f"the result is not sound: {fault}")
         return outcome
     sound = soundest_of(rewriting, find_fault, stop_after)
-    if sound.result is None and _is_asked_for(rewriting) and (outputs := other_ranks(rewriting.once(0).loaded)):
-        sound = soundest_of(rewriting, fault_of(rewriting, outputs), stop_after)
     return tell(rewriting, sound, "the self-check")
 
 
-def fault_of(rewriting: Rewriting, outputs: Outputs | None = None) -> FindFault:
-    """Return what says whether a result of ``rewriting`` is sound, at least with these ``outputs`` in place of declared ones."""
+def fault_of(rewriting: Rewriting) -> FindFault:
+    """Return a function that says what is wrong with a result of ``rewriting``, after it corrected the shapes of its outputs."""
     original = Original(rewriting.model)
 
     def find(outcome: Outcome) -> str | None:
         fault = new_fault(original, outcome.loaded) if outcome.is_touched else None
-        if fault is not None and outputs:
-            outcome.report.messages += declare_ranks(outcome.loaded, outputs)
-            fault = new_fault(original, outcome.loaded)
+        if fault is not None and declare_inferred_shapes(outcome.loaded) and new_fault(original, outcome.loaded) is None:
+            fault = None
         if fault is None and rewriting.runtime is not None:
             return lacking(outcome.loaded.model, rewriting.runtime, original.loaded.model)
         return fault
@@ -91,20 +89,20 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
     if sound.result is None:
-        declared = isinstance(sound.fault, DeclaredOtherwise)
-        return as_it_was(rewriting, sound.fault if declared and sound.fault else f"{finder} found it unsound: {sound.fault}")
+        return as_it_was(rewriting, f"{finder} found it unsound: {sound.fault}")
     outcome = sound.result
+    outcome.report.messages += warn_of_redeclarations(outcome.loaded)
     for veto in sound.vetoes:
         if isinstance(veto.why, Lacking):
             outcome.report.messages.append(f"{veto} is not done: {veto.why}")
-        elif not isinstance(veto.why, DeclaredOtherwise):
-            _say(outcome.report, f"{finder} took {veto} back: {veto.why}")
+        else:
+            _say(rewriting, outcome.report, f"{finder} took {veto} back: {veto.why}")
     if sound.fault is not None:
         said = f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}"
         if isinstance(sound.fault, Lacking):
             outcome.report.messages.append(said)
         else:
-            _say(outcome.report, said)
+            _say(rewriting, outcome.report, said)
         _give_reason(outcome.report, sound.fault)
     for fired in outcome.report.patches:
         _log.debug("change %d, %s on %s: %s", fired.number, fired.rule, fired.loop, fired.what)
@@ -112,15 +110,8 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
     return outcome._replace(vetoes=sound.vetoes)
 
 
-def _is_asked_for(rewriting: Rewriting) -> bool:
-    """Whether the model as it was would not do."""
-    return bool(rewriting.fixed) or str(rewriting.opset) not in ("auto", "keep")
-
-
 def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
-    if isinstance(why, DeclaredOtherwise) and _is_asked_for(rewriting):
-        raise UnsupportedModel(f"The model cannot be changed as it was asked for: {why}.")
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")
     own = default_opset(Original(rewriting.model).proto.opset_import)
@@ -132,10 +123,7 @@ def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     report = _untouched(rewriting)
     report.operators_before = report.operators_after = counted
     report.tied, report.fixed, report.messages = bool(loaded.tied), bool(loaded.built_in), loaded.tied + loaded.built_in
-    if isinstance(why, DeclaredOtherwise):
-        report.messages.append(f"the model is left as it was, since {why}")
-    else:
-        _say(report, f"the model is left as it was, since {why}")
+    _say(rewriting, report, f"the model is left as it was, since {why}")
     _give_reason(report, why)
     return Outcome(loaded, report, is_touched=False)
 
@@ -151,9 +139,16 @@ def _untouched(rewriting: Rewriting) -> Report:
     return report
 
 
-def _say(report: Report, what: str) -> None:
+def _say(rewriting: Rewriting, report: Report, what: str) -> None:
     report.messages.append(what)
-    warn(f"{what}; {_REPORT_IT}.")
+    failure = _failure_of(rewriting.model)
+    warn(f"{what}; {_REPORT_IT}." if failure is None else f"{what}; the model fails as it was given too: {failure}")
+
+
+def _failure_of(model: AnyModel) -> str | None:
+    """Return why onnxruntime runs the original on no inputs, or None if it runs on some."""
+    verification = compare(model, load(model), "quick", 0.0)
+    return first_line(verification) if verification.inconclusive else None
 
 
 def _give_reason(report: Report, why: str) -> None:

@@ -25,7 +25,6 @@ from ortscan.running.known_sizes import known_sizes
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
-from ortscan.soundness.output_ranks import declared_otherwise
 from ortscan.soundness.shape_agreement import disagreement
 from rewrites.analysis.shapes.captured_constants import given_to, show_captured_constants
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
@@ -76,10 +75,6 @@ class Original:
         """Whether the original has a fault of this kind itself."""
         return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
 
-    def declared_otherwise(self, result: onnx.ModelProto) -> str | None:
-        """What the original declares of an output that is not so, where onnx has nothing else against ``result``."""
-        return declared_otherwise(self._model, result)
-
     @lazy
     def fault_shown(self) -> str | None:
         """What onnx finds where it sees all constants, as it may in the result, which may have them elsewhere."""
@@ -95,8 +90,6 @@ _Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
 def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     """Return what is wrong with ``after`` and was not with ``before``, in one line, or None.
 
-    It is a DeclaredOtherwise where that is how the model declares an output.
-
     Raises UnsupportedModel where ``before`` was no model for either onnx or onnxruntime, and ``after`` is none.
     """
     original = before if isinstance(before, Original) else Original(before)
@@ -111,8 +104,7 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
         else:
             fault = None if _deadly_node in shared else _loading_says(after, result)
         if fault is not None and not original.has(find):
-            declared = original.declared_otherwise(result) if find is _inference_fault else None
-            return fault if declared is None else declared
+            return fault
         shared += [find] if fault is not None else []
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
         for find in (_checker_says, _inference_fault):

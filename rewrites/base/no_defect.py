@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-__all__ = ["DeclaredOtherwise", "Lacking", "NoDefect"]
+__all__ = ["Lacking", "NoDefect"]
 
 
 class NoDefect(str):
@@ -10,13 +10,6 @@ class NoDefect(str):
 
     __slots__ = ()
     code: ClassVar[str]
-
-
-class DeclaredOtherwise(NoDefect):
-    """Says what an output is declared to be, and what it is."""
-
-    __slots__ = ()
-    code = "OUTPUT-RANK"
 
 
 class Lacking(NoDefect):

@@ -48,14 +48,6 @@ TABLE = (
         "unknown ones.",
     ),
     Code(
-        "OUTPUT-RANK",
-        "The model declares another rank for an output than the output has.",
-        "onnx does not infer what the state of a Loop is in the end, so nobody objects to what is declared of it, or of what is "
-        "made from it. Of what would be written instead onnx infers it, and refuses the model. Where another opset or fixed "
-        "sizes are asked for, the result declares the rank that it has. Otherwise it is left: correct the declared shape of the "
-        "output; onnxruntime warns of it in each run.",
-    ),
-    Code(
         "SELF-CHECK",
         "What ortscan made of the loop was found wrong, and taken back.",
         "Every result is looked at before anyone gets it: onnx's checker and its strict inference, the shapes and types of the "

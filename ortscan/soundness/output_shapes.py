@@ -1,0 +1,78 @@
+"""Outputs that a model declares with another shape than they have get the shape that they have, as in onnxruntime.
+
+    hT = Loop (n, , h0)    h0 [4], hT declared as [4, 1]    ->    hT = Scan (h0, xs), declared as [4]
+    ys = Loop (128, , h0)    ys declared as [6, 6]    ->    ys = Scan (h0, xs), declared as [128, 6]
+
+onnx does not infer all shapes of a Loop's results, nor what is made of a value whose rank it has lost, so that it accepts the
+original. It refuses the rewritten model, of which it infers the shape. onnxruntime warns of such an output and returns it as it is.
+"""
+
+from collections.abc import Mapping
+
+import onnx
+
+from ortscan.base.warned import warn
+from ortscan.modelio.interface import contradicts
+from ortscan.modelio.loaded import LoadedModel, redeclare, to_proto
+from ortscan.modelio.loading import AnyModel, load
+from ortscan.ort.onnx_says import said_by_onnx, without_weights
+from rewrites.base.plain_text import quoted
+
+__all__ = ["declare_inferred_shapes", "declared_as_in", "warn_of_redeclarations"]
+
+
+def declare_inferred_shapes(after: LoadedModel) -> bool:
+    """Declare the outputs of a result whose shapes contradict inference as they are inferred, and return True if there are any."""
+    proto = without_weights(to_proto(after))
+    inferred, names = _inferred(proto), _names_of_inputs(proto)
+    contradictions = {info.name: inferred[info.name] for info in proto.graph.output if contradicts(info, inferred.get(info.name))}
+    for info in contradictions.values():
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param not in names:
+                dim.ClearField("dim_param")
+    redeclare(after, after.interface.with_outputs(contradictions))
+    after.judged = None
+    return bool(contradictions)
+
+
+def warn_of_redeclarations(after: LoadedModel) -> list[str]:
+    """Warn of each output whose declared shape was corrected, and return the warnings."""
+    sentences = [
+        f"the model declares shape {_text(was)} for the output {quoted(name)}, whose shape is {_text(now)}; the result declares it"
+        for name, (was, now) in after.redeclared.items()
+    ]
+    for sentence in sentences:
+        warn(sentence)
+    return sentences
+
+
+def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
+    """Return the original with the declarations that ``after`` had to correct, so that both can be called alike."""
+    if not after.redeclared:
+        return before
+    loaded = load(before)
+    loaded.interface = loaded.interface.with_outputs({name: now for name, (_, now) in after.redeclared.items()})
+    return loaded
+
+
+def _inferred(model: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
+    """Return the outputs as onnx infers them if nothing is declared of them; none if it refuses the model even then."""
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    for info in bare.graph.output:
+        if info.type.HasField("tensor_type"):
+            info.type.tensor_type.ClearField("shape")
+    results: list[onnx.ModelProto] = []
+    said = said_by_onnx(
+        lambda: results.append(onnx.shape_inference.infer_shapes(bare, check_type=True, strict_mode=True, data_prop=True))
+    )
+    return {} if said is not None else {info.name: info for info in results[0].graph.output}
+
+
+def _text(info: onnx.ValueInfoProto) -> str:
+    sizes = (str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?" for dim in info.type.tensor_type.shape.dim)
+    return f"[{', '.join(sizes)}]"
+
+
+def _names_of_inputs(model: onnx.ModelProto) -> set[str]:
+    return {dim.dim_param for info in model.graph.input for dim in info.type.tensor_type.shape.dim}

@@ -1,0 +1,145 @@
+"""An output that is declared with another shape than it has: the result declares the one that it has, and a warning says so."""
+
+import re
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from ortscan.errors import OrtscanWarning
+from tests.support.text import assert_same_numbers, model_from_text, ort_run
+
+LOOP = """g (float[T,4] x, float[4] h0) => (DECLARED) <int64 zero = {0}, bool yes = {1}> {
+    s = Shape (x) n = Gather (s, zero)
+    STATE, y = Loop <body = b (int64 i, bool c, float[4] s0) => (bool c1, float[4] s1, float[4] y0) {
+        c1 = Identity (c) r = Gather (x, i) t = Tanh (r) a = Mul (s0, t) s1 = Sub (a, t) y0 = Add (s1, t) }> (n, yes, h0) AFTER
+}"""
+
+
+def loop(declared: str, after: str = ""):
+    text = LOOP.replace("DECLARED", declared).replace("STATE", "q" if after else "h").replace("AFTER", after)
+    return model_from_text(text, 17, check=False)
+
+
+X = {"x": np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4), "h0": np.ones(4, np.float32)}
+FIXED = {"target": "coreml", "fix_shapes": {"x": [5, 4]}}
+
+
+def sizes(info: onnx.ValueInfoProto) -> list[int | str]:
+    return [dim.dim_value or dim.dim_param for dim in info.type.tensor_type.shape.dim]
+
+
+@pytest.mark.parametrize(
+    ("declared", "output", "shape"),
+    [
+        ("float[4,1] h", "h", "[4, 1]"),
+        ("float h", "h", "[]"),
+        ("float[4,1] h, float[T,4] y", "h", "[4, 1]"),
+        ("float[3] h, float[T,4] y", "h", "[3]"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, FIXED], ids=["free", "fixed"])
+def test_a_loop_is_rewritten_although_an_output_is_declared_with_another_shape(declared, output, shape, options):
+    model = loop(declared)
+    with pytest.warns(OrtscanWarning, match=rf"the model declares shape {re.escape(shape)} for the output '{output}'") as said:
+        after = ortscan.optimize(model, **options)
+    assert not [warning for warning in said if "defect" in str(warning.message)]
+    assert "Loop" not in {node.op_type for node in after.graph.node}
+    assert_same_numbers(ort_run(after, X), ort_run(model, X))
+    for info, result in zip(after.graph.output, ort_run(after, X), strict=True):
+        assert [size for size in sizes(info) if isinstance(size, int)] in (list(result.shape), list(result.shape)[1:])
+
+
+def test_rows_of_a_loop_of_constant_steps_are_declared_as_many_as_they_are():
+    text = LOOP.replace("s = Shape (x) n = Gather (s, zero)", "n = Constant <value = int64 {5}> ()")
+    text = text.replace("DECLARED", "float[4] h, float[6,4] y").replace("STATE", "h").replace("AFTER", "")
+    model = model_from_text(text, 17, check=False)
+    with pytest.warns(OrtscanWarning, match=r"declares shape \[6, 4\] for the output 'y', whose shape is \[5, 4\]"):
+        after = ortscan.optimize(model)
+    assert sizes(after.graph.output[1]) == [5, 4]
+    assert_same_numbers(ort_run(after, X), ort_run(model, X))
+
+
+def test_rows_of_steps_that_are_fixed_are_declared_as_many_as_they_are():
+    model = loop("float[4] h, float[T,6] y")
+    with pytest.warns(OrtscanWarning, match=r"declares shape \[T, 6\] for the output 'y', whose shape is \[5, 4\]"):
+        after = ortscan.optimize(model, **FIXED)
+    assert sizes(after.graph.output[1]) == [5, 4]
+    assert_same_numbers(ort_run(after, X), ort_run(model, X))
+
+
+def test_a_body_that_cannot_run_is_not_called_a_defect_of_the_rewriter():
+    model = model_from_text(
+        """g (float[5,4] x, float[4] h0) => (float[N] h, float[5,4] y) <int64 n = {5}, bool yes = {1}> {
+        h, y = Loop <body = b (int64 i, bool c, float[N] s0) => (bool c1, float[M] s1, float[4] y0) {
+            c1 = Identity (c) r = Gather (x, i) t = Tanh (r) a = Mul (s0, t) s1 = Concat <axis = 0> (a, t) y0 = Neg (t) }> (n, yes, h0)
+        }""",
+        17,
+        check=False,
+    )
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        ort_run(model, X)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ortscan.optimize(model)
+    texts = [str(warning.message) for warning in said]
+    assert any("took unroll" in text and "; the model fails as it was given too: " in text for text in texts)
+    assert not [text for text in texts if "defect" in text]
+
+
+@pytest.mark.parametrize("after", ["h = Relu (q)", "r = Exp (q) h = Neg (r)"])
+def test_what_is_made_from_such_a_state_is_rewritten_too(after):
+    model = loop("float[4,1] h, float[T,4] y", after)
+    with pytest.warns(OrtscanWarning, match=r"declares shape \[4, 1\] for the output 'h', whose shape is \[4\]"):
+        result = ortscan.optimize(model)
+    assert "Loop" not in {node.op_type for node in result.graph.node}
+    assert_same_numbers(ort_run(result, X), ort_run(model, X))
+
+
+COMPUTED = """g (float[B,T,4] x) => (DECLARED) <int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}> {
+    s = Shape (x) b = Gather (s, i0) t = Gather (s, i1) n = Gather (s, i2) bt = Mul (b, t)
+    two = Concat <axis = 0> (bt, n) f = Reshape (x, two) u = Relu (f)
+    MADE
+}"""
+MADE = {
+    "reshaped": "all = Concat <axis = 0> (b, t, n) y = Reshape (u, all)",
+    "added to": "all = Concat <axis = 0> (b, t, n) v = Reshape (u, all) y = Add (v, x)",
+    "made longer": "all = Concat <axis = 0> (i1, bt, n) y = Expand (u, all)",
+    "cut": "all = Concat <axis = 0> (b, t, n) v = Reshape (u, all) y = Slice (v, i0, i1, i1)",
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_what_is_asked_for_is_done_and_the_output_has_its_rank(made: str) -> None:
+    model = model_from_text(COMPUTED.replace("DECLARED", "float[1,seqlen] y").replace("MADE", made), 12, check=False)
+    x = {"x": np.ones((2, 5, 4), np.float32)}
+    with pytest.warns(OrtscanWarning, match=r"declares shape \[1, seqlen\] for the output 'y'"):
+        results = ortscan.migrate(model, 21), ortscan.optimize(model, fix_shapes={"x": [2, 5, 4]})
+    for after in results:
+        assert len(after.graph.output[0].type.tensor_type.shape.dim) == 3
+        assert_same_numbers(ort_run(after, x), ort_run(model, x))
+        onnx.checker.check_model(after, full_check=True)
+
+
+@pytest.mark.parametrize("declared", ["float[B,T,4] y", "float[?,?,?] y", "float[batch,time,4] y"])
+def test_the_right_rank_stays_as_it_is_declared(declared: str) -> None:
+    model = model_from_text(COMPUTED.replace("DECLARED", declared).replace("MADE", MADE["reshaped"]), 12, check=False)
+    assert ortscan.migrate(model, 21).graph.output[0] == model.graph.output[0]
+    assert not [said for said in ortscan.explain(model, opset=21).messages if "declares" in said]
+
+
+@pytest.mark.parametrize("after", ["h = Relu (q)", "r = Exp (q) h = Neg (r)"])
+def test_what_is_made_from_a_state_is_declared_anew_where_something_else_was_asked_for(after: str) -> None:
+    model = loop("float[4,1] h, float[T,4] y", after)
+    with pytest.warns(OrtscanWarning, match="declares shape"):
+        results = ortscan.migrate(model, 21), ortscan.optimize(model, fix_shapes={"x": [5, 4]})
+    for result in results:
+        assert len(result.graph.output[0].type.tensor_type.shape.dim) == 1
+        assert_same_numbers(ort_run(result, X), ort_run(model, X))
+
+
+def test_the_rank_that_it_has_is_no_reason():
+    assert "Loop" not in {node.op_type for node in ortscan.optimize(loop("float[4] h, float[T,4] y")).graph.node}
+    assert "Loop" not in {node.op_type for node in ortscan.optimize(loop("float[N] h, float[T,4] y")).graph.node}
