@@ -15,7 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.dims import with_axes
+from rewrites.graph.dims import with_axes, without_axis
 from rewrites.graph.values import const_scalar, dim_of, rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
@@ -42,6 +42,8 @@ class Row:
 def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
     """Take the body out of ``loop``'s node and put a Scan of one row around it; what is done for all rows goes to ``head``."""
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
+    for state in states:
+        _declare_rank(state)
     if lengths is not None:
         masked = const_scalar(sizes.rows) != 1 or lengths.most is None
         fed_first = masked and depends_on_numbers(body, body.inputs) is not None
@@ -68,8 +70,17 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
     return Row(node, tuple(inputs), tuple(stacks), tuple(made))
 
 
+def _declare_rank(state: State) -> None:
+    """Declare the rank of ``state`` in the body, where one of its values tells it: onnxruntime asks for that of each output."""
+    shapes = (state.inner.shape, state.next.shape, without_axis(state.initial.shape, 0))
+    rank = next((len(shape) for shape in shapes if shape is not None), None)
+    for value in (state.inner, state.next):
+        if value.shape is None and rank is not None:
+            value.shape = ir.Shape([None] * rank)
+
+
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Make a body input that tells whether a step is real, with as many axes as the states it freezes."""
+    """Make a body input that tells whether a step is real, with as many axes as the states it freezes: none broadcast to any."""
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
 

@@ -7,6 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import ortscan
 from rewrites.base.errors import MalformedLoop, MigrationError
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.driver.prepare import prepare
@@ -241,3 +242,21 @@ def test_a_scan_of_opset_8_does_not_go_to_a_function_that_keeps_it():
     prepare(ctx)
     with pytest.raises(MigrationError, match="in the function F"):
         migrate(ctx, 18)
+
+
+@pytest.mark.parametrize("direction", ["", ", directions = [1]"])
+@pytest.mark.parametrize("operator", ["Softmax <axis = 0>", "LogSoftmax <axis = 0>", "Hardmax <axis = 0>"])
+@pytest.mark.parametrize("row", ["2", "3,2"])
+def test_states_that_are_declared_without_a_rank_have_that_of_the_next_ones(row: str, operator: str, direction: str):
+    rank = len(row.split(","))
+    text = f"""<ir_version: 8, opset_import: ["": 8]>
+    g (float[] h0, float[] xs, int64[B] lens) => ({"float[B,2] hn, float[B,T,2] ys" if rank == 1 else "float[B,3,2] hn, float[B,T,3,2] ys"}) {{
+        hn, ys = Scan <num_scan_inputs = 1{direction}, body = b (float[] h, float[] x) => (float[{row}] h1, float[{row}] y) {{
+            r = {operator} (x)  h1 = Add (h, r)  y = Identity (h1)
+        }}> (lens, h0, xs) }}"""
+    shape = tuple(map(int, row.split(",")))
+    numbers = np.random.default_rng(0).normal(size=(2, 6, *shape)).astype(np.float32)
+    feeds = {"h0": numbers[:, 0], "xs": numbers[:, 1:], "lens": np.array([5, 2])}
+    wanted = ort_run(read(text, 8, check=False), feeds)
+    migrated = ortscan.migrate(read(text, 8, check=False), 18, verify=False)
+    assert_same_numbers(ort_run(migrated, feeds), wanted)
