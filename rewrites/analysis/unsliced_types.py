@@ -16,9 +16,11 @@ from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.loops import Loop, ScanView
 
-__all__ = ["unsliced", "unsliced_among"]
+__all__ = ["unscanned", "unsliced", "unsliced_among"]
 
 _ON_SEQUENCES = ("Concat", "Expand", "Gather", "Slice")
+_NO_NUMBERS = (ir.DataType.STRING, ir.DataType.UNDEFINED)
+_PACKED = frozenset(kind for kind in ir.DataType if kind not in _NO_NUMBERS and kind.bitwidth < 8)
 
 
 def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
@@ -27,6 +29,13 @@ def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | No
         if value.dtype is not None and not _is_sliced(value.dtype, opset):
             return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
     return None
+
+
+def unscanned(value: ir.Value) -> NotApplicable | None:
+    """Return the refusal of a value of which no loop takes or gives one row a step: onnxruntime packs several elements into a byte."""
+    if value.dtype is None or value.dtype not in _PACKED:
+        return None
+    return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
 
 
 @functools.cache

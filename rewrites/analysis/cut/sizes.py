@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.step_varying import unsteady_values
+from rewrites.analysis.unsliced_types import unscanned
 from rewrites.base.lazy import lazy
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context, Options
@@ -97,10 +98,10 @@ class StepSizes:
         return None
 
     def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason where no stack can hold ``value`` of all steps, or only one that breaks the memory budget."""
+        """Return a reason if no loop can give or take a stack of ``value`` of all steps, or only one beyond the memory budget."""
         if value in self._unsteady:
             return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
-        return self.refusal(value)
+        return unscanned(value) or self.refusal(value)
 
     @lazy
     def _unsteady(self) -> frozenset[ir.Value]:

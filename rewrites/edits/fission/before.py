@@ -12,6 +12,7 @@ from rewrites.analysis.cut.ready import Ready
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import not_repeatable
 from rewrites.analysis.quantized_products import quantized_products
+from rewrites.analysis.unsliced_types import unscanned
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.edits.fission.liveness import Liveness
 from rewrites.edits.fission.profitability import not_worth_moving
@@ -54,7 +55,9 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
     while True:
         found = _attempt(loop, ctx, sizes, blocked)
         bound = {output.inner for output in loop.scan_outputs} | {state.next for state in found.states}
-        too_wide = not_worth_moving(found.nodes, bound, found.stacks, sizes) or _beside_products(found.nodes)
+        too_wide = (
+            not_worth_moving(found.nodes, bound, found.stacks, sizes) or _beside_products(found.nodes) or _unscanned(found.nodes)
+        )
         if not too_wide:
             return found
         found.stacks.build.discard()
@@ -67,6 +70,17 @@ def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
     leaving = set(nodes)
     stay = NotApplicable("COST-WIDER", "what is multiplied is dequantized beside the product", silent=True)
     return {node: stay for node in nodes if not leaving.issuperset(quantized_products(node))}
+
+
+def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
+    """Return those of ``nodes`` whose results the rest of the loop would have to scan, and which no loop can."""
+    leaving = set(nodes)
+    refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
+    return {
+        node: refusal
+        for node, refusal in refusals.items()
+        if refusal is not None and any(user not in leaving for value in node.outputs for user, _ in value.uses())
+    }
 
 
 def _attempt(
