@@ -32,7 +32,7 @@ def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | No
 
 
 def unscanned(value: ir.Value) -> NotApplicable | None:
-    """Return the refusal of a value of which no loop takes or gives one row a step: onnxruntime packs several elements into a byte."""
+    """Return the refusal of a value of which no loop takes or gives one row a step: several of its elements share a byte."""
     if value.dtype is None or value.dtype not in _PACKED:
         return None
     return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
