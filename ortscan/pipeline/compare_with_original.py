@@ -14,8 +14,19 @@ if TYPE_CHECKING:
 
     from ortscan.verification import Verification
 
-__all__ = ["LEVELS", "Level", "compare", "first_line", "is_refuted", "level_of", "require_equal", "warn_of_nothing_compared"]
+__all__ = [
+    "LEVELS",
+    "Level",
+    "compare",
+    "first_line",
+    "is_refuted",
+    "level_of",
+    "require_equal",
+    "warn_of_nothing_compared",
+    "why_nothing_was_compared",
+]
 
+_AT_OTHER_SIZES = "to compare at sizes that the model runs with, pass shapes to ortscan.verify, or --shape to 'ortscan verify'"
 LEVELS: tuple[Level, ...] = ("quick", "full")
 
 
@@ -49,7 +60,7 @@ def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: fl
     if is_refuted(verification):
         raise VerificationFailed(f"The migrated model is not what the original is: {first_line(verification)}")
     if not verification.ok:
-        warn_of_nothing_compared(first_line(verification))
+        warn_of_nothing_compared(why_nothing_was_compared(verification))
 
 
 def is_refuted(verification: "Verification") -> bool:
@@ -60,6 +71,13 @@ def is_refuted(verification: "Verification") -> bool:
 def warn_of_nothing_compared(why: str) -> None:
     """Warn that a result is handed back that was not verified."""
     warn(f"The result was not verified: {why}")
+
+
+def why_nothing_was_compared(verification: "Verification") -> str:
+    """Return the outcome in one line and, if the model has free sizes, how to compare at sizes that it runs with."""
+    if not any(case.dims for case in verification.cases):
+        return first_line(verification)
+    return f"{first_line(verification)}; {_AT_OTHER_SIZES}"
 
 
 def first_line(verification: "Verification") -> str:

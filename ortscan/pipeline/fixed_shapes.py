@@ -10,7 +10,7 @@ from rewrites.analysis.shapes.contradictory_branches import hide_sizes_from_bran
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import OptionError
 from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import shown
+from rewrites.base.plain_text import quoted, shown
 from rewrites.graph.context import Context
 from rewrites.graph.dims import forgotten, refined, without_names
 from rewrites.graph.values import rank_of, shape_dims
@@ -92,7 +92,10 @@ class FixedShapes:
             if not isinstance(declared, int) and declared.value:
                 known = self._sizes.setdefault(declared.value, size)
                 if known != size:
-                    raise OptionError(f"fix_shapes: dimension '{declared.value}' would be {known} and {size}.")
+                    raise OptionError(
+                        f"fix_shapes: dimension '{declared.value}' would be {known} and {size}. If the model names two sizes "
+                        f"alike, rename one of them, as in dimension {axis} of the input {quoted(value.name)}."
+                    )
         value.shape = refined(ir.Shape(dims), value.shape)
 
     def _bound(self, shape: ir.Shape | None) -> ir.Shape | None:

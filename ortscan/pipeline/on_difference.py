@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ortscan.modelio import LoadedModel
 from ortscan.pipeline.bisection import FindFault, culprit
-from ortscan.pipeline.compare_with_original import first_line, is_refuted, warn_of_nothing_compared
+from ortscan.pipeline.compare_with_original import first_line, is_refuted, warn_of_nothing_compared, why_nothing_was_compared
 from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.pipeline.self_check import fault_of, self_checked, soundest_of, tell
 from ortscan.report.words import refused_node
@@ -49,7 +49,7 @@ def verified(
     verification = compare(outcome.loaded)
     if not is_refuted(verification):
         if not verification.ok and on_nothing == "warn":
-            warn_of_nothing_compared(refused or first_line(verification))
+            warn_of_nothing_compared(refused or why_nothing_was_compared(verification))
         return outcome
     if on_difference == "keep":
         return kept(rewriting, compare)

@@ -21,6 +21,8 @@ from rewrites.base.no_defect import Lacking, NoDefect
 from rewrites.base.raised_by import is_from_elsewhere
 from rewrites.base.report import Reason, Report
 from rewrites.driver.engine import count_operators
+from rewrites.edits.cleanup.constant_branches import is_if
+from rewrites.graph.walk import all_nodes
 
 __all__ = ["as_it_was", "self_checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
 
@@ -113,7 +115,7 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
 def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
     if rewriting.fixed:
-        raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.")
+        raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
     own = default_opset(Original(rewriting.model).proto.opset_import)
     is_too_new = rewriting.runtime is not None and (own or 1) > rewriting.runtime.opset
     if is_too_new or str(rewriting.opset) not in ("auto", "keep", str(own)):
@@ -126,6 +128,13 @@ def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     _say(rewriting, report, f"the model is left as it was, since {why}")
     _give_reason(report, why)
     return Outcome(loaded, report, is_touched=False)
+
+
+def _way_out(rewriting: Rewriting) -> str:
+    """Return advice for a model with an If, one branch of which may not be made for sizes that are built in."""
+    if not any(is_if(node) for node in all_nodes(load(rewriting.model).model.graph)):
+        return ""
+    return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
 
 
 def _untouched(rewriting: Rewriting) -> Report:

@@ -67,7 +67,10 @@ def test_an_input_without_a_declared_shape_gets_one():
         ({"z": [1]}, "no input 'z'"),
         ({"xs": [4, 3]}, "'xs' has 3 dimensions, not 2"),
         ({"xs": [4, 3, 5]}, "dimension 2 of 'xs' is 2, not 5"),
-        ({"xs": [4, 3, 2], "h0": [7, 2]}, "dimension 'B' would be 3 and 7"),
+        (
+            {"xs": [4, 3, 2], "h0": [7, 2]},
+            "dimension 'B' would be 3 and 7.*rename one of them, as in dimension 0 of the input 'h0'",
+        ),
     ],
 )
 @pytest.mark.parametrize("call", [ortscan.optimize, ortscan.explain])
@@ -165,3 +168,20 @@ def test_a_branch_that_is_for_other_sizes_stays_where_some_are_free_and_some_are
     after = ortscan.optimize(model, fix_shapes={"x": [rows, width]}, verify=False)
     feeds = {"x": np.ones((2, width), np.float32), "rate": np.array(rate), "flag": np.array(True)}
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+FRAMES = """g (float[N] x) => (float[F,400] y) <int64[1] zero = {0}, int64 width = {400}, int64 hop = {160}, int64 one = {1}, bool go = {1}> {
+    s = Shape (x) t = Squeeze (s, zero) u = Sub (t, width) v = Div (u, hop) n = Add (v, one)
+    y = Loop <body = b (int64 i, bool c) => (bool d, float[400] row) {
+        d = Identity (c) p = Mul (i, hop) q = Add (p, width) from = Unsqueeze (p, zero) to = Unsqueeze (q, zero)
+        f = Slice (x, from, to) k = Constant <value_ints = [400]> () row = Reshape (f, k) }> (n, go) }"""
+
+
+@pytest.mark.parametrize("call", [ortscan.optimize, lambda model: ortscan.migrate(model, 20)])
+def test_a_model_that_runs_only_at_large_sizes_is_told_to_be_given_shapes(call):
+    with pytest.warns(
+        ortscan.OrtscanWarning, match=r"not verified: .*pass shapes to ortscan\.verify, or --shape to 'ortscan verify'"
+    ):
+        call(read(FRAMES))
+    model = read(FRAMES)
+    assert ortscan.verify(model, ortscan.migrate(model, 20, verify=False), shapes={"x": [800]}).ok

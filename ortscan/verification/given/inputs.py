@@ -89,7 +89,9 @@ def with_shapes(specs: Sequence[Spec], shapes: Mapping[str, Sequence[int | None]
             if isinstance(dim, int):
                 raise OptionError(f"shapes gives '{spec.name}' the size {size} where the model declares {dim}")
             if sizes.setdefault(dim, int(size or 0)) != size:
-                raise OptionError(f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}")
+                raise OptionError(
+                    f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}; if it names two sizes alike, pass inputs"
+                )
     return specs, sizes
 
 
