@@ -5,9 +5,9 @@
 
 Work on constants (the number of the step among them) is done once for each step and for all, repeated work is shared, results that
 nobody reads are never stacked, and a step that is read out of a stack is read where it was made. Conditions: the number of steps is
-a constant and within the limits of ``UnrollLimits``; a Loop is not stopped by its condition. Never an opset-8 Scan, whose body sees
-rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of domains that are not known; nor
-Bernoulli, copies of which onnxruntime takes for one.
+a constant and within the limits of ``UnrollLimits``; a Loop is not stopped by its condition, and no plan of a Scan is faster. Never
+an opset-8 Scan, whose body sees rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of
+domains that are not known; nor Bernoulli, copies of which onnxruntime takes for one.
 
 Works round ORT-BERNOULLI-MERGED.
 """
@@ -17,12 +17,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.cut.step_costs import weight_bytes
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.unroll_limits import too_long
 from rewrites.base import since
 from rewrites.base.made import Made
 from rewrites.edits.cleanup.cleanup import clean_up
 from rewrites.edits.cleanup.computed_constants import computed_constants
+from rewrites.edits.recurrence.compiled import is_to_be_compiled
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.edits.unroll.clones import copy_nodes
 from rewrites.edits.unroll.stacking import stack, unstack
@@ -34,7 +37,7 @@ from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import can_copy, replace_value
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes
-from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, State, loops_in
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, loops_in
 from rewrites.loops.checks import label
 
 __all__ = ["RULE", "check"]
@@ -45,6 +48,8 @@ _SPLIT = (
     *("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
 )
 _NOT_SPLIT = frozenset(kind for kind in ir.DataType if kind.name not in _SPLIT)
+_MOST_WEIGHTS = 64 << 10
+"""Bytes of weights that a plan may copy in each run."""
 _KNOWN_DOMAINS = frozenset({"", "com.microsoft", "ai.onnx.ml"})
 
 
@@ -58,7 +63,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if steps < 1 or loop.batched:
         return NOTHING_HERE
     known = computed_constants([scan.outer for scan in loop.scan_inputs], ctx)
-    refusal = too_long(loop, steps, known, ctx) or _obstacle(loop, ctx)
+    refusal = too_long(loop, steps, known, ctx) or _obstacle(loop, ctx) or _faster_compiled(loop, ctx)
     if refusal is not None:
         return refusal
 
@@ -109,6 +114,19 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
             detail = f"the state '{state.inner.name}' may be returned as it was given, which opset {ctx.opset} cannot copy"
             return NotApplicable("LOOP-SEQUENCE", detail)
     return None
+
+
+def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
+    """Return a reason if the plan of a loop, which no other loop holds, is faster than its steps.
+
+    Measured at 8 to 12 steps: a plan runs 1.6 to 10 times faster. It copies the weights once a run, which takes longer than
+    few steps from a matrix of 256 columns on.
+    """
+    if not ctx.options.unroll.where_it_pays or not isinstance(loop, ScanView) or loop.node.graph is not ctx.model.graph:
+        return None
+    if not is_to_be_compiled(loop, ctx) or weight_bytes(loop.body, StepSizes.of(loop, ctx)) > _MOST_WEIGHTS:
+        return None
+    return NotApplicable("COST-UNROLL", "the plan of the loop, which is to be compiled, is faster than its steps unrolled")
 
 
 def _write_out(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:

@@ -57,6 +57,42 @@ def test_a_model_with_plans_gives_the_same_with_the_library_and_without(model: o
     assert ortscan.verify(model, native).ok
 
 
+def iterations(width: int, steps: int = 12) -> onnx.ModelProto:
+    """A loop of few steps that reads no row in each and gives one result."""
+    shape = f"float[1,{width}]"
+    return model_from_text(
+        f"""g ({shape} h, float[{width},{width}] w) => ({shape} z) <int64 m = {{{steps}}}, bool c = {{1}}> {{
+            z = Loop <body = b (int64 i, bool c0, {shape} s) => (bool c1, {shape} s1) {{
+                p = MatMul (s, w) q = Tanh (p) r = ReduceMax <keepdims = 1> (q) s1 = Sub (q, r) c1 = Identity (c0) }}> (m, c, h) }}""",
+        18,
+    )
+
+
+@pytest.mark.usefixtures("_with_library")
+def test_few_steps_run_as_a_plan_and_are_not_unrolled() -> None:
+    model = iterations(16)
+    native = ortscan.optimize(model, native=True)
+    assert plans_in(native) == 1
+    assert ortscan.verify(model, native).ok
+    assert plans_in(ortscan.optimize(model)) == 0
+    assert not any(node.op_type in ("Scan", "Loop") for node in ortscan.optimize(model).graph.node)
+
+
+@pytest.mark.usefixtures("_with_library")
+@pytest.mark.parametrize("options", [{"max_unroll": 12}, {"max_unroll": 64}])
+def test_few_steps_are_unrolled_on_demand(options: dict[str, int]) -> None:
+    native = ortscan.optimize(iterations(16), native=True, **options)
+    assert plans_in(native) == 0
+    assert not any(node.op_type in ("Scan", "Loop") for node in native.graph.node)
+
+
+@pytest.mark.usefixtures("_with_library")
+def test_few_steps_by_wide_weights_which_a_plan_would_copy_are_unrolled() -> None:
+    native = ortscan.optimize(iterations(256), native=True)
+    assert plans_in(native) == 0
+    assert not any(node.op_type in ("Scan", "Loop") for node in native.graph.node)
+
+
 BESIDE = """g (float[1,N] h, float[T,1,N] xs) => (float[1,N] hT, float[T,1,N] r, float[T,1,1,N] q) <int64[1] axis = {1}, float one = {1}> {
   a = Mul (xs, one) b = Sub (one, a) c = Max (b, xs)
   hT, ys, ms = Scan <num_scan_inputs = 2, DIRECTIONS body = b (float[1,N] s, float[1,N] x, float[1,N] x2)
