@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.graph.dims import equal, is_one_size
-from rewrites.graph.values import dim_of
+from rewrites.graph.values import const_array, dim_of, static_dims
 from rewrites.migration.lifting.grid_sample import NEW_MODES
 from rewrites.migration.step import Step
 from rewrites.migration.unconvertible import Unconvertible
@@ -62,7 +62,8 @@ def drop_allowzero(step: Step) -> Sequence[ir.Value] | None:
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None
     if not _each_size_is_positive_or_copied(step.required(0).shape, step.node.outputs[0].shape):
-        sizes = step.constant(1, "dimensions")
+        dims = static_dims(step.node.outputs[0]) if const_array(step.value(1)) is None else None
+        sizes = dims or step.constant(1, "dimensions")
         if sizes is None or 0 in sizes:
             raise Unconvertible("its shape holds a 0 that stands for itself")
     return step.like(allowzero=None)

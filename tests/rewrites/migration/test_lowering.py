@@ -109,6 +109,12 @@ def test_a_size_of_0_may_be_copied_from_the_same_axis(shape: str, rows: int):
     assert_same_numbers(ort_run(convert(model, 13), feeds), ort_run(model, feeds))
 
 
+def test_a_constant_shape_without_zeros_may_give_a_size_of_0():
+    text = "main (float[4,0] x) => (float[0,3] y) <int64[2] s = {-1, 3}> { y = Reshape <allowzero = 1> (x, s) }"
+    model, feeds = model_from_text(text, 14), {"x": np.ones((4, 0), np.float32)}
+    assert_same_numbers(ort_run(convert(model, 13), feeds), ort_run(model, feeds))
+
+
 def test_a_size_of_another_axis_may_be_0():
     text = """main (float[N,4] x) => (float[4,N] y) <int64[1] zero = {0}, int64[1] four = {4}> {
         all = Shape (x)  n = Gather (all, zero)  s = Concat <axis = 0> (four, n)  y = Reshape <allowzero = 1> (x, s) }"""
