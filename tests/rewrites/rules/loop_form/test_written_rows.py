@@ -52,6 +52,7 @@ WRITES = {
     "where its number is, of another axis": writing(MASK.replace("rows", "columns").replace("u, t", "w, t").replace("e =", "w = Unsqueeze (h1, one) e ="), t="float[2,3]"),
     "between the others": writing(PARTS, **LONG),
     "cell by cell": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
+    "cell by cell, by allowzero": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape <allowzero = 1> (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
     "columns": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (cells, r2) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}", t="float[2,5]"),
     "after what is there was read": writing(f"v = Gather (t, i) u1 = Add (u, v) {ND.replace(', u)', ', u1)')}"),
     "and its size asked for": writing(f"n = Shape (t) n1 = Slice (n, one, far, zero) n0 = Concat <axis = 0> (one, n1) u1 = Expand (u, n0) {ND.replace(', u)', ', u1)')}"),
