@@ -4,10 +4,10 @@
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
 Conditions: the state is read by nothing but that Concat, and what this gives by nothing in the body; what is added has a known size
-along its axis; every other state keeps its shape.
+along its axis, other than 0; every other state keeps its shape.
 
 onnxruntime lets a tensor without elements have any sizes beside others in a Concat: the sizes are those of what is added where
-there is a step, and those of ``a0`` where there is none.
+there is a step, and those of ``a0`` where there is none. If what is added has no elements either, they are those of the first.
 
 Works round ORT-CONCAT-MISFIT.
 """
@@ -50,7 +50,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}):
         found = [growing for growing in found if _width(growing) is not None]
     with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}) as settled:
-        collected = [_collected(growing, _width(growing) or 0) for growing in found] if settled else []
+        collected = [_collected(growing, _width(growing) or 1) for growing in found] if settled else []
     if not collected:
         return NOTHING_HERE
     names = listed(one.state.inner.name for one in collected)
@@ -78,11 +78,11 @@ def _producer(value: ir.Value) -> ir.Node | None:
 
 
 def _width(growing: _Growing) -> int | None:
-    """Return the size of what each step adds."""
+    """Return the size of what each step adds, or None if it is unknown or 0."""
     widths = [dim_of(value, growing.axis) for value in growing.added]
     numbers = [width for width in widths if isinstance(width, int)]
     same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)
-    return sum(numbers) if len(numbers) == len(widths) and same_rank else None
+    return sum(numbers) or None if len(numbers) == len(widths) and same_rank else None
 
 
 def _collected(growing: _Growing, width: int) -> Collected:

@@ -117,6 +117,9 @@ STAYING = {
     "and a branch reads a copy": growing("t2 = Concat <axis = 0> (u, t) t1 = Identity (t2) y = If (c) <then_branch = p () => (float a) { a = ReduceSum <keepdims = 0> (t2) }, else_branch = q () => (float b) { b = ReduceSum <keepdims = 0> (t1) }>").replace("t1)", "t1, float y)", 1).replace("ys)", "ys, float[N] w)", 1).replace("z, ys =", "z, ys, w ="),
     "by itself": growing("t1 = Concat <axis = 0> (t, t)"),
     "by what has any size": growing("w = Compress <axis = 0> (xs, g) g = Cast <to = 9> (x)").replace("w = Compress <axis = 0> (xs, g) g = Cast <to = 9> (x)", "g = Cast <to = 9> (x) w = Compress <axis = 0> (xs, g) t1 = Concat <axis = 0> (t, w)"),
+    "by rows of which there are none": growing("e = ConstantOfShape (none) t1 = Concat <axis = 0> (t, e)", weights="int64[1] zero = {0}, int64[2] none = {0, 4}"),
+    "in front by rows of which there are none": growing("e = ConstantOfShape (none) t1 = Concat <axis = 0> (e, t)", weights="int64[1] zero = {0}, int64[2] none = {0, 4}"),
+    "twice by rows of which there are none": growing("e = ConstantOfShape (none) t1 = Concat <axis = 0> (t, e, e)", weights="int64[1] zero = {0}, int64[2] none = {0, 2}"),
     "in the middle": growing("t1 = Concat <axis = 0> (u, t, u)"),
     "beside a state that changes": growing("t1 = Concat <axis = 0> (t, u)").replace("h1 = Add (h, x)", "h0 = Concat <axis = 0> (h, h) h1 = Identity (h0) e = Gather (xs, i)").replace("Unsqueeze (h1", "Unsqueeze (e").replace("float[2] h", "float[H] h").replace("float[2] z", "float[Z] z"),
 }  # fmt: skip
@@ -125,6 +128,22 @@ STAYING = {
 @pytest.mark.parametrize("case", STAYING)
 def test_what_grows_otherwise_stays(case: str) -> None:
     stays(grown_by_concat, STAYING[case], check=False)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.parametrize("sizes", ["{0, 4}", "{0, 2}"])
+def test_rows_of_which_there_are_none_keep_the_sizes_of_the_tensor(rows: int, sizes: str) -> None:
+    weights = f"int64[1] zero = {{0}}, int64[2] none = {sizes}"
+    given = f"float[2] s, float[3,2] xs, float[{rows},2] t0"
+    text = growing("e = ConstantOfShape (none) t1 = Concat <axis = 0> (t, e)", weights=weights, given=given)
+    model = read(text.replace("Unsqueeze (h1, zero)", "Unsqueeze <axes = [0]> (h1)"), 10, check=False)
+    after, _ = apply(model, [grown_by_concat, loop_to_scan], check=False)
+    feeds = data(model)
+    assert (
+        [result.shape for result in ort_run(after, feeds)]
+        == [result.shape for result in ort_run(model, feeds)]
+        == [(2,), (rows, 2)]
+    )
 
 
 def collecting(inside: str, join: str, **changes) -> str:
