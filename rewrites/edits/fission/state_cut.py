@@ -50,8 +50,18 @@ class StateCut:
         return sum(carrying_ns(value, sizes) for value in self.carried)
 
 
-def find_cut(loop: ScanView, components: Components, second: int, sizes: StepSizes) -> StateCut | NotApplicable:
-    """Cut ``loop`` so that the components with a bit in ``second``, and what is computed from them, come after the others."""
+def find_cut(
+    loop: ScanView, components: Components, second: int, sizes: StepSizes, *, bare: bool = False
+) -> StateCut | NotApplicable:
+    """Cut ``loop`` so that the components with a bit in ``second``, and what is computed from them, come after the others.
+
+    Args:
+        loop: The loop to cut.
+        components: Its states in groups that need each other.
+        second: A bit for each component of the second part.
+        sizes: The sizes of the values of a step.
+        bare: Leave to the first part only what its own states and outputs need, whatever that carries.
+    """
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
     late = {node for node in loop.body if components.of[node] & second}
@@ -65,8 +75,7 @@ def find_cut(loop: ScanView, components: Components, second: int, sizes: StepSiz
     inside = {value for node in loop.body for value in node.outputs} | {state.inner for state in loop.states}
     own = {state.inner for state in states} | {value for node in late for value in node.outputs}
     needed = [value for value in dict.fromkeys(read) if value in inside and value not in own and value not in free]
-    graph = _graph(loop, needed, early, late, free | own, sizes)
-    with_first = graph.with_source(_MOST_PATHS)
+    with_first = None if bare else _graph(loop, needed, early, late, free | own, sizes).with_source(_MOST_PATHS)
     if with_first is None:
         with_first = {CutGraph.SOURCE, *early}
     carried, again = _carried(loop, needed, with_first, early)

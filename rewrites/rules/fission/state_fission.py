@@ -130,9 +130,12 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return the cut before component ``number``, or behind it where all others need it."""
+    """Return the cut before component ``number``, or behind it if all others need it.
+
+    A recurrence is recognised by what its own states need, so the first loop gets nothing else.
+    """
     everything = (1 << len(components.members)) - 1
-    return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes)
+    return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)
 
 
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
