@@ -241,3 +241,27 @@ def test_a_cell_of_free_sizes_leaves_too(old):
     assert len(loops_of(result)) == 1
     feeds = data(model, T=5, B=2)
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), **HALF)
+
+
+READS_OF_DELAYS = {
+    "a sum of products": "m = Mul (b, d1)  s = ReduceSum <keepdims = 0> (m)  r = Reshape (s, one)",
+    "a product of matrices": "dr = Unsqueeze (d1, zero)  bc = Unsqueeze (b, one)  m = MatMul (dr, bc)  r = Reshape (m, one)",
+    "the smallest": "m = Add (b, d1)  s = ReduceMin <keepdims = 0> (m)  r = Reshape (s, one)",
+}
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+@pytest.mark.parametrize("reading", READS_OF_DELAYS)
+def test_what_reads_a_delay_line_does_not_keep_its_loop(reading: str, opset: int) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": {opset}]> g (float[200,1] xs, float[6] b, float[1] k0) => (float[1] k, float[200,1] ys)
+        <float[6] d0 = {{0, 0, 0, 0, 0, 0}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] last = {{-1}}> {{
+        d, k, ys = Scan <num_scan_inputs = 1, body = b (float[6] d, float[1] k, float[1] x) => (float[6] d1, float[1] k1, float[1] y) {{
+            older = Slice (d, zero, last)  d1 = Concat <axis = 0> (x, older)  {READS_OF_DELAYS[reading]}
+            t = Sub (r, k)  k1 = Tanh (t)  y = Identity (k1) }}> (d0, k0, xs) }}"""
+    model = onnx.parser.parse_model(text)
+    _, report = rewritten(model)
+    fired = [patch.rule for loop in report.loops for patch in loop.fired]
+    assert {"state-fission", "constant-filter"} <= set(fired)
+    loops = [node for node in optimised(model).graph.node if node.op_type == "Scan"]
+    assert all(len(node.input) == 2 for node in loops)  # a state and a scan input: the delay line is gone
+    assert len(loops) <= 1
