@@ -24,6 +24,7 @@ __all__ = [
     "QUANTIZES_OUTPUT",
     "QUANTIZES_WEIGHTS",
     "REPORT",
+    "ROLLED_UP",
     "ROWS_OF_STEPS",
     "ROWS_WITHOUT_STEPS",
     "STACK_AXIS",
@@ -110,6 +111,9 @@ OVER_BLOCKS = "over_blocks"
 
 ONE_BLOCK = Mark[bool]("ortscan.one_block")
 """On a loop: it runs over the steps of one block, and others before and after it."""
+
+ROLLED_UP = Mark[bool]("ortscan.rolled_up")
+"""On a Scan: its steps were written out in the model."""
 
 ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
 """On a loop: what each size that is not known counts as, since the loop runs where they are no larger."""

@@ -15,6 +15,7 @@ from rewrites.base import since
 from rewrites.edits.loop_form.roll_up import read_apart, roll_up
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import ROLLED_UP
 
 __all__ = ["RULE", "check"]
 
@@ -26,7 +27,9 @@ def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        return [roll_up(chain, ctx)]
+        scan = roll_up(chain, ctx)
+        ROLLED_UP.put(scan, True)
+        return [scan]
 
     return Patch(f"rolled {chain.steps} steps of {len(chain.packs)} nodes each into a Scan", edit)
 

@@ -30,6 +30,7 @@ from rewrites.edits.recurrence.given_states import Wanted, give
 from rewrites.edits.recurrence.rows import is_filled
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.graph.marks import ROLLED_UP
 from rewrites.loops import Loop, LoopView, ScanView
 
 __all__ = ["RULE", "check"]
@@ -149,15 +150,21 @@ def _too_slow(packing: Packing, sizes: StepSizes, loop: ScanView, ctx: Context) 
         return None
     heads, by_key = _heads(packing, sizes), found.key is not None and found.key in found.decay.named
     attention = heads * (_HEAD_NS + keys * (_ROW_NS + by_key * _DECAY_NS))
-    costs, nodes = sizes.options.costs, sum(node.op_type not in ("Constant", "Identity") for node in loop.body)
-    step = costs.step + costs.node * nodes + costs.loop_byte * sizes.step(found.state.inner)
-    if attention <= step:
+    if attention <= _step_ns(loop, sizes, sizes.step(found.state.inner)):
         return None
     rows = heads * keys
     return NotApplicable(
         "ATTENTION-COST",
         f"'{name}' has {rows} rows of {counted(values, 'value')}, for which LinearAttention is slower than the loop",
     )
+
+
+def _step_ns(loop: ScanView, sizes: StepSizes, state_bytes: int) -> float:
+    """Return what a step takes otherwise: in the loop, or written out as it was, with a node for each row read."""
+    costs, nodes = sizes.options.costs, sum(node.op_type not in ("Constant", "Identity") for node in loop.body)
+    if ROLLED_UP.of(loop.node):
+        return costs.operator * (nodes + len(loop.scan_inputs))
+    return costs.step + costs.node * nodes + costs.loop_byte * state_bytes
 
 
 def _is_faster_in_blocks(packing: Packing, sizes: StepSizes, loop: ScanView, ctx: Context) -> bool:

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from rewrites.base.abilities import UnrollLimits
 from rewrites.graph.context import Options
 from rewrites.rules.cleanup import fold_constants
 from rewrites.rules.fission import loop_fission
+from rewrites.rules.loop_form import roll_up
 from rewrites.rules.recurrence import linear_attention
+from rewrites.rules.unroll import unroll
 from tests.rewrites.apply import apply, patches, reasons
 from tests.support.loop_oracle import run_model
 from tests.support.runtime import ort_run
@@ -236,3 +239,12 @@ def scanned_matrix(rows: int, keys: int, steps: int | str) -> str:
 def test_many_rows_of_one_value_stay_where_the_loop_is_faster(rows: int, keys: int, is_faster: bool, steps: int | str) -> None:
     _, report = apply(scanned_matrix(rows, keys, steps), [linear_attention])
     assert reasons(report) == ([] if is_faster else ["ATTENTION-COST"])
+
+
+def test_the_same_rows_leave_if_their_steps_were_written_out() -> None:
+    before = model_from_text(scanned_matrix(64, 16, 24), 18)
+    written_out, _ = apply(before, [unroll], options=Options(unroll=UnrollLimits(24, 10_000)))
+    assert not any(node.op_type == "Scan" for node in written_out.graph.node)
+    after, report = apply(written_out, [roll_up, fold_constants, linear_attention, loop_fission])
+    assert "linear-attention" in patches(report)
+    assert "LinearAttention" in {node.op_type for node in after.graph.node}
