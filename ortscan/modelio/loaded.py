@@ -111,8 +111,10 @@ def retake_interface(loaded: LoadedModel) -> None:
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
     """Replace the interface, and note the outputs whose shapes contradict those that were declared."""
-    pairs = zip(loaded.interface.outputs, interface.outputs, strict=True)
-    loaded.redeclared |= {was.name: (was, now) for was, now in pairs if contradicts(was, now)}
+    for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
+        declared, _ = loaded.redeclared.get(was.name, (was, now))
+        if contradicts(declared, now):
+            loaded.redeclared[was.name] = (declared, now)
     loaded.interface = interface
 
 

@@ -25,12 +25,14 @@ from ortscan.running.known_sizes import known_sizes
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
+from ortscan.soundness.output_shapes import contradictory_outputs
 from ortscan.soundness.shape_agreement import disagreement
 from rewrites.analysis.shapes.captured_constants import given_to, show_captured_constants
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 from rewrites.analysis.shapes.own_names import give_own_names
 from rewrites.base.errors import InvariantBroken, UnsupportedModel
 from rewrites.base.lazy import lazy
+from rewrites.base.plain_text import quoted
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.walk import all_nodes
 
@@ -106,6 +108,8 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
         if fault is not None and not original.has(find):
             return fault
         shared += [find] if fault is not None else []
+    if _inference_fault in shared and (names := contradictory_outputs(result)):  # onnx's full check may still accept the original
+        return f"the shapes declared for the outputs {', '.join(map(quoted, names))} contradict those inferred"
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
         for find in (_checker_says, _inference_fault):
             if find in shared:

@@ -18,14 +18,13 @@ from ortscan.modelio.loading import AnyModel, load
 from ortscan.ort.onnx_says import said_by_onnx, without_weights
 from rewrites.base.plain_text import quoted
 
-__all__ = ["declare_inferred_shapes", "declared_as_in", "warn_of_redeclarations"]
+__all__ = ["contradictory_outputs", "declare_inferred_shapes", "declared_as_in", "warn_of_redeclarations"]
 
 
 def declare_inferred_shapes(after: LoadedModel) -> bool:
     """Declare the outputs of a result whose shapes contradict inference as they are inferred, and return True if there are any."""
     proto = without_weights(to_proto(after))
-    inferred, names = _inferred(proto), _names_of_inputs(proto)
-    contradictions = {info.name: inferred[info.name] for info in proto.graph.output if contradicts(info, inferred.get(info.name))}
+    contradictions, names = contradictory_outputs(proto), _names_of_inputs(proto)
     for info in contradictions.values():
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param not in names:
@@ -33,6 +32,12 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
     redeclare(after, after.interface.with_outputs(contradictions))
     after.judged = None
     return bool(contradictions)
+
+
+def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
+    """Return the outputs whose declared shapes contradict inference, as they are inferred."""
+    inferred = _inferred(model)
+    return {info.name: inferred[info.name] for info in model.graph.output if contradicts(info, inferred.get(info.name))}
 
 
 def warn_of_redeclarations(after: LoadedModel) -> list[str]:

@@ -39,7 +39,7 @@ def first_bad(idiom: str) -> tuple[Case, Judgement]:
     for k in range(MODELS):
         case = harmless(draw_case(SEED, k, idiom=idiom))
         judgement = judge(case) if case is not None else None
-        if case is not None and judgement is not None and judgement.verdict in ("wrong", "invalid", "foreign"):
+        if case is not None and judgement is not None and judgement.verdict in ("wrong", "invalid", "foreign", "blamed"):
             return case, judgement
     raise AssertionError(f"nothing found in {MODELS} models")
 
@@ -51,8 +51,8 @@ def wrong_axis(build: Builder, value: ir.Value, axes: list[int]) -> ir.Value:
 one_trip_unsqueeze = one_trip.unsqueeze
 
 
-def one_too_many(b: Builder, counter: Any, iteration: ir.Value) -> ir.Value:
-    return b.op("Add", counted(b, counter, iteration), b.const(np.array(1, counter.state.initial.dtype.numpy())))
+def one_too_many(b: Builder, counter: Any, *rest: Any) -> ir.Value:
+    return b.op("Add", counted(b, counter, *rest), b.const(np.array(1, counter.state.initial.dtype.numpy())))
 
 
 counted = induction_states._now

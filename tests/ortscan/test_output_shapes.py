@@ -143,3 +143,27 @@ def test_what_is_made_from_a_state_is_declared_anew_where_something_else_was_ask
 def test_the_rank_that_it_has_is_no_reason():
     assert "Loop" not in {node.op_type for node in ortscan.optimize(loop("float[4] h, float[T,4] y")).graph.node}
     assert "Loop" not in {node.op_type for node in ortscan.optimize(loop("float[N] h, float[T,4] y")).graph.node}
+
+
+@pytest.mark.parametrize("read", ["h", "y", "z = Neg (h)"])
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("way", ["optimize", "migrate"])
+def test_the_full_check_accepts_a_result_if_it_accepts_the_original_that_strict_inference_contradicts(way, size, read):
+    """onnx follows the sizes of the initial state, and with them those of the state, only if it is asked to."""
+    name = read.split(" =")[0]
+    model = model_from_text(
+        f"""g (float[3,2] x) => (float[{"3," if name == "y" else ""}{size}] out) <int64[1] one = {{1}}, int64[1] end = {{2}}> {{
+        s = Shape (x) n = Slice (s, one, end) h0 = ConstantOfShape (n)
+        h, y = Scan <num_scan_inputs = 1, body = b (float[] s, float[] r) => (float[] s1, float[] y1) {{
+            k = ReduceSum <keepdims = 0> (r) a = Mul (s, k) t = Tanh (a) s1 = Add (t, s) y1 = Neg (s1) }}> (h0, x) {read if "=" in read else ""} out = Relu ({name}) }}""",
+        13,
+        check=False,
+    )
+    onnx.checker.check_model(model, full_check=True)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        after = ortscan.optimize(model, target="coreml") if way == "optimize" else ortscan.migrate(model, 17)
+    assert not [warning for warning in said if "defect" in str(warning.message)]
+    onnx.checker.check_model(after, full_check=True)
+    feeds = {"x": np.ones((3, 2), np.float32)}
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))

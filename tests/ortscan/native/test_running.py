@@ -34,7 +34,10 @@ def inputs_of(plan: Plan, steps: int, seed: int = 0, symbols: tuple[int, ...] = 
 
 
 def positive(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype.kind in "bi" else np.abs(array) + array.dtype.type(0.1)
+    """Floats are positive, and integers are no zeros, by which a plan must not divide."""
+    if array.dtype.kind == "f":
+        return np.abs(array) + array.dtype.type(0.1)
+    return np.where(array == 0, array.dtype.type(1), array) if array.dtype.kind == "i" else array
 
 
 def session_of(plan: Plan) -> ort.InferenceSession:
