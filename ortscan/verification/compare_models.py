@@ -32,6 +32,7 @@ from ortscan.verification.judging.judge import Judge, Judged
 from ortscan.verification.judging.recorded_outputs import Records, compare_with_records
 from ortscan.verification.judging.series import run_series, untried_integers, untried_named, untried_sizes
 from ortscan.verification.judging.verdict import conclude, refuse
+from ortscan.verification.oracle.in_double import in_double
 from ortscan.verification.oracle.reference import reference_oracle
 from ortscan.verification.oracle.runnable import runnable_oracle
 from ortscan.verification.oracle.sound import sound_oracle, unsound_loops
@@ -157,6 +158,7 @@ def compare_models(
         patience=RUN_SECONDS if looped and not any(sets) else None,
         shapes_vary=looped,
         noisy=functools.cache(lambda: _noisy(old if stand_in is None else stand_in[0], runs, stack)),
+        exact=functools.cache(lambda: _exact(old if stand_in is None else stand_in[0], runs, stack)),
         told=functools.cache(lambda: runs(changed_source(old, with_told_sizes(old.proto), stack), _CPU)),
         guards=() if perilous else guards,
         swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
@@ -198,6 +200,11 @@ def _inside(
 def _noisy(old: Source, runs: Callable[[Source, Sequence[Any]], Runs], stack: ExitStack) -> Runs | None:
     proto = with_rounding_noise(old.proto)
     return None if proto is None else runs(changed_source(old, proto, stack), _CPU)
+
+
+def _exact(old: Source, runs: Callable[..., Runs], stack: ExitStack) -> Runs | None:
+    source = in_double(old, stack)
+    return None if source is None else runs(source, _CPU, optimise=False)
 
 
 def _is_random(node: onnx.NodeProto) -> bool:

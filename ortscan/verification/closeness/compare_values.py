@@ -20,7 +20,7 @@ from ortscan.ort.element_types import largest_number, rounding
 from ortscan.verification.closeness.scales import History, own_scales
 from ortscan.verification.closeness.tables import as_table, is_table
 
-__all__ = ["Gap", "Tolerances", "Widening", "compare_values"]
+__all__ = ["LEFT_OUT", "Gap", "Tolerances", "Widening", "compare_values"]
 
 _DEFAULTS = {
     "float64": (1e-9, 1e-10),
@@ -32,9 +32,10 @@ _COARSEST = (2.5e-1, 2.5e-1)
 _PART = 100.0
 _TINY = 0.1
 
-Widening = Callable[[np.ndarray, float, tuple[int, ...], np.ndarray], np.ndarray]
-"""Returns, for an array, what that may differ by as a whole, its place in an output that is a sequence, and how large its elements
-are beside the largest, how much more each element may differ by: see ``sensitivity``."""
+Widening = Callable[[np.ndarray, float, tuple[int, ...]], np.ndarray]
+"""Returns, for an array, what that may differ by as a whole, and its place in an output that is a sequence, how much more each
+element may differ by: see ``sensitivity``. ``LEFT_OUT`` is for elements that may be any number, infinity for those that may be none."""
+LEFT_OUT = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Tolerances:
         kinds = [kind for kind in (dtype, self.computed) if kind is not None and _is_float(kind)]
         return max(kinds, key=rounding, default=dtype)
 
+    def one_rounding(self, dtype: np.dtype[Any]) -> float:
+        """Return what a single operator that gives ``dtype`` may be off by, such as an activation that gives up to 1."""
+        return self.roundings * rounding(self.coarsest(dtype))
+
     def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
         """Return what values of ``dtype`` may differ by.
 
@@ -62,7 +67,7 @@ class Tolerances:
         dtype = self.coarsest(dtype)
         rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
         part = np.where(largest < over_all, np.minimum(1.0, _PART * largest), 1.0) if over_all > _TINY else 1.0
-        least = np.maximum(self.roundings * rounding(dtype) * part, atol * np.minimum(1.0, largest))
+        least = np.maximum(self.one_rounding(dtype) * part, atol * np.minimum(1.0, largest))
         return np.asarray((least if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale)
 
 
@@ -100,7 +105,7 @@ class _Known:
     def more(self, before: np.ndarray, most: float) -> np.ndarray:
         if self.widened is None:
             return np.zeros(())
-        return self.widened(before, most, self.place, self.history.proportions(before.shape))
+        return self.widened(before, most, self.place)
 
 
 def compare_values(
@@ -182,7 +187,7 @@ def _compare_arrays(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
 def _compare_exactly(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap:
     unequal, left_out = np.asarray(before != after), 0
     if unequal.any():
-        hanging = np.broadcast_to(np.isinf(known.more(before, 0.0)), before.shape)
+        hanging = np.broadcast_to(known.more(before, 0.0) > 0, before.shape)
         unequal, left_out = unequal & ~hanging, int(hanging.sum())
     if not unequal.any():
         return Gap(elements=before.size, numbers=before.size - left_out, left_out=left_out)
@@ -214,12 +219,14 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
         error = np.where(finite & np.isfinite(other) | same, error, np.inf)
         if (error > allowed).any():
             most = known.tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
-            allowed = allowed + known.more(before, float(most))
-            if scale > math.sqrt(largest_number(before.dtype)):  # what is not finite here overflowed, or was computed from what did
-                allowed = np.where(finite & np.isfinite(other), allowed, np.inf)
-            error = np.where(np.isfinite(allowed), error, 0.0)
+            allowed = np.maximum(allowed, known.tolerances.one_rounding(before.dtype) * min(1.0, over_all)) + known.more(
+                before, float(most)
+            )
+            overflows = (magnitudes > math.sqrt(largest_number(before.dtype))) & ~np.isfinite(other)
+            allowed = np.where(overflows, np.inf, allowed)
+            error = np.where((allowed >= LEFT_OUT) & (error <= allowed), 0.0, error)
     allowed = np.broadcast_to(allowed, error.shape)
-    hanging = np.isinf(allowed)
+    hanging = allowed >= LEFT_OUT
     over = error > allowed
     worst = int(np.argmax(np.where(over, error, -1.0) if over.any() else error))
     absolute, limit = float(error.reshape(-1)[worst]), float(allowed.reshape(-1)[worst])

@@ -18,7 +18,7 @@ from ortscan.ort.element_types import numpy_type
 from ortscan.running.analysis import analyse
 from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.closeness.dependence import Dependence
-from ortscan.verification.closeness.readable import if_readable
+from ortscan.verification.oracle.readable import if_readable
 
 __all__ = ["coarsest_floats"]
 

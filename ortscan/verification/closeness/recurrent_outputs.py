@@ -1,9 +1,10 @@
-"""Which outputs of a model are computed by onnxruntime's RNN, LSTM and GRU nodes, or another that does not pass NaN on.
+"""Which outputs of a model depend on nodes of onnxruntime that do not pass NaN on, or only from some positions.
 
-The former take NaN and infinity for other numbers (their activations bound what they get), so on such inputs they compute
-another thing than the equations of the operators do, and a rewrite that brings such nodes, or takes them away, changes that.
+RNN, LSTM and GRU take NaN and infinity for other numbers, as their activations bound what they get. Whether a ReduceMax, ReduceMin,
+ArgMax or ArgMin drops a NaN depends on its position and on how many elements there are. DynamicQuantizeLinear converts NaN to an
+integer, which is undefined. So a rewrite that adds, removes or compiles such a node changes what comes of NaN.
 
-Works round ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
+Works round ORT-RECURRENT-NAN, ORT-REDUCED-NAN and ORT-LOGSOFTMAX-NAN.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -16,7 +17,7 @@ from ortscan.running.graph_index import GraphIndex
 __all__ = ["recurrent_outputs", "swallowing_outputs"]
 
 _RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
-_SWALLOWING = _RECURRENT | {"LogSoftmax"}
+_SWALLOWING = _RECURRENT | {"LogSoftmax", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "DynamicQuantizeLinear", "QuantizeLinear"}
 
 
 def recurrent_outputs(proto: onnx.ModelProto) -> set[str]:
@@ -25,7 +26,7 @@ def recurrent_outputs(proto: onnx.ModelProto) -> set[str]:
 
 
 def swallowing_outputs(proto: onnx.ModelProto) -> set[str]:
-    """Return the outputs that depend on a node that does not pass NaN on; LogSoftmax of doubles gives numbers."""
+    """Return the outputs that depend on a node that does not pass NaN on; a LogSoftmax of float64 gives numbers."""
     return _outputs_of(proto, _SWALLOWING)
 
 

@@ -20,15 +20,15 @@ from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.own_ir import own_ir
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.subgraphs import all_nodes
-from ortscan.verification.closeness.readable import if_readable
+from ortscan.verification.oracle.readable import if_readable
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
 from rewrites.graph.walk import inner_graphs, node_graphs
 
 __all__ = ["noise_feeds", "with_rounding_noise"]
 
-_FIRST_OPSET = 8
-"""Since when Min and Max take doubles."""
+_FIRST_OPSET = 9
+"""Since when there is a Where."""
 _MOST_NODES = 2_000
 _MOST_INLINED = 2_000
 _LARGEST = 1 << 22
@@ -38,7 +38,7 @@ _DIGITS = {ir.DataType.DOUBLE: 16, ir.DataType.FLOAT: 16, ir.DataType.FLOAT16: 7
 _OF_DOUBLE = 53
 _FINITE = 1e290
 _ROUNDINGS = 2.0
-_RUNS = ((0, 1.0), (1, -1.0), (2, 1.0))
+_RUNS = ((0, 1.0), (0, -1.0), (1, -1.0), (1, 1.0), (2, 1.0), (2, -1.0))
 """By how many bits fewer a number of few digits has in each run, and whither the others are moved."""
 _GIVE_BACK = (
     "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Gather GatherElements GatherND Concat Split Expand Tile Pad Where "
@@ -91,7 +91,7 @@ def _inputs(kind: ir.DataType) -> tuple[str, str]:
 
 class _Noise:
     def __init__(self, model: ir.Model):
-        self._names = Names(model)
+        self._names, self._main = Names(model), model.graph
         self._added = {kind: tuple(map(_scalar, _inputs(kind))) for kind in _DIGITS}
         model.graph.inputs.extend(value for pair in self._added.values() for value in pair)
         self._bounds = []
@@ -101,12 +101,15 @@ class _Noise:
             value.const_value = ir.tensor(np.array(bound), name=name)
             model.graph.register_initializer(value)
             self._bounds.append(value)
-        self._ours = set(self._bounds)
+        self._ours = {*self._bounds, *(value for pair in self._added.values() for value in pair)}
 
     def add_to(self, graph: ir.Graph) -> None:
         """Move the weights of ``graph`` and what its own nodes compute."""
         nodes = list(graph)
         given = set(graph.inputs)
+        for value in list(graph.inputs) if nodes and graph is self._main else ():
+            if value not in self._ours:
+                self._move(value, nodes[0], graph, before=True, op_type="Sub")
         for value in list(graph.initializers.values()):
             if value not in self._ours and value not in given and not value.is_graph_output() and _is_small(value) and nodes:
                 self._move(value, nodes[0], graph, before=True)
@@ -116,7 +119,7 @@ class _Noise:
             for value in node.outputs:
                 self._move(value, node, graph, before=False)
 
-    def _move(self, value: ir.Value, beside: ir.Node, graph: ir.Graph, before: bool) -> None:
+    def _move(self, value: ir.Value, beside: ir.Node, graph: ir.Graph, before: bool, op_type: str = "Add") -> None:
         kind = value.dtype
         if kind not in self._added or not isinstance(value.type, ir.TensorType) or not value.name:
             return
@@ -135,7 +138,8 @@ class _Noise:
         finite = node("Max", node("Min", wide, self._bounds[0]), self._bounds[1])
         spread = node("Mul", finite, split)
         few = node("Sub", spread, node("Sub", spread, finite))
-        moved = node("Add", wide, node("Mul", node("Sub", finite, few), amount))
+        rest = node("Sub", finite, few)
+        moved = node("Where", node("Cast", rest, to=ir.DataType.BOOL), node(op_type, wide, node("Mul", rest, amount)), wide)
         if kind != ir.DataType.DOUBLE:
             moved = node("Cast", moved, to=kind)
         moved.type, moved.shape = value.type, value.shape

@@ -5,10 +5,9 @@ Works round ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from ortscan.ort.element_types import dtype_of
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.runner import Runs
 from ortscan.verification.cases.planned_case import PlannedCase
@@ -20,16 +19,15 @@ from ortscan.verification.closeness.sensitivity import Sensitivity
 from ortscan.verification.judging.disowned import disowned_outputs
 from ortscan.verification.judging.empty_outputs import both_empty, is_empty
 from ortscan.verification.judging.guards import LETS_IN, Guards
+from ortscan.verification.oracle.in_double import feed_in_double
 from ortscan.verification.result import Case, CaseStatus, OutputError
 
 __all__ = ["Judge", "Judged"]
 
 _REPEATS = 2
 _SHORTEST_LIMIT = 1.0
-_LARGE = ("huge", "large", "steady", "steady across")
-_EXACT = ("mixed", "named", "zeros", "infinite", "NaN")
 _SPECIAL = ("infinite", "NaN")
-_SWALLOWED = "what NaN and infinity become was not compared where recurrent nodes (or LogSoftmax) of onnxruntime's take them"
+_SWALLOWED = "what NaN and infinity become was not compared if onnxruntime drops them: in recurrent nodes, LogSoftmax, quantisation, maxima and minima"
 _MILD = (
     "output '{}' was compared as far as roundings, of the inputs or inside, leave the original itself",
     "elements of output '{}' that hang on the last digits of the inputs, or of what is computed, or overflow, were not compared",
@@ -62,6 +60,7 @@ class Judge:
         shapes_vary: whether the sizes of empty outputs of the oracle mean nothing.
         told: makes the oracle with more sizes declared, to be asked where an output of the oracle is empty and the other is not.
         noisy: makes the oracle with noise in all roundings, where that can be.
+        exact: makes the oracle in float64, where that can be.
         swallowing: outputs of nodes that onnxruntime does not let pass NaN and infinity on.
         guards: of the oracle and the other, to be asked before these are run here; none where they run elsewhere.
         draws: whether the oracle is to be run twice on the first case, as it may draw random numbers.
@@ -79,6 +78,7 @@ class Judge:
     shapes_vary: bool
     told: Callable[[], Runs]
     noisy: Callable[[], Runs | None]
+    exact: Callable[[], Runs | None]
     guards: Sequence[Guards] = ()
     swallowing: Set[str] = frozenset()
     draws: bool = False
@@ -198,11 +198,12 @@ class Judge:
         return {name: gap for name, gap in gaps.items() if name not in swallowed}
 
     def _sensitivity(self, plan: PlannedCase, feed: Mapping[str, Any]) -> Sensitivity:
-        def run(shaken: Mapping[str, Any]) -> Sequence[Any] | None:
-            return self.before.run(shaken, self._limit()).values
+        exact, noisy = cache(partial(self._exact, feed)), cache(partial(self._noisy, feed))
+        return Sensitivity(exact, noisy, special=plan.point.kind in _SPECIAL)
 
-        kind, noisy = plan.point.kind, partial(self._noisy, feed)
-        return Sensitivity(run, noisy, feed, leaves_out=kind not in _EXACT, special=kind in _SPECIAL, large=kind in _LARGE)
+    def _exact(self, feed: Mapping[str, Any]) -> Sequence[Any] | None:
+        runs = self.exact()
+        return None if runs is None or runs.error is not None else runs.run(feed_in_double(feed), self._limit()).values
 
     def _noisy(self, feed: Mapping[str, Any], *roundings: float) -> list[Sequence[Any]]:
         runs = self.noisy()
@@ -223,8 +224,7 @@ class Judge:
                 gaps[name] = Gap()
                 continue
             tolerances = self.tolerances[name]
-            rounded = tolerances.coarsest(dtype_of(old))
-            widening = None if sensitivity is None else sensitivity.widening(name, position, rounded, tolerances.roundings)
+            widening = None if sensitivity is None else sensitivity.widening(name, position, tolerances.roundings)
             special = sensitivity is not None and sensitivity.special
             history = self._history.setdefault((name, tiny), History())
             gaps[name] = compare_values(old, new, tolerances, history, widening, special=special)

@@ -25,7 +25,7 @@ from rewrites.graph.context import Context, Options
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.rules.registry import NODE_RULES
 
-__all__ = ["runnable_oracle"]
+__all__ = ["runnable_oracle", "with_scans"]
 
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _FORMS = ("sequence-lengths", "batch-first")
@@ -42,15 +42,24 @@ def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[So
     found = _refused(before)
     if found is None or _refused(after) is not None:
         return before, []
-    loaded, ctx, views = found
-    notes = [
-        f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran" for view in views
+    return _with_scans(found, stack), [
+        f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran" for view in found[2]
     ]
+
+
+def with_scans(source: Source, stack: ExitStack) -> Source:
+    """Return the model with Scans for the recurrent nodes that onnxruntime does not run."""
+    refused = _refused(source)
+    return source if refused is None else _with_scans(refused, stack)
+
+
+def _with_scans(refused: _Refused, stack: ExitStack) -> Source:
+    loaded, ctx, views = refused
     for view in views:
         _expand(view, ctx)
     tidy(ctx)
     restore_interface(loaded)
-    return open_source(loaded, stack), notes
+    return open_source(loaded, stack)
 
 
 def _refused(source: Source) -> _Refused | None:

@@ -1,0 +1,144 @@
+"""The original with float64 in place of its narrower floats: what both models would give if nothing were rounded.
+
+    x (float) ─► MatMul ─► y (float)        ->        x (double) ─► MatMul ─► y (double)
+
+A node that onnxruntime has no kernel of float64 for runs in float32 between casts. Recurrent nodes become Scans of their equations.
+
+Works round ORT-RECURRENT-DOUBLE.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio import inline_functions
+from ortscan.modelio.called_nodes import called_nodes
+from ortscan.modelio.map_types import hide_map_types, holds_map
+from ortscan.modelio.source import Source, changed_source, model_of, weight
+from ortscan.ort.kernels import has_kernel
+from ortscan.verification.oracle.readable import if_readable
+from ortscan.verification.oracle.runnable import with_scans
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.graph.context import Context, Options
+from rewrites.graph.replace import replace_value
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.python_ops.one_node import node_model
+
+__all__ = ["feed_in_double", "in_double"]
+
+_MOST_INLINED = 20_000
+_LARGEST = 256 << 20
+"""The bytes of weights of models that are copied."""
+_NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_RECURRENT = ("RNN", "GRU", "LSTM")
+_BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
+"""Operators that give another result for a wider type."""
+
+
+def in_double(source: Source, stack: ExitStack) -> Source | None:
+    """Return the model with float64 in place of narrower floats; `feed_in_double` has its inputs. None if it cannot be had."""
+    if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
+        return None
+    widened = if_readable(lambda: _widened(source))
+    return None if widened is None else with_scans(changed_source(source, widened, stack), stack)
+
+
+def feed_in_double(feed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs with float64 in place of narrower floats."""
+    return {name: _array_in_double(value) for name, value in feed.items()}
+
+
+def _array_in_double(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_array_in_double(item) for item in value]
+    is_narrow = isinstance(value, np.ndarray) and value.dtype.name in ("float32", "float16", "bfloat16")
+    return value.astype(np.float64) if is_narrow else value
+
+
+def _widened(source: Source) -> onnx.ModelProto:
+    model = model_of(replace(source, proto=hide_map_types(source.proto, "the model")))
+    inline_functions(model, lambda _: True)
+    infer_model(model)
+    ctx = Context.of(model, Options(), lambda _: None, has_kernel)
+    graphs = [model.graph, *inner_graphs(model.graph)]
+    kinds = {value: value.dtype for graph in graphs for value in _values(graph) if value.dtype in _NARROW}
+    for value in (value for graph in graphs for value in _values(graph)):
+        value.type = _wide(value.type)
+        if value.const_value is not None and value in kinds:
+            value.const_value = _tensor_in_double(value.const_value)
+    for node in list(all_nodes(model.graph)):
+        if not _keeps_its_type(node):
+            _widen_attributes(node)
+        if (
+            any(value in kinds for value in (*node.inputs, *node.outputs))
+            and node.op_type not in _RECURRENT
+            and not node_graphs(node)
+        ):
+            if _keeps_its_type(node):
+                _put_between_casts(node, kinds, ctx)
+            elif not _has_kernel(node, ctx):
+                _put_between_casts(node, dict.fromkeys(kinds, ir.DataType.FLOAT), ctx)
+    wide = ir.to_proto(model)
+    for mine, theirs in zip(wide.graph.output, source.proto.graph.output, strict=True):
+        if holds_map(theirs.type):
+            mine.type.CopyFrom(theirs.type)
+    return wide
+
+
+def _values(graph: ir.Graph) -> list[ir.Value]:
+    nodes = list(graph)
+    return list(dict.fromkeys([*graph.inputs, *graph.initializers.values(), *(value for node in nodes for value in node.outputs)]))
+
+
+def _keeps_its_type(node: ir.Node) -> bool:
+    return node.domain not in ("", "ai.onnx") or node.op_type in _BY_TYPE
+
+
+def _has_kernel(node: ir.Node, ctx: Context) -> bool:
+    model = node_model(node, ctx)
+    return isinstance(model, NotApplicable) or bool(has_kernel(model))
+
+
+def _wide(kind: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
+    if isinstance(kind, ir.SequenceType | ir.OptionalType):
+        return type(kind)(_wide(kind.elem_type))
+    return ir.TensorType(ir.DataType.DOUBLE) if isinstance(kind, ir.TensorType) and kind.dtype in _NARROW else kind
+
+
+def _tensor_in_double(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    return ir.tensor(tensor.numpy().astype(np.float64), name=tensor.name) if tensor.dtype in _NARROW else tensor
+
+
+def _widen_attributes(node: ir.Node) -> None:
+    """Make constants float64, and what a node converts to."""
+    for name, attribute in list(node.attributes.items()):
+        if attribute.type == ir.AttributeType.TENSOR:
+            node.attributes[name] = ir.AttrTensor(name, _tensor_in_double(attribute.as_tensor()))
+        elif name in ("to", "dtype", "output_dtype") and attribute.as_int() in _NARROW:
+            node.attributes[name] = ir.AttrInt64(name, int(ir.DataType.DOUBLE))
+        elif name in ("value_float", "value_floats"):
+            number = np.asarray(attribute.value, np.float64)
+            del node.attributes[name]
+            node.attributes["value"] = ir.AttrTensor("value", ir.tensor(number))
+
+
+def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx: Context) -> None:
+    """Let a node read and give the types in ``kinds``, and the rest of the model float64."""
+    before, after = ctx.builder(), ctx.builder()
+    for position, value in enumerate(node.inputs):
+        if value in kinds:
+            node.replace_input_with(position, before.op("Cast", value, to=int(kinds[value])))
+    before.insert_before(node)
+    for value in node.outputs:
+        if value in kinds and value.name:
+            wide = after.op("Cast", value, to=int(ir.DataType.DOUBLE))
+            replace_value(value, wide, ctx.names)
+            wide.producer().replace_input_with(0, value)
+            wide.type, value.type = value.type, ir.TensorType(kinds[value])
+    after.insert_after(node)
