@@ -1,15 +1,17 @@
 """The command line: ``ortscan VERB …`` or ``python -m ortscan VERB …``."""
 
+import _thread
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ortscan.cli.errors import exit_code_of
-from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.parser import build_parser
-from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 __all__ = ["main"]
+
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,14 +21,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     ``--strict`` (nothing written); 5 the result is slower under ``--bench``
     (nothing written); 130 interrupted. Errors are one line on stderr.
     """
+    sys.unraisablehook = _raise_interrupts_again
     try:
+        from ortscan.cli.errors import exit_code_of
+        from ortscan.cli.parser import build_parser
+        from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
+
         open_closed_streams()
         tolerate_odd_names()
     except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
+        return _INTERRUPTED
     arguments = sys.argv[1:] if argv is None else argv
     given = argparse.Namespace(argv=list(arguments))
     return int(exit_code_of(lambda: build_parser().parse_args(arguments, given), arguments))
+
+
+def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
+    """Interrupt the main thread once more if an interrupt was lost where Python raises nothing, as in its import lock."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        _thread.interrupt_main()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ def _opened(model: AnyModel, stack: ExitStack) -> Source:
         data = bytes(model)
         return Source(reading.parse(data, "the given bytes"), data)
     if isinstance(model, onnx.ModelProto):
+        reading.require_model(model, "the given model")
         return _from_proto(model, stack, None)
     if isinstance(model, ir.Model):
         return _from_ir(model, stack)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -25,7 +26,7 @@ from ortscan.pipeline.self_check import self_checked
 from ortscan.running.hollow import hollow_of
 from ortscan.session.known_outputs import known_outputs, with_known_outputs
 from ortscan.session.source import Source
-from rewrites.base.errors import OptionError, VerificationFailed
+from rewrites.base.errors import ModelFileError, OptionError, VerificationFailed
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
@@ -67,6 +68,8 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
         if name not in inspect.signature(Rewriting).parameters:
             raise OptionError(f"this version of ortscan has no option '{name}'.")
     found = rewritten(model, wanted, level, on_difference)
+    if found.refuted and source.path is not None and Path(source.path).read_bytes() != source.content:
+        raise ModelFileError(f"{source.path} was changed while the session was being made.")
     found.data = digests
     if found.report.changed and not {"fix_shapes", "fix_dims"} & options.keys():
         found.loaded.interface = with_known_outputs(found.loaded.interface, known_outputs(hollow))
@@ -124,8 +127,8 @@ def _model(source: Source, proto: onnx.ModelProto, places: Sequence[str]) -> Mod
                 slot.put(AbsentTensor(tensor, "the SessionOptions hold weights in memory, which ortscan cannot look at"))
         return loaded
     if not source.folder:
-        if source.path is None:
-            return source.content
+        if source.path is None or not places:
+            return source.content  # not read again: somebody may replace the file in between
         if len(source.data_files(places)) == len(places):
             return source.path
     return load(proto, source=os.path.join(source.data_folder, "model.onnx")).model

@@ -73,3 +73,7 @@ class Running(ort.InferenceSession):  # type: ignore[misc]
         from ortscan.custom_ops.runs import run_of_python_ops
 
         return run_of_python_ops([*args, *kwargs.values()])
+
+
+for _name in ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async"):
+    getattr(Running, _name).__qualname__ = getattr(ort.InferenceSession, _name).__qualname__  # what a TypeError names
