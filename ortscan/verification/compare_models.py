@@ -24,7 +24,7 @@ from ortscan.verification.cases.preparing import Prepared, prepare
 from ortscan.verification.closeness.compare_values import Tolerances
 from ortscan.verification.closeness.precision import coarsest_floats
 from ortscan.verification.closeness.recurrent_outputs import recurrent_outputs, swallowing_outputs
-from ortscan.verification.closeness.rounding_noise import with_rounding_noise
+from ortscan.verification.closeness.rounding_noise import noisy_source
 from ortscan.verification.given.interface import interface_differences, quoted
 from ortscan.verification.judging.first_inside import first_inside
 from ortscan.verification.judging.guards import Guards
@@ -47,7 +47,6 @@ __all__ = ["Settings", "compare_models", "problems_at_sight"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _OF_A_NODE = 16.0
-"""Roundings of float32 that an activation of a recurrent node may be off by; other floats are coarser, or computed by a Scan."""
 _SMALL_BYTES = 1 << 20
 """Weights of models whose runs are too short for more threads to make them shorter."""
 _SHORTEST_START = 1.0
@@ -147,6 +146,7 @@ def compare_models(
     if problems:
         return refuse(names, problems, notes, inconclusive=True)
     looped = any(node.op_type == "Loop" for node, _ in all_nodes(old.proto))
+    computed = old if stand_in is None else stand_in[0]
     recurrent = recurrent_outputs(old.proto) | recurrent_outputs(new.proto)
     judge = Judge(
         before=oracle,
@@ -158,8 +158,8 @@ def compare_models(
         budget=budget,
         patience=RUN_SECONDS if looped and not any(sets) else None,
         shapes_vary=looped,
-        noisy=functools.cache(lambda: _noisy(old if stand_in is None else stand_in[0], runs, stack)),
-        exact=functools.cache(lambda: _exact(old if stand_in is None else stand_in[0], runs, stack)),
+        noisy=functools.cache(lambda: None if (noisy := noisy_source(computed, stack)) is None else runs(noisy, _CPU)),
+        exact=functools.cache(lambda: None if (wide := in_double(computed, stack)) is None else runs(wide, _CPU)),
         told=functools.cache(lambda: runs(changed_source(old, with_told_sizes(old.proto), stack), _CPU)),
         guards=() if perilous else guards,
         swallowing=swallowing_outputs(old.proto) | swallowing_outputs(new.proto),
@@ -196,16 +196,6 @@ def _inside(
     kinds = [kind for kind in coarsest.values() if kind is not None]
     usual = Tolerances(settings.rtol, settings.atol, max(kinds, key=rounding, default=None))
     return first_inside(old, new, witness[0], lambda one, names: Runner(one, names, _CPU, settings.configure), usual, stack)
-
-
-def _noisy(old: Source, runs: Callable[[Source, Sequence[Any]], Runs], stack: ExitStack) -> Runs | None:
-    proto = with_rounding_noise(old.proto)
-    return None if proto is None else runs(changed_source(old, proto, stack), _CPU)
-
-
-def _exact(old: Source, runs: Callable[..., Runs], stack: ExitStack) -> Runs | None:
-    source = in_double(old, stack)
-    return None if source is None else runs(source, _CPU, optimise=False)
 
 
 def _is_random(node: onnx.NodeProto) -> bool:

@@ -142,6 +142,8 @@ def _weights(family: _Family, hidden: int, gain: float, random: np.random.Genera
 
 def forms(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
     """Return what optimize makes of a model, without native loops and with."""
-    option: Callable[[onnx.ModelProto, bool], onnx.ModelProto] = lambda one, native: ortscan.optimize(one, native=native, verify=False)  # noqa: E731
+    option: Callable[[onnx.ModelProto, bool], onnx.ModelProto] = lambda one, native: ortscan.optimize(
+        one, native=native, verify=False
+    )
     yield "optimised", option(model, False)
     yield "native", option(model, True)

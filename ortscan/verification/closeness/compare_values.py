@@ -103,9 +103,7 @@ class _Known:
         return replace(self, history=self.history.item(position), place=(*self.place, position))
 
     def more(self, before: np.ndarray, most: float) -> np.ndarray:
-        if self.widened is None:
-            return np.zeros(())
-        return self.widened(before, most, self.place)
+        return np.zeros(()) if self.widened is None else self.widened(before, most, self.place)
 
 
 def compare_values(
@@ -119,7 +117,7 @@ def compare_values(
 ) -> Gap:
     """Compare two values of one output: arrays, sequences, maps, or the None of an empty optional.
 
-    ``history`` holds what the output was in earlier cases. ``widened`` is asked for arrays that differ by more than they may.
+    ``history`` holds the output of earlier cases. ``widened`` is called for arrays that differ by more than they may.
     ``special``: NaN and infinities were fed, so that all three count as one: which it is hangs on the order of sums.
     """
     return _compare(before, after, _Known(tolerances, history or History(), widened, special))
@@ -219,11 +217,10 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, known: _Known) -> Gap
         error = np.where(finite & np.isfinite(other) | same, error, np.inf)
         if (error > allowed).any():
             most = known.tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
-            allowed = np.maximum(allowed, known.tolerances.one_rounding(before.dtype) * min(1.0, over_all)) + known.more(
-                before, float(most)
-            )
-            overflows = (magnitudes > math.sqrt(largest_number(before.dtype))) & ~np.isfinite(other)
-            allowed = np.where(overflows, np.inf, allowed)
+            rounded = known.tolerances.one_rounding(before.dtype) * min(1.0, over_all)
+            allowed = np.maximum(allowed, rounded) + known.more(before, float(most))
+            may_overflow = magnitudes > math.sqrt(largest_number(before.dtype))
+            allowed = np.where(may_overflow & ~np.isfinite(other), np.inf, allowed)
             error = np.where((allowed >= LEFT_OUT) & (error <= allowed), 0.0, error)
     allowed = np.broadcast_to(allowed, error.shape)
     hanging = allowed >= LEFT_OUT

@@ -6,7 +6,10 @@ What the lower digits of a number are is as good as random, so no operator draws
 count or an infinity, stands for itself: it stays as it is, and so does what is computed of such numbers without rounding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +21,7 @@ from ortscan.modelio import inline_functions
 from ortscan.modelio.called_nodes import called_nodes
 from ortscan.modelio.map_types import hide_map_types
 from ortscan.modelio.own_ir import own_ir
+from ortscan.modelio.source import Source, changed_source
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.oracle.readable import if_readable
@@ -25,7 +29,7 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
 from rewrites.graph.walk import inner_graphs, node_graphs
 
-__all__ = ["noise_feeds", "with_rounding_noise"]
+__all__ = ["noise_feeds", "noisy_source", "with_rounding_noise"]
 
 _FIRST_OPSET = 9
 """Since when there is a Where."""
@@ -55,6 +59,12 @@ def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
     return None if large or (default_opset(proto.opset_import) or 1) < _FIRST_OPSET else if_readable(lambda: _with_noise(proto))
 
 
+def noisy_source(source: Source, stack: ExitStack) -> Source | None:
+    """Return the source of `with_rounding_noise`, with the same external data."""
+    proto = with_rounding_noise(source.proto)
+    return None if proto is None else changed_source(source, proto, stack)
+
+
 def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
     model = own_ir(hide_map_types(proto, "the model"))
     if called_nodes(proto) <= _MOST_INLINED:
@@ -69,20 +79,33 @@ def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
     return noisy
 
 
-def noise_feeds(roundings: float) -> Iterator[dict[str, np.ndarray]]:
-    """Return values for the inputs more, so that each number moves by ``roundings`` times as much as it may be rounded by.
+def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
+    """Return values for all inputs, so that each number moves by ``roundings`` times as much as it may be rounded by.
 
-    It moves the other way where that is negative.
+    It moves the other way if that is negative, and so do the numbers in ``feed``: a threshold that one of them meets is passed.
     """
     for fewer, direction in _RUNS:
-        feed = {}
+        inputs = {}
         for kind, digits in _DIGITS.items():
             kept = digits - fewer
             rounding = float(ml_dtypes.finfo(numpy_type(int(kind))).eps)  # type: ignore[no-untyped-call]
             split, amount = _inputs(kind)
-            feed[split] = np.array(2.0 ** (_OF_DOUBLE - kept) + 1)
-            feed[amount] = np.array(direction * _ROUNDINGS * roundings * rounding * 2.0**kept)
-        yield feed
+            inputs[split] = np.array(2.0 ** (_OF_DOUBLE - kept) + 1)
+            inputs[amount] = np.array(direction * _ROUNDINGS * roundings * rounding * 2.0**kept)
+        yield {name: _moved(value, inputs) for name, value in feed.items()} | inputs
+
+
+def _moved(value: Any, inputs: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_moved(item, inputs) for item in value]
+    kind = next((kind for kind in _DIGITS if isinstance(value, np.ndarray) and value.dtype == numpy_type(int(kind))), None)
+    if kind is None:
+        return value
+    split, amount = (inputs[name] for name in _inputs(kind))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = value.astype(np.float64) * split
+        rest = value - (spread - (spread - value))
+        return np.asarray(np.where(np.isfinite(rest), value - amount * rest, value)).astype(value.dtype)
 
 
 def _inputs(kind: ir.DataType) -> tuple[str, str]:
@@ -91,7 +114,7 @@ def _inputs(kind: ir.DataType) -> tuple[str, str]:
 
 class _Noise:
     def __init__(self, model: ir.Model):
-        self._names, self._main = Names(model), model.graph
+        self._names = Names(model)
         self._added = {kind: tuple(map(_scalar, _inputs(kind))) for kind in _DIGITS}
         model.graph.inputs.extend(value for pair in self._added.values() for value in pair)
         self._bounds = []
@@ -101,15 +124,12 @@ class _Noise:
             value.const_value = ir.tensor(np.array(bound), name=name)
             model.graph.register_initializer(value)
             self._bounds.append(value)
-        self._ours = {*self._bounds, *(value for pair in self._added.values() for value in pair)}
+        self._ours = set(self._bounds)
 
     def add_to(self, graph: ir.Graph) -> None:
         """Move the weights of ``graph`` and what its own nodes compute."""
         nodes = list(graph)
         given = set(graph.inputs)
-        for value in list(graph.inputs) if nodes and graph is self._main else ():
-            if value not in self._ours:
-                self._move(value, nodes[0], graph, before=True, op_type="Sub")
         for value in list(graph.initializers.values()):
             if value not in self._ours and value not in given and not value.is_graph_output() and _is_small(value) and nodes:
                 self._move(value, nodes[0], graph, before=True)
@@ -119,7 +139,7 @@ class _Noise:
             for value in node.outputs:
                 self._move(value, node, graph, before=False)
 
-    def _move(self, value: ir.Value, beside: ir.Node, graph: ir.Graph, before: bool, op_type: str = "Add") -> None:
+    def _move(self, value: ir.Value, beside: ir.Node, graph: ir.Graph, before: bool) -> None:
         kind = value.dtype
         if kind not in self._added or not isinstance(value.type, ir.TensorType) or not value.name:
             return
@@ -139,7 +159,7 @@ class _Noise:
         spread = node("Mul", finite, split)
         few = node("Sub", spread, node("Sub", spread, finite))
         rest = node("Sub", finite, few)
-        moved = node("Where", node("Cast", rest, to=ir.DataType.BOOL), node(op_type, wide, node("Mul", rest, amount)), wide)
+        moved = node("Where", node("Cast", rest, to=ir.DataType.BOOL), node("Add", wide, node("Mul", rest, amount)), wide)
         if kind != ir.DataType.DOUBLE:
             moved = node("Cast", moved, to=kind)
         moved.type, moved.shape = value.type, value.shape

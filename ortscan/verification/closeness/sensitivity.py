@@ -23,6 +23,8 @@ _OTHERS = 8
 """How many elements must share an index, or be as small, before it is no accident that none of them moves."""
 _STRONGER = -8.0
 """The other way, so that a number at a threshold is pushed past it in one run or another."""
+_AS_NOISE = 2.0
+"""Times less that move, what 8 times stronger noise moves jumps, or is chaotic: it does not round."""
 _FINER = 8.0
 """How much further noise moves a result than roundings do."""
 _FAR = 4.0
@@ -68,7 +70,7 @@ class Sensitivity:
                 far = np.maximum(move, leap) > 0
             else:
                 far = np.maximum(_FACTOR * move, _FAR * leap) > _magnitudes(before) + most
-                far |= leap > np.maximum(_LEAP * move, most)
+                far |= (leap > np.maximum(_LEAP * move, most)) | ((noise > most) & (leap < _AS_NOISE * noise))
                 if exact is not None:
                     far |= _overflowed(before, _at(exact[position], place))
             if far.any():

@@ -209,7 +209,7 @@ class Judge:
         runs = self.noisy()
         if runs is None or runs.error is not None:
             return []
-        feeds = [{**feed, **noise} for each in roundings for noise in noise_feeds(each)]
+        feeds = [noisy for each in roundings for noisy in noise_feeds(each, feed)]
         return [values for one in feeds if (values := runs.run(one, self._limit()).values) is not None]
 
     def _compare(

@@ -3,8 +3,9 @@
     x (float) ─► MatMul ─► y (float)        ->        x (double) ─► MatMul ─► y (double)
 
 A node that onnxruntime has no kernel of float64 for runs in float32 between casts. Recurrent nodes become Scans of their equations.
+Products of bytes are products of float64, which are exact.
 
-Works round ORT-RECURRENT-DOUBLE.
+Works round ORT-SATURATED-PRODUCTS.
 """
 
 from collections.abc import Mapping
@@ -24,10 +25,12 @@ from ortscan.ort.kernels import has_kernel
 from ortscan.verification.oracle.readable import if_readable
 from ortscan.verification.oracle.runnable import with_scans
 from rewrites.analysis.shapes.inference import infer_model
-from rewrites.graph.context import Context, Options
-from rewrites.graph.replace import replace_value
-from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context, Options
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import shape_dims
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.python_ops.one_node import node_model
 
 __all__ = ["feed_in_double", "in_double"]
@@ -75,14 +78,12 @@ def _widened(source: Source) -> onnx.ModelProto:
     for node in list(all_nodes(model.graph)):
         if not _keeps_its_type(node):
             _widen_attributes(node)
-        if (
-            any(value in kinds for value in (*node.inputs, *node.outputs))
-            and node.op_type not in _RECURRENT
-            and not node_graphs(node)
-        ):
+        if node.op_type == "MatMulInteger" and node.domain == "":
+            _multiply_exactly(node, ctx)
+        elif any(value in kinds for value in (*node.inputs, *node.outputs)) and not node_graphs(node):
             if _keeps_its_type(node):
                 _put_between_casts(node, kinds, ctx)
-            elif not _has_kernel(node, ctx):
+            elif node.op_type not in _RECURRENT and not _has_kernel(node, ctx):
                 _put_between_casts(node, dict.fromkeys(kinds, ir.DataType.FLOAT), ctx)
     wide = ir.to_proto(model)
     for mine, theirs in zip(wide.graph.output, source.proto.graph.output, strict=True):
@@ -142,3 +143,19 @@ def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx
             wide.producer().replace_input_with(0, value)
             wide.type, value.type = value.type, ir.TensorType(kinds[value])
     after.insert_after(node)
+
+
+def _multiply_exactly(node: ir.Node, ctx: Context) -> None:
+    """Replace a product of bytes by one of float64, unless each row has a zero point of its own."""
+    rows, columns, *zeros = [*node.inputs, None, None][:4]
+    if zeros[0] is not None and len(shape_dims(zeros[0].shape) if zeros[0].shape is not None else "?") > 0:
+        return
+    build = ctx.builder()
+    factors = []
+    for value, zero in zip((rows, columns), zeros, strict=True):
+        wide = build.op("Cast", value, to=int(ir.DataType.DOUBLE))
+        factors.append(wide if zero is None else build.op("Sub", wide, build.op("Cast", zero, to=int(ir.DataType.DOUBLE))))
+    product = build.op("Cast", build.op("MatMul", *factors), to=int(ir.DataType.INT32))
+    build.insert_before(node)
+    replace_value(node.outputs[0], product, ctx.names)
+    remove_nodes([node])

@@ -43,7 +43,8 @@ def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[So
     if found is None or _refused(after) is not None:
         return before, []
     return _with_scans(found, stack), [
-        f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran" for view in found[2]
+        f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran"
+        for view in found[2]
     ]
 
 

@@ -89,8 +89,21 @@ OPERATORS = (
         of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
-        symptom="ReduceMax and ReduceMin over the first axis give NaN only where the first row has it.",
-        worked_round=("rewrites.edits.recurrence.prefix_extremes", "rewrites.rules.fission.sums_over_time"),
+        symptom="ReduceMax, ReduceMin, ArgMax and ArgMin drop NaN or not, by its position and the number of elements.",
+        worked_round=(
+            "rewrites.edits.recurrence.prefix_extremes",
+            "rewrites.rules.fission.sums_over_time",
+            "ortscan.verification.closeness.recurrent_outputs",
+        ),
+    ),
+    Quirk(
+        id="ORT-SATURATED-PRODUCTS",
+        of="onnxruntime",
+        seen="1.32",
+        kind=Kind.WRONG_NUMBERS,
+        symptom="Without VNNI, products of uint8 with int8 are added in pairs that stop at 32767, as in MatMulInteger.",
+        worked_round=("ortscan.verification.oracle.in_double",),
+        not_shown="It needs a processor without VNNI.",
     ),
     Quirk(
         id="ORT-LOGSOFTMAX-NAN",
