@@ -5,7 +5,7 @@
 A result that is no further from float64 than the original is equal. The same result of a model with one weight changed is not.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import onnx
 import ortscan
 from tests.support.text import model_from_text
 
-__all__ = ["CHAOTIC", "ChaoticModel", "chaotic_models"]
+__all__ = ["CHAOTIC", "ChaoticModel", "chaotic_models", "forms"]
 
 _STEPS = (30, 100, 300, 1000)
 _GATES = """i, f, g, o = Split <axis = 1, num_outputs = 4> (z) i1 = Sigmoid(i) f1 = Sigmoid(f) g1 = Tanh(g) o1 = Sigmoid(o)
@@ -142,8 +142,5 @@ def _weights(family: _Family, hidden: int, gain: float, random: np.random.Genera
 
 def forms(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
     """Return what optimize makes of a model, without native loops and with."""
-    option: Callable[[onnx.ModelProto, bool], onnx.ModelProto] = lambda one, native: ortscan.optimize(
-        one, native=native, verify=False
-    )
-    yield "optimised", option(model, False)
-    yield "native", option(model, True)
+    for name, native in (("optimised", False), ("native", True)):
+        yield name, ortscan.optimize(model, native=native, verify=False)

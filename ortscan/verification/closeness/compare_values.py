@@ -33,8 +33,8 @@ _PART = 100.0
 _TINY = 0.1
 
 Widening = Callable[[np.ndarray, float, tuple[int, ...]], np.ndarray]
-"""Returns, for an array, what that may differ by as a whole, and its place in an output that is a sequence, how much more each
-element may differ by: see ``sensitivity``. ``LEFT_OUT`` is for elements that may be any number, infinity for those that may be none."""
+"""Takes an array, what it may differ by as a whole, and its position in an output that is a sequence; returns how much more each
+element may differ by (see ``sensitivity``): ``LEFT_OUT`` if by any number, infinity if the other need not be a number."""
 LEFT_OUT = float(np.finfo(np.float64).max)
 
 

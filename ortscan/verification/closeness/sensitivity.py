@@ -1,6 +1,6 @@
 """How far the original itself is from float64, and moves when it rounds otherwise: no other order of sums need be closer.
 
-    float64: 1.00    original: 1.02    with noise inside: 0.99, 1.01    result: 1.05, which is no further away than 16 times the original
+    float64: 1.00    original: 1.02    result: 1.05, which is no further away than 16 times as far as the original
 
 Asked only if the two models differ by more than the tolerance. A wide product of large numbers, a difference of equals or a long
 recurrence moves further than most models do; if it moves so far that nothing can be compared, a note says so.
@@ -91,12 +91,14 @@ def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     no_larger[:few] = no_larger[few]
     pooled = np.empty(before.size)
     pooled[order] = no_larger
-    return np.minimum(own_scales(move, _OTHERS), pooled.reshape(before.shape))
+    return np.asarray(np.minimum(own_scales(move, _OTHERS), pooled.reshape(before.shape)))
 
 
 def _overflowed(before: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Return which elements are not finite, and are in float64: which of infinity and NaN they are depends on the order of sums."""
-    return ~np.isfinite(before) & np.isfinite(exact) if before.shape == np.shape(exact) else np.zeros(before.shape, bool)
+    return (
+        np.asarray(~np.isfinite(before) & np.isfinite(exact)) if before.shape == np.shape(exact) else np.zeros(before.shape, bool)
+    )
 
 
 def _magnitudes(before: np.ndarray) -> np.ndarray:

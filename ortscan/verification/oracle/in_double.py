@@ -106,7 +106,7 @@ def _has_kernel(node: ir.Node, ctx: Context) -> bool:
     return isinstance(model, NotApplicable) or bool(has_kernel(model))
 
 
-def _wide(kind: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
+def _wide(kind: Any) -> Any:
     if isinstance(kind, ir.SequenceType | ir.OptionalType):
         return type(kind)(_wide(kind.elem_type))
     return ir.TensorType(ir.DataType.DOUBLE) if isinstance(kind, ir.TensorType) and kind.dtype in _NARROW else kind
@@ -133,14 +133,16 @@ def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx
     """Let a node read and give the types in ``kinds``, and the rest of the model float64."""
     before, after = ctx.builder(), ctx.builder()
     for position, value in enumerate(node.inputs):
-        if value in kinds:
+        if value is not None and value in kinds:
             node.replace_input_with(position, before.op("Cast", value, to=int(kinds[value])))
     before.insert_before(node)
     for value in node.outputs:
         if value in kinds and value.name:
             wide = after.op("Cast", value, to=int(ir.DataType.DOUBLE))
             replace_value(value, wide, ctx.names)
-            wide.producer().replace_input_with(0, value)
+            cast = wide.producer()
+            assert cast is not None
+            cast.replace_input_with(0, value)
             wide.type, value.type = value.type, ir.TensorType(kinds[value])
     after.insert_after(node)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from ortscan.verification import verify
+from tests.verification_pairs.chaotic import chaotic_models, forms
 from tests.verification_pairs.honest import honest_pairs
 from tests.verification_pairs.wrong import wrong_pairs
 
@@ -26,3 +27,11 @@ def test_a_pair_that_differs_is_found(one):
 def test_a_pair_that_only_rounds_otherwise_is_no_difference(one):
     outcome = verify(one.before, one.after)
     assert outcome.outcome == "equal", outcome.summary()
+
+
+@pytest.mark.parametrize("each", chaotic_models(1), ids=lambda each: each.name)
+def test_a_chaotic_model_is_told_from_one_with_other_weights(each):
+    wrong = dict(forms(each.wrong))
+    for form, after in forms(each.model):
+        assert verify(each.model, after, level="quick").outcome == "equal", form
+        assert verify(each.model, wrong[form], level="quick").outcome == "different", form

@@ -7,6 +7,7 @@ from onnx.numpy_helper import from_array
 import ortscan
 from ortscan.verification import verify
 from ortscan.verification.closeness.rounding_noise import noise_feeds, with_rounding_noise
+from tests.support.layers import layers
 from tests.support.text import model_from_text, ort_run
 
 EXACT = np.array([0.0, 0.5, -2.0, np.inf, -np.inf, 100.0], np.float32)
@@ -170,3 +171,27 @@ def test_what_is_finite_in_the_original_is_compared_however_large_the_inputs(bef
     constants = "zero = Constant <value_float = 0.0> () one = Constant <value_ints = [1]> () first = Constant <value_ints = [0]> ()"
     models = (model_from_text(f"g (float[6,5] x) => (float[6,5] y) {{ {constants} {nodes} }}", 18) for nodes in (before, after))
     assert verify(*models).outcome == "different"
+
+
+@pytest.mark.parametrize("gain", [4, 8])
+def test_a_result_as_near_to_float64_as_the_original_is_equal(gain):
+    before = layers(["LayerNorm-LSTM"], 128, 8, steps=128)
+    random = np.random.default_rng(0)
+    for tensor in before.graph.initializer:
+        weights = gain * random.standard_normal(list(tensor.dims)) / (128**0.5 if len(tensor.dims) > 1 else 1)
+        tensor.CopyFrom(from_array(weights.astype(np.float32), tensor.name))
+    after = ortscan.optimize(before, native=True, verify=False)
+    outcome = verify(before, after)
+    assert outcome.outcome == "equal", outcome.summary()
+
+
+@pytest.mark.parametrize("reduced", ["ReduceMax", "ReduceMin"])
+def test_what_onnxruntime_makes_of_no_number_in_a_maximum_is_no_difference(reduced):
+    constants = "one = Constant <value_ints = [1]> () zero = Constant <value_ints = [0]> ()"
+    turned = f"t = Transpose(x) r = {reduced}(t, zero) y = Transpose(r)"
+    pair = [
+        model_from_text(f"g (float[N, 4] x) => (float[N, 1] y) {{ {constants} {nodes} }}", 18)
+        for nodes in (f"y = {reduced}(x, one)", turned)
+    ]
+    outcome = verify(*pair)
+    assert outcome.outcome == "equal", outcome.summary()

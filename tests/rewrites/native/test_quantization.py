@@ -59,9 +59,8 @@ def test_the_largest_sums_are_exact() -> None:
 
 def adds_exactly() -> bool:
     """Return True if onnxruntime adds products of bytes exactly here, as it does on processors with VNNI."""
-    model = read(
-        "g (uint8[1,64] q) => (int32[1,4] y) <int8[64,4] w = {%s}> { y = MatMulInteger (q, w) }" % ", ".join(["127"] * 256)
-    )
+    weights = ", ".join(["127"] * 256)
+    model = read(f"g (uint8[1,64] q) => (int32[1,4] y) <int8[64,4] w = {{{weights}}}> {{ y = MatMulInteger (q, w) }}")
     return bool((ort_run(model, {"q": np.full((1, 64), 255, np.uint8)})[0] == 255 * 127 * 64).all())
 
 
