@@ -82,7 +82,7 @@ class Sensitivity:
 
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     """Return how far each element moves at most, in its row or column, or in elements that are no larger."""
-    move = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
+    move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
     if before.dtype.kind in "biuOSU" or not move.any():
         return move
     order = np.argsort(np.abs(before), axis=None)

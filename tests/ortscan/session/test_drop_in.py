@@ -220,3 +220,13 @@ def test_a_change_to_unknown_providers_is_the_same_error_once():
 def test_the_warning_is_to_be_had_where_the_errors_are():
     assert issubclass(ortscan.OrtscanWarning, UserWarning)
     assert "OrtscanWarning" in dir(ortscan)
+
+
+def test_a_run_without_arguments_is_refused_in_the_words_of_onnxruntime() -> None:
+    content = parsed(RECURRENCE).SerializeToString()
+    messages = []
+    for session in (ort.InferenceSession, ortscan.InferenceSession):
+        with pytest.raises(TypeError) as caught:
+            session(content).run()  # type: ignore[call-arg]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]

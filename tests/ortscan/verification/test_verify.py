@@ -396,3 +396,8 @@ def test_names_in_functions_of_the_callers_models_stay():
     before = model.SerializeToString()
     assert verify(model, model).ok
     assert model.SerializeToString() == before
+
+
+def test_an_empty_model_is_no_model():
+    with pytest.raises(ModelFileError, match="holds no graph"):
+        verify(onnx.ModelProto(), onnx.ModelProto())
