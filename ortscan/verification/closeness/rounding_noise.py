@@ -105,7 +105,7 @@ def _moved(value: Any, inputs: Mapping[str, np.ndarray]) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = value.astype(np.float64) * split
         rest = value - (spread - (spread - value))
-        return np.asarray(np.where(np.isfinite(rest), value - amount * rest, value)).astype(value.dtype)
+        return np.asarray(np.where(np.isfinite(rest) & (rest != 0), value - amount * rest, value)).astype(value.dtype)
 
 
 def _inputs(kind: ir.DataType) -> tuple[str, str]:
