@@ -8,14 +8,14 @@ from ortscan.verification.loop_by_loop import compare_loops
 from tests.support.text import model_from_text
 
 LOOP = """
-g (float[{t}, {n}] x, float[{n}] h) => (float[{n}] last, float[{t}] y) <int64 zero = {{0}}, bool yes = {{1}}> {{
+g (float[{t}, {n}] x, float[{n}] h) => (float[{n}] last, float[{t}, {n}] y) <int64 zero = {{0}}, bool yes = {{1}}> {{
   m = Mul(x, x) p = Neg(m) s = Shape(p) n = Gather(s, zero)
   last, y = Loop <body = b (int64 i, bool c, float[{n}] s0) => (bool c1, float[{n}] s1, float[{n}] y0) {{
     c1 = Identity(c) xi = Gather(p, i) t = Tanh(xi) a = Mul(s0, t) s1 = Sub(a, t) y0 = {out}
   }}> (n, yes, h)
 }}"""
 SCAN_8 = """
-g (float[B, T, 4] x, float[B, 4] h) => (float[B, 4] last, float[B, T] y) {
+g (float[B, T, 4] x, float[B, 4] h) => (float[B, 4] last, float[B, T, 4] y) {
   last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xt) => (float[4] n, float[4] o) {
     t = Tanh(xt) a = Mul(s, t) n = Sub(a, t) o = Add(n, t)
   }> (, h, x)

@@ -29,7 +29,7 @@ def test_a_pair_that_only_rounds_otherwise_is_no_difference(one):
     assert outcome.outcome == "equal", outcome.summary()
 
 
-@pytest.mark.parametrize("each", chaotic_models(1), ids=lambda each: each.name)
+@pytest.mark.parametrize("each", list(chaotic_models(1)), ids=lambda each: each.name)
 def test_a_chaotic_model_is_told_from_one_with_other_weights(each):
     wrong = dict(forms(each.wrong))
     for form, after in forms(each.model):
