@@ -175,8 +175,8 @@ def migrate(
 
     ``model``: a path, bytes, a ModelProto or an onnx_ir Model; it is never changed. An onnx_ir Model comes back as one, all others
     as a ModelProto. Inputs, outputs, their names, order, types and declared shapes stay.
-    ``opset``: a number; ``latest``, the newest that is known here and the installed onnxruntime runs; or ``auto``, the newest to
-    which all operators of the model can be taken.
+    ``opset``: a number; or ``latest`` or ``auto``, the newest that the installed onnxruntime runs and to which all operators of the
+    model can be taken.
     ``runtime``: the onnxruntime that the result is for, such as ``"1.17"``, if it is older than the installed one; ``latest`` and
     ``auto`` go no further than it does.
     ``verify``: compare both models on onnxruntime: ``quick``, in seconds; ``full``, as the command line does; False, not at all.

@@ -53,8 +53,8 @@ def migrated(
     check_opset(opset)
     model = read_from_pipe(model)
     newest = newest_opset() if runtime is None else min(newest_opset(), runtime.opset)
-    if opset != "auto":
-        wanted = newest if opset == "latest" else opset_number(opset)
+    if opset not in ("auto", "latest"):
+        wanted = opset_number(opset)
         check_opset_of(runtime, wanted)
         return _to(model, wanted, target, runtime)
     source = load(model).model.opset_imports.get("", 1)

@@ -30,7 +30,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--opset",
         default="auto",
         metavar="N",
-        help="a number; latest: the newest the installed onnxruntime runs; auto (default): the newest the model can be taken to",
+        help="a number; auto (default) or latest: the newest the installed onnxruntime runs and the model can be taken to",
     )
     add_runtime(parser)
     group = add_checking(parser)

@@ -104,11 +104,29 @@ def test_an_operator_that_changed_after_the_newest_opset_known_is_refused(monkey
     assert ortscan.optimize(model_from_text("g (float[3] x) => (float[3] y) { y = Neg (x) }", 28, check=False))
 
 
-def test_auto_goes_as_far_as_the_operators_do_and_says_what_stops_it():
+@pytest.mark.parametrize("opset", ["auto", "latest"])
+def test_a_word_goes_as_far_as_the_operators_do_and_says_what_stops_it(opset: str):
     model = model_from_text(GONE, check=False)
-    loaded, report = migrated(model, "auto")
+    loaded, report = migrated(model, opset)
     assert loaded.model.opset_imports[""] == 12
     assert "opset 13 is out of reach: Resize 'up' cannot be lifted from opset 11 to 13" in report.messages[0]
+
+
+@pytest.mark.parametrize("older", [13, 18, 27])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "y = ReduceLogSumExp (x)",
+        "z = Neg (x) y = ReduceLogSumExp <keepdims = 0> (z)",
+        "y = Scan <num_scan_inputs = 1, body = b (float[3] r) => (float[1] s) { s = ReduceLogSumExp (r) }> (x)",
+    ],
+)
+def test_latest_is_the_newest_opset_that_computes_the_same(nodes: str, older: int):
+    model = model_from_text(f"g (float[2,3] x) => (float{'' if 'Neg' in nodes else '[A,B]'} y) {{ {nodes} }}", older)
+    result = ortscan.migrate(model, "latest")
+    feeds = {"x": np.array([[500, 1, 2], [-500, -500, 3]], np.float32)}
+    assert opset_of(result) == 27
+    assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds))
 
 
 @pytest.mark.parametrize("opset", ["", "new", "18.0", 0, -3, True, None, 2.0])
