@@ -7,11 +7,12 @@ from ortscan.errors import OrtscanWarning
 
 __all__ = ["warn"]
 
-_OURS = ("ortscan", "rewrites")
+_OURS = ("ortscan", "rewrites", "onnxruntime")
+"""onnxruntime's own class calls sessions of ortscan."""
 
 
 def warn(text: str) -> None:
-    """Issue an OrtscanWarning at the innermost frame that is not ortscan's own."""
+    """Issue an OrtscanWarning at the innermost frame that is neither ortscan's nor onnxruntime's."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back

@@ -1,6 +1,7 @@
 """From a model and the options of a session to the model the session runs, by way of the cache."""
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.warned import warn
 from ortscan.cache.cold_start import one_at_a_time
 from ortscan.cache.location import cache_folder
 from ortscan.cache.store import PARTS, Entry, Store
@@ -116,11 +118,22 @@ def _store(settings: Settings) -> Store | str:
     try:
         str(folder).encode()
         why = why_not_trusted(folder, *PARTS)
+        if why is not None:
+            _warn_of_untrusted(folder, why)
     except UnicodeEncodeError:
         why = "onnxruntime opens no path of such a name"
     except OSError as error:
         why = error.strerror or str(error)
     return f"the model was not kept in {folder}: {why}" if why else Store(Path(os.path.realpath(folder)), settings.cache_size)
+
+
+@functools.cache
+def _warn_of_untrusted(folder: Path, why: str) -> None:
+    """Issue an OrtscanWarning, once a process, that sessions keep nothing in ``folder``."""
+    warn(
+        f"sessions optimise their models at every start, because nothing is kept in {folder}: {why}. Set ORTSCAN_CACHE_DIR or "
+        f"ortscan.cache_dir to a folder of this user that, like those above it, others cannot write to; or set ortscan.cache to 0."
+    )
 
 
 def _cached(source: Source, store: Store, found: Found) -> Prepared:

@@ -10,7 +10,7 @@ import pytest
 import ortscan
 from ortscan.__main__ import main
 from ortscan.cache.location import cache_folder
-from ortscan.errors import OptionError
+from ortscan.errors import OptionError, OrtscanWarning
 from tests.support.small_models import MAP, X, expected_of_map, parsed
 
 
@@ -94,6 +94,22 @@ def test_what_cannot_be_written_is_not_kept_and_runs_all_the_same(error: OSError
         assert session.ortscan.source == "optimized"
         assert session.ortscan.why == f"the model was not kept in {cache}: {error.strerror}"
     assert not list(cache.joinpath("models").iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders have no modes there")
+@pytest.mark.parametrize(("parts", "mode"), [("volume", 0o777), ("volume/cache", 0o777), ("volume/a/b", 0o776)])
+def test_a_cache_that_others_can_write_to_is_warned_of_once(
+    parts: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / parts
+    folder.mkdir(parents=True)
+    (tmp_path / "volume").chmod(mode)
+    monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(folder / "models"))
+    with pytest.warns(OrtscanWarning, match=r"nothing is kept in .*/volume'.*ORTSCAN_CACHE_DIR.*ortscan\.cache to 0") as warned:
+        for _ in range(2):
+            assert ortscan.InferenceSession(parsed(MAP), strict()).ortscan.source == "optimized"
+    assert [warning.filename for warning in warned] == [__file__]
+    ortscan.InferenceSession(parsed(MAP), strict(cache="0", cache_dir=str(folder / "others")))
 
 
 def test_a_folder_that_can_only_be_read_still_serves(cache: Path, monkeypatch: pytest.MonkeyPatch):
