@@ -1,12 +1,11 @@
 """The command line: ``ortscan VERB …`` or ``python -m ortscan VERB …``."""
 
 import _thread
-import argparse
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from sys import UnraisableHookArgs
 
 __all__ = ["main"]
@@ -14,7 +13,7 @@ __all__ = ["main"]
 _INTERRUPTED = 130
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command and return its exit code.
 
     0 done; 1 an error; 2 wrong usage; 3 the result computes something else (nothing written); 4 nothing changed under
@@ -23,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     sys.unraisablehook = _raise_interrupts_again
     try:
+        import argparse
+
         from ortscan.cli.errors import exit_code_of
         from ortscan.cli.parser import build_parser
         from ortscan.cli.streams import open_closed_streams, tolerate_odd_names

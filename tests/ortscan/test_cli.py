@@ -457,6 +457,21 @@ def test_the_exit_code_reaches_the_shell():
     assert done.stderr == "ortscan: error: nosuch.onnx: No such file or directory\n"
 
 
+@pytest.mark.parametrize("module", ["argparse", "ortscan.cli.errors", "ortscan.cli.parser", "onnx", "onnx_ir", "onnxruntime"])
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str, save):
+    code = f"""import runpy, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["ortscan", "explain", {save(MAP)!r}]
+runpy.run_module("ortscan", run_name="__main__", alter_sys=True)"""
+    done = python(code)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error_message():
     command = [sys.executable, "-m", "ortscan", "explain", next(iter(CODES))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,10 +18,10 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 import ortscan
-from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
+from ortscan.errors import ModelFileError, OptionError, OrtscanError, OrtscanWarning
 from ortscan.ort.opsets import newest_ir_version, newest_opset
 from ortscan.running.hollow import hollow_of
-from ortscan.session import opening
+from ortscan.session import opening, optimizing
 from ortscan.session.held_in_memory import hold_weights
 from ortscan.session.in_words import in_words
 from ortscan.session.known_outputs import known_outputs
@@ -123,6 +124,26 @@ def test_the_optimised_model_is_what_onnxruntime_writes_to_optimized_model_filep
     wanted.optimized_model_filepath = str(tmp_path / "out.onnx")
     ortscan.InferenceSession(parsed(MAP), wanted)
     assert "Scan" not in {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node}
+
+
+@pytest.mark.parametrize("other", [RECURRENCE, PLAIN], ids=["another loop", "no loop"])
+@pytest.mark.parametrize("verify", ["quick", "full"])
+def test_a_model_file_that_is_rewritten_while_a_session_starts_is_an_error_about_the_file(
+    other: str, verify: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(parsed(MAP).SerializeToString())
+    rewrite = optimizing.rewritten
+
+    def rewrite_and_overwrite(*arguments: Any) -> Any:
+        found = rewrite(*arguments)
+        path.write_bytes(parsed(other).SerializeToString())
+        found.refuted = "the two differ"
+        return found
+
+    monkeypatch.setattr(optimizing, "rewritten", rewrite_and_overwrite)
+    with pytest.raises(ModelFileError, match=r"model\.onnx was changed while the session was being made"):
+        ortscan.InferenceSession(path, options(strict="1", verify=verify))
 
 
 def test_a_session_that_ortscan_cannot_make_runs_the_original_and_says_so(monkeypatch: pytest.MonkeyPatch):
