@@ -136,6 +136,17 @@ def test_what_is_infinite_for_other_reasons_is_compared():
     assert outcome.outcome == "different"
 
 
+@pytest.mark.parametrize("kind", ["float", "float16", "double"])
+@pytest.mark.parametrize("swap", [False, True])
+def test_infinity_instead_of_no_number_is_a_difference(swap: bool, kind: str):
+    nodes = "o = Sub (x, x) e = Exp (o) i = Div (e, o)"
+    declared = f"g ({kind}[3] x) => ({kind}[3] y, {kind}[3] z) {{ {nodes} z = Neg (x) "
+    before, after = (model_from_text(declared + last, 18) for last in ("y = Identity (i) }", "y = Mul (i, o) }"))
+    outcome = verify(*((after, before) if swap else (before, after)))
+    assert outcome.outcome == "different", outcome.summary()
+    assert outcome.first_difference.output == "y"
+
+
 BRANCHES = """g (float[N] x{also}) => (float[N] y) <float[1] k = {{1}}{flag}> {{ y = If (c)
   <then_branch = t () => (float[N] a) <float[1] {mine} = {{2}}> {{ a = {op}(x, {mine}) }}, else_branch = e () => (float[N] b) {{ b = Add(x, k) }}> }}"""
 
