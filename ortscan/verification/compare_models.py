@@ -26,6 +26,7 @@ from ortscan.verification.closeness.precision import coarsest_floats
 from ortscan.verification.closeness.recurrent_outputs import recurrent_outputs, swallowing_outputs
 from ortscan.verification.closeness.rounding_noise import noisy_source
 from ortscan.verification.given.interface import interface_differences, quoted
+from ortscan.verification.judging.blame import blame
 from ortscan.verification.judging.first_inside import first_inside
 from ortscan.verification.judging.guards import Guards
 from ortscan.verification.judging.judge import Judge, Judged
@@ -167,10 +168,10 @@ def compare_models(
     )
     not_tried = [what for plan in plans for what in plan.not_tried]
     judged = _run(judge, plans, lambda plan, specs: prepared(specs, plan.inputs.given), notes, not_tried)
-    notes += _blame(judge, judged, lambda: runs(old, _CPU, optimise=False))
     records = compare_with_records(oracle, runner, sets, recorded, judge.tolerances) if any(recorded) else Records()
     inside = "" if perilous or budget.is_spent() else _inside(old, new, judged, settings, coarsest, stack)
-    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, inside)
+    blamed = blame(old.proto, judge, judged, lambda: runs(old, _CPU, optimise=False))
+    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, "; ".join(filter(None, (blamed, inside))))
 
 
 def _running(refused: Runs, plain: Runs, notes: list[str]) -> Runs:
@@ -229,18 +230,3 @@ def _run(
             varied = {**one.case.varied, "input set": position} if len(plans) > 1 else one.case.varied
             judged.append(replace(one, case=replace(one.case, varied=varied)))
     return judged
-
-
-def _blame(judge: Judge, judged: Sequence[Judged], plain: Callable[[], Runs]) -> list[str]:
-    """Whether the first difference is of onnxruntime's own making."""
-    first = next((one for one in judged if one.witness is not None), None)
-    if first is None or first.witness is None:
-        return []
-    feed, after = first.witness
-    runner = plain()
-    outcome = None if runner.error is not None else runner.run(feed, RUN_SECONDS)
-    if outcome is None or outcome.values is None:
-        return []
-    if not judge.finds_equal(outcome.values, after, first.gaps.keys()):
-        return []
-    return ["with onnxruntime's graph optimisation off the original computes what the result computes"]

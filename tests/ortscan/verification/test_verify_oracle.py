@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 import ortscan
+from ortscan.errors import VerificationFailed
 from ortscan.verification import verify
 from ortscan.verification.oracle.sound import sound_oracle, unsound_loops
 from tests.support.loop_oracle import run_model
@@ -257,3 +258,24 @@ def test_an_original_that_the_optimiser_of_onnxruntime_refuses_runs_without_it(p
         check=False,
     )
     assert ortscan.verify(original, wrong, level="quick").outcome == "different"
+
+
+@pytest.mark.parametrize("between", ["", "Identity"])
+@pytest.mark.parametrize("opset", [13, 18])
+def test_a_transposed_matrix_times_a_vector_is_blamed_on_onnxruntime(between: str, opset: int):
+    product = f"t = Transpose (x) u = {between} (t) p = MatMul (u, v)" if between else "t = Transpose (x) p = MatMul (t, v)"
+    text = f"""g (float[2] s0, float[T,2,2] xs) => (float[2] s, float[T,2] ys) <float[2] v = {{1, 10}}> {{
+        s, ys = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2,2] x) => (float[2] n, float[2] y) {{
+            {product} n = Add (h, p) y = Tanh (n) }}> (s0, xs) }}"""
+    with pytest.raises(VerificationFailed, match=r"graph optimisation off .* \(ORT-TRANSPOSED-TIMES-VECTOR: A Transpose before"):
+        ortscan.optimize(model_from_text(text, opset))
+
+
+def test_a_product_written_otherwise_is_blamed_on_onnxruntime_and_another_result_is_not():
+    text = "g (float[2,3] x, float[2] v) => (float[3] y) {{ a = Constant <value_ints = [1]> () {} y = Squeeze (q, a) }}"
+    vector = "t = Transpose (x) p = MatMul (t, v) q = Unsqueeze (p, a)"
+    column = "t = Transpose (x) w = Unsqueeze (v, a) q = MatMul (t, w)"
+    before, after, wrong = (model_from_text(text.format(nodes), 18) for nodes in (vector, column, column + " n = Neg (q)"))
+    wrong.graph.node[-1].input[0] = "n"
+    assert "ORT-TRANSPOSED-TIMES-VECTOR" in verify(before, after).first_difference.inside
+    assert "ORT-" not in verify(before, wrong).summary()
