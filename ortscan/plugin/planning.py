@@ -15,6 +15,7 @@ from ortscan.errors import OrtscanError
 from ortscan.modelio.loaded import to_proto
 from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.plugin.answers import Answer, label_of
+from ortscan.running.subgraphs import all_nodes
 from rewrites.graph.values import const_array
 from rewrites.native.elements import NARROW, NUMPY
 from rewrites.native.names import DOMAIN, LOOP_OPERATOR, OPERATOR
@@ -71,6 +72,8 @@ def answer_for(model: bytes, title: str) -> Answer | None:
         for passes in (_PLAN, _FORMS):
             outcome = Rewriting(proto, passes=passes, opset=opset).once()
             if (answer := _plan_alone(proto, outcome)) is not None:
+                if any(node.op_type == "MatMulInteger" for node, _ in all_nodes(proto)):
+                    _log.info("%s multiplies bytes exactly, which onnxruntime does not without VNNI: ORT-SATURATED-PRODUCTS", title)
                 return answer
             why = why or _reason(outcome)
         made = to_proto(outcome.loaded)

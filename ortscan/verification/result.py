@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from rewrites.base.plain_text import sentence
+
 __all__ = ["Case", "CaseStatus", "FirstDifference", "Outcome", "OutputError", "OutputResult", "Verification"]
 
 _LONGEST_REASON = 120
@@ -123,7 +125,7 @@ class Verification:
         untried = [*self.not_tried, *(f"more, for {limit} was reached" for limit in self.limits_hit)]
         if untried:
             lines.append(f"not tried: {'; '.join(untried)}")
-        return "\n".join(lines)
+        return "\n".join(map(sentence, lines))
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dicts and lists; element values stay as numpy or Python scalars."""

@@ -8,6 +8,8 @@ _LONGEST_NAME = 120
 _LONGEST_WORD = 500
 _LONGEST_SENTENCE = 3000
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
+_LONG_NAME = re.compile(rf"[^\s/\\]{{{_LONGEST_NAME + 1},}}")
+"""A name, or a part of a path."""
 
 
 def plain(text: object) -> str:
@@ -39,6 +41,7 @@ def shown(value: object) -> str:
 
 
 def sentence(text: object) -> str:
-    """Return ``text`` as a message shows it: line ends and all unprintable escaped, what is too long without a middle."""
-    short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), cut(str(text), _LONGEST_SENTENCE * 10))
+    """Return ``text`` as a message shows it: line ends and all unprintable escaped, long names and words without their middle."""
+    short = _LONG_NAME.sub(lambda name: cut(name.group(), _LONGEST_NAME), cut(str(text), _LONGEST_SENTENCE * 10))
+    short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), short)
     return cut(plain(cut(short, _LONGEST_SENTENCE)), _LONGEST_SENTENCE)

@@ -214,3 +214,15 @@ def quiet_options() -> ort.SessionOptions:
     options = asked_options()
     options.log_severity_level = 4
     return options
+
+
+@pytest.mark.parametrize("product", ["MatMulInteger (q, w)", "MatMulInteger (q, w, z)", "DequantizeLinear (q, s)"])
+def test_the_log_says_where_a_plan_multiplies_bytes_exactly(product: str, caplog: pytest.LogCaptureFixture) -> None:
+    text = f"""g (float[4] v0, float[5,4] v1) => (float[4] v2, float[5,4] v3)
+        <int8[4,4] w = {{{", ".join(map(str, range(16)))}}}, float[1] p = {{0}}> {{
+        v2, v3 = Scan <num_scan_inputs = 1, body = b (float[4] h, float[4] x) => (float[4] n, float[4] y) {{
+            q, s, z = DynamicQuantizeLinear (x) i = {product} f = Cast <to = 1> (i) n = Add (h, f) y = Tanh (n) }}> (v0, v1) }}"""
+    with caplog.at_level("INFO", "ortscan"):
+        answer = answer_for(model_from_text(text, 18).SerializeToString(), "Scan 'cell'")
+    assert answer is not None
+    assert ("Scan 'cell' multiplies bytes exactly" in caplog.text) == product.startswith("MatMul")

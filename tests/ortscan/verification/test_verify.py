@@ -401,3 +401,15 @@ def test_names_in_functions_of_the_callers_models_stay():
 def test_an_empty_model_is_no_model():
     with pytest.raises(ModelFileError, match="holds no graph"):
         verify(onnx.ModelProto(), onnx.ModelProto())
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+@pytest.mark.parametrize("length", [130, 600, 5000])
+def test_long_names_are_short_in_a_summary(length: int, renamed: bool):
+    name = "n" * length
+    one = model(f"g (float[N] x) => (float[N] {name}) {{ {name} = Neg(x) }}")
+    other = name + "m" if renamed else name
+    two = model(f"g (float[N] x) => (float[N] {other}) {{ {other} = Abs(x) }}")
+    summary = verify(one, two).summary()
+    assert len(summary) < 500
+    assert "nnn...nnn" in summary
