@@ -17,6 +17,7 @@ __all__ = [
     "CONDITION_OF_STEPS",
     "EMPTY_SIZES",
     "GUARDED",
+    "IS_NARROW",
     "ONE_BLOCK",
     "OVER_BLOCKS",
     "WAS_REFUSED",
@@ -117,6 +118,9 @@ ROLLED_UP = Mark[bool]("ortscan.rolled_up")
 
 ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
 """On a loop: what each size that is not known counts as, since the loop runs where they are no larger."""
+
+IS_NARROW = Mark[bool]("ortscan.is_narrow")
+"""On a loop: it runs only if its states are narrow, which an If around it checks."""
 
 STACK_BYTES = Mark[int]("ortscan.stacks")
 """On a loop: how many bytes of stacks exist while it runs."""

@@ -28,14 +28,16 @@ from rewrites.analysis.recurrence.averages import Average, averages
 from rewrites.base import since
 from rewrites.edits.fission.stackable import not_plain
 from rewrites.edits.fission.stacks import Stacks
+from rewrites.edits.linear.or_loop import is_kept_loop
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
 from rewrites.edits.recurrence.forms import Form, form_of
 from rewrites.edits.recurrence.given_states import Wanted, give, wanted
+from rewrites.edits.recurrence.narrow_or_loop import can_ask_for_width, put_under_width_check, states_of_unknown_width
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ASSUMED_SIZE, ONE_BLOCK
 from rewrites.graph.values import bytes_per_element, rank_of, shape_dims, through_identity
-from rewrites.loops import Loop, LoopView, ScanView
+from rewrites.loops import Loop, LoopView, ScanView, State
 
 __all__ = ["RULE", "check"]
 
@@ -78,12 +80,31 @@ def _computed(loop: ScanView, found: Accumulation, ctx: Context) -> Patch | NotA
     if isinstance(final, NotApplicable):
         stacks.build.discard()
         return final
+    widest = _widest(loop, found, form, need, sizes)
+    unknown = [] if widest is None else states_of_unknown_width(loop, sizes)
+    if widest is not None and unknown and can_ask_for_width(loop, ctx):
+        stacks.build.discard()
+        return _if_narrow(loop, found, form, unknown, widest, ctx)
 
     def edit() -> list[ir.Node]:
         return give(loop, need, stacks, final, ctx)
 
     what = f"computed '{found.state.inner.name}' for all steps at once by {form.name}"
     return Patch(what, edit, sizes.note(_taken(found, sizes), need.made))
+
+
+def _if_narrow(
+    loop: ScanView, found: Accumulation, form: Form, unknown: list[State], widest: int, ctx: Context
+) -> Patch | NotApplicable:
+    """Return the patch that puts ``loop`` under an If on the width of its states, unless it is the fallback of one."""
+    name = found.state.inner.name
+    if is_kept_loop(loop, ctx):
+        return NotApplicable("CUMULATIVE-COST", f"'{name}' may take more than {widest} bytes a step here, see --shape")
+    return Patch(
+        f"put '{name}' under an If: {form.name} if the states take at most {widest} bytes a step, else the loop",
+        lambda: put_under_width_check(loop, unknown, widest, ctx),
+        (f"by an estimate faster up to {widest} bytes a step; a run with wider states goes step by step",),
+    )
 
 
 def _unlike(found: Accumulation, form: Form, ctx: Context) -> NotApplicable | None:
@@ -130,18 +151,23 @@ def _taken(found: Accumulation, sizes: StepSizes) -> int:
 
 def _too_wide(loop: ScanView, found: Accumulation, form: Form, need: Wanted, sizes: StepSizes) -> NotApplicable | None:
     """Return a reason where stacks of the state are so large that the loop, which stays in the cache, is faster."""
-    width = _width(found.state.inner, sizes)
-    read = through_identity(found.operand) in [scan.inner for scan in loop.scan_inputs]
-    returned = any(value in sizes.stacked for alike in need.values for value in alike)
-    most = form.widest(found, read and returned)
-    is_alone = sizes.steps_known and not ONE_BLOCK.on(loop.node)
-    is_cached = is_alone and width * sizes.steps <= _IN_CACHE and width <= (form.widest_cached or width)
-    if most is None or width <= most or is_cached:
+    width, widest = _width(found.state.inner, sizes), _widest(loop, found, form, need, sizes)
+    if widest is None or width <= widest:
         return None
     name = found.state.inner.name
     return NotApplicable(
-        "CUMULATIVE-COST", f"'{name}' takes about {width} bytes a step, {most} at most would be faster by {form.name}"
+        "CUMULATIVE-COST", f"'{name}' takes about {width} bytes a step, {widest} at most would be faster by {form.name}"
     )
+
+
+def _widest(loop: ScanView, found: Accumulation, form: Form, need: Wanted, sizes: StepSizes) -> int | None:
+    """Return how many bytes a step of the state may have for the form to be faster; None for any number."""
+    read = through_identity(found.operand) in [scan.inner for scan in loop.scan_inputs]
+    returned = any(value in sizes.stacked for alike in need.values for value in alike)
+    widest = form.widest(found, read and returned)
+    if widest is None or not sizes.steps_known or ONE_BLOCK.on(loop.node):
+        return widest
+    return max(widest, min(_IN_CACHE // sizes.steps, form.widest_cached or _IN_CACHE))
 
 
 def _width(value: ir.Value, sizes: StepSizes) -> int:

@@ -1,0 +1,64 @@
+"""An If that computes the states of a loop at once only when a step is narrow, which is not known before the model runs.
+
+    Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs) as a fallback
+
+Rules that are slower than the loop for wide states change the first Scan and leave the fallback alone.
+"""
+
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.edits.fission.copied import copied
+from rewrites.edits.linear.or_loop import put_under_if
+from rewrites.graph.branches import has_steps, say_has_steps
+from rewrites.graph.context import Context
+from rewrites.graph.marks import ASSUMED_SIZE, IS_NARROW
+from rewrites.graph.values import bytes_per_element, static_dims
+from rewrites.loops import ScanView, State
+
+__all__ = ["can_ask_for_width", "put_under_width_check", "states_of_unknown_width"]
+
+
+def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
+    """Return the states whose size is neither known, hinted nor checked by an If around ``loop``."""
+    if IS_NARROW.on(loop.node) or ASSUMED_SIZE.on(loop.node):
+        return []
+    return [state for state in loop.states if static_dims(state.initial) is None and not sizes.hinted(state.inner)]
+
+
+def can_ask_for_width(loop: ScanView, ctx: Context) -> bool:
+    """Return True if the target runs an If around ``loop``, and no outer loop does, which an If would keep from being batched."""
+    if not ctx.options.target.loops or "If" not in ctx.options.target.control_flow:
+        return False
+    graph = loop.node.graph
+    while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
+        guard = ctx.if_around(graph)
+        graph = None if guard is None else guard.graph
+    return graph is not None
+
+
+def put_under_width_check(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
+    """Put ``loop`` under an If on whether each of ``states`` has at most ``widest`` bytes.
+
+    Returns:
+        The Scan that runs if they do, and the fallback.
+    """
+    build, inside = ctx.builder(), ctx.builder()
+    condition: ir.Value | None = None
+    for state in states:
+        limit = build.const([widest // bytes_per_element(state.initial) + 1])
+        is_narrow = build.op("Less", build.op("Size", state.initial), limit)
+        condition = is_narrow if condition is None else build.op("And", condition, is_narrow)
+    assert condition is not None
+    always_steps = has_steps(loop.node.graph)
+    narrow = copied(loop, loop.states, ctx)
+    IS_NARROW.put(narrow, True)
+    inside.nodes.append(narrow)
+    results = [
+        value if old.uses() or old.is_graph_output() else None for old, value in zip(loop.node.outputs, narrow.outputs, strict=True)
+    ]
+    fallback = put_under_if(loop, ctx, build, condition, inside, results)
+    if always_steps:
+        say_has_steps(narrow.graph)
+        say_has_steps(fallback.graph)
+    return [narrow, fallback]
