@@ -5,10 +5,14 @@
 Rules that are slower than the loop for wide states change the first Scan and leave the fallback alone.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.edits.fission.copied import copied
+from rewrites.edits.fission.trial import tried
 from rewrites.edits.linear.or_loop import put_under_if
 from rewrites.graph.branches import has_steps, say_has_steps
 from rewrites.graph.context import Context
@@ -16,7 +20,7 @@ from rewrites.graph.marks import ASSUMED_SIZE, IS_NARROW
 from rewrites.graph.values import bytes_per_element, static_dims
 from rewrites.loops import ScanView, State
 
-__all__ = ["can_ask_for_width", "put_under_width_check", "states_of_unknown_width"]
+__all__ = ["can_ask_for_width", "put_under_width_check", "states_of_unknown_width", "tried_as_narrow"]
 
 
 def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
@@ -51,8 +55,7 @@ def put_under_width_check(loop: ScanView, states: list[State], widest: int, ctx:
         condition = is_narrow if condition is None else build.op("And", condition, is_narrow)
     assert condition is not None
     always_steps = has_steps(loop.node.graph)
-    narrow = copied(loop, loop.states, ctx)
-    IS_NARROW.put(narrow, True)
+    narrow = _narrow_copy(loop, ctx)
     inside.nodes.append(narrow)
     results = [
         value if old.uses() or old.is_graph_output() else None for old, value in zip(loop.node.outputs, narrow.outputs, strict=True)
@@ -62,3 +65,19 @@ def put_under_width_check(loop: ScanView, states: list[State], widest: int, ctx:
         say_has_steps(narrow.graph)
         say_has_steps(fallback.graph)
     return [narrow, fallback]
+
+
+@contextmanager
+def tried_as_narrow(loop: ScanView, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Return a copy of ``loop`` that is marked as narrow, all of whose results are wanted, and the context to try rules on it."""
+    node = _narrow_copy(loop, ctx)
+    with tried(node, ctx) as trial:
+        assert isinstance(node.graph, ir.Graph)
+        node.graph.outputs.extend(node.outputs)
+        yield trial
+
+
+def _narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
+    node = copied(loop, loop.states, ctx)
+    IS_NARROW.put(node, True)
+    return node
