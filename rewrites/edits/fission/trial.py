@@ -19,7 +19,7 @@ from rewrites.graph.moving import remove_nodes
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 
-__all__ = ["trial", "tried"]
+__all__ = ["discarding", "trial", "tried"]
 
 
 @dataclass
@@ -57,12 +57,21 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 @contextmanager
 def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
     """Return ``node``, a new Scan, as a loop in a graph of its own, and the context to try rules on it with; all goes then."""
-    recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
-        yield ScanView.of(node, ctx.opset), recorded
+        with discarding(ctx) as recorded:
+            yield ScanView.of(node, ctx.opset), recorded
+    finally:
+        del graph.outputs[:]
+        remove_nodes(graph)
+
+
+@contextmanager
+def discarding(ctx: Context) -> Iterator[Context]:
+    """Return a copy of ``ctx``, and discard at the end what was built with it."""
+    recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
+    try:
+        yield recorded
     finally:
         for builder in recorded.builders:
             builder.discard()
-        del graph.outputs[:]
-        remove_nodes(graph)

@@ -5,22 +5,27 @@
 Rules that are slower than the loop for wide states change the first Scan and leave the fallback alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.edits.fission.copied import copied
-from rewrites.edits.fission.trial import tried
-from rewrites.edits.linear.or_loop import put_under_if
+from rewrites.edits.fission.trial import discarding, tried
+from rewrites.edits.linear.or_loop import is_kept_loop, put_under_if
+from rewrites.edits.rule import NotApplicable, Patch
 from rewrites.graph.branches import has_steps, say_has_steps
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ASSUMED_SIZE, IS_NARROW
 from rewrites.graph.values import bytes_per_element, static_dims
 from rewrites.loops import ScanView, State
 
-__all__ = ["can_ask_for_width", "put_under_width_check", "states_of_unknown_width", "tried_as_narrow"]
+__all__ = ["at_once_if_narrow", "can_ask_for_width", "put_under_width_check", "states_of_unknown_width", "tried_as_narrow"]
+
+_SIZES = (1024, 512, 256, 128)
+"""Sizes to try for each unknown dimension, beside the one that is assumed."""
 
 
 def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
@@ -39,6 +44,36 @@ def can_ask_for_width(loop: ScanView, ctx: Context) -> bool:
         guard = ctx.if_around(graph)
         graph = None if guard is None else guard.graph
     return graph is not None
+
+
+def at_once_if_narrow(
+    loop: ScanView, at_once: Callable[[Context], Patch | NotApplicable], pays: Callable[[Context], bool], ctx: Context
+) -> Patch | NotApplicable:
+    """Return the patch of a form, or one that first puts ``loop`` under an If on the widest states for which the form pays.
+
+    Args:
+        at_once: Returns the patch of the form.
+        pays: Returns True if the form is faster than the loop for the sizes that a context assumes.
+    """
+    unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx))
+    if not unknown or not can_ask_for_width(loop, ctx):
+        return at_once(ctx)
+    with discarding(ctx) as trial_ctx:
+        patch = at_once(trial_ctx)
+    if isinstance(patch, NotApplicable):
+        return patch
+    contexts = (replace(ctx, options=replace(ctx.options, assumed_dim=size)) for size in _SIZES)
+    widest_ctx = next((context for context in contexts if pays(context)), ctx)
+    sizes = StepSizes.of(loop, widest_ctx)
+    widest = min(sizes.step(state.inner) for state in unknown)
+    names = ", ".join(f"'{state.inner.name}'" for state in unknown)
+    if is_kept_loop(loop, ctx):
+        return NotApplicable("COST-LINEAR", f"{names} may take more than {widest} bytes a step here, see --shape")
+    return Patch(
+        f"put {names} under an If: all steps at once if each takes at most {widest} bytes a step, else the loop",
+        lambda: put_under_width_check(loop, unknown, widest, ctx),
+        (f"by an estimate faster up to {widest} bytes a step; a run with wider states goes step by step",),
+    )
 
 
 def put_under_width_check(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:

@@ -36,6 +36,7 @@ from rewrites.edits.linear.filter_results import filtered
 from rewrites.edits.linear.filtered import block_length
 from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if, put_under_ifs
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
+from rewrites.edits.recurrence.narrow_or_loop import at_once_if_narrow
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.dims import same
@@ -77,7 +78,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # an output that no state has a part in, such as a flag, leaves the loop first
-    return _unfit(loop, system, ctx) or _filtered(loop, system, reader, ctx)
+    refusal = _unfit(loop, system, ctx)
+    if refusal is not None:
+        return refusal
+    return at_once_if_narrow(
+        loop, lambda context: _filtered(loop, system, reader, context), lambda wider: _pays(loop, system, wider), ctx
+    )
+
+
+def _pays(loop: ScanView, system: System, ctx: Context) -> bool:
+    return _unfit(loop, system, ctx) is None and (not _decay_alone(system) or _is_near(loop, system, ctx))
 
 
 def _is_alike(system: System) -> bool:

@@ -32,6 +32,7 @@ from rewrites.edits.linear.drives import stack_of
 from rewrites.edits.linear.gated import ANY_CUT, Cut, choose_cut, gated_of_any_steps, gated_states
 from rewrites.edits.linear.or_loop import are_plain, is_kept_loop, put_under_if, put_under_ifs
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
+from rewrites.edits.recurrence.narrow_or_loop import at_once_if_narrow
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -89,7 +90,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(steps, int):
         return _in_blocks(loop, found, ANY_CUT, least, ctx)
     cut = choose_cut(steps)
-    return _unfit(loop, cut, steps, ctx) or _in_blocks(loop, found, cut, least, ctx)
+    refusal = _unfit(loop, cut, steps, ctx)
+    if refusal is not None:
+        return refusal
+    return at_once_if_narrow(
+        loop,
+        lambda context: _in_blocks(loop, found, cut, least, context),
+        lambda wider: _unfit(loop, cut, steps, wider) is None,
+        ctx,
+    )
 
 
 def _least(loop: ScanView, ctx: Context) -> int | None:

@@ -35,6 +35,7 @@ from rewrites.edits.fission.stacks import Stacks
 from rewrites.edits.linear.blocked import Blocked
 from rewrites.edits.linear.drives import stack_of
 from rewrites.edits.recurrence.compiled import is_to_be_compiled
+from rewrites.edits.recurrence.narrow_or_loop import at_once_if_narrow
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -79,7 +80,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
     levels = choose_levels(steps + 1)
     refusal = _unfit(loop, levels, steps, ctx)
-    return refusal if refusal is not None else _without_loop(loop, found, levels, steps, ctx)
+    if refusal is not None:
+        return refusal
+    return at_once_if_narrow(
+        loop,
+        lambda context: _without_loop(loop, found, levels, steps, context),
+        lambda wider: _unfit(loop, levels, steps, wider) is None,
+        ctx,
+    )
 
 
 def _read(state: State, reader: Reader, fast_math: bool) -> _Found:

@@ -7,7 +7,7 @@ import pytest
 from rewrites.base.report import Report
 from rewrites.graph.context import Options
 from rewrites.rules.fission import loop_fission
-from rewrites.rules.recurrence import blocks_of_steps, cumulative
+from rewrites.rules.recurrence import blocks_of_steps, constant_filter, cumulative, gated_recurrence, linear_recurrence
 from tests.rewrites.apply import apply, patches, read
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -111,3 +111,30 @@ def test_a_loop_in_a_loop_has_no_if_around_it() -> None:
         {inner} => (float[N] n) {{ n = Max (h, x) }}> (s, r) }}> (ss, rs) }}"""
     after, _ = rewritten(text)
     assert not any(node.op_type in {"If", "Scan"} for node in after.graph.node)
+
+
+DECAYS = {
+    "a decay": (running("k = Constant <value = float {0.9}> () d = Mul (h, k) n = Add (d, x)", "N", 256), linear_recurrence),
+    "a moving average": (
+        running("k = Constant <value = float {0.25}> () e = Sub (x, h) f = Mul (e, k) n = Add (h, f)", "N", 256, stacked=True),
+        linear_recurrence,
+    ),
+    "a filter": (running("k = Constant <value = float {-0.5}> () d = Mul (h, k) n = Add (d, x)", "N", 256), constant_filter),
+    "a gate": (running("d = Mul (h, x) n = Add (d, x)", "N", 256, stacked=True), gated_recurrence),
+}
+
+
+@pytest.mark.parametrize("case", DECAYS)
+def test_wide_states_that_decay_stay_in_the_loop(case: str) -> None:
+    text, rule = DECAYS[case]
+    after, report = apply(text, [rule])
+    assert patches(report) == [rule.RULE.name] * 2
+    operators = branches(after)
+    assert "Scan" not in operators["then_branch"]
+    assert operators["else_branch"] == ["Scan"]
+    for width in (1, 64, 4096):
+        draw = np.random.default_rng(width)
+        feeds = {"s": draw.uniform(0.1, 0.9, width), "xs": draw.uniform(0.1, 0.9, (256, width))}
+        feeds = {name: array.astype(np.float32) for name, array in feeds.items()}
+        for result, expected in zip(ort_run(after, feeds), ort_run(read(text), feeds), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-5)
