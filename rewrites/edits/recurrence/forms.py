@@ -45,6 +45,11 @@ class Form:
     for_last: bool = False
     widest_cached: int | None = None
 
+    @property
+    def loses_when_wide(self) -> bool:
+        """Return True if wide steps cost several times what the loop costs: CumSum and CumProd lose at most about a half."""
+        return self.place not in (place_sums, place_means)
+
     def widest(self, found: Accumulation, returned: bool) -> int | None:
         """Return how many bytes a step of the state may have; None for any number."""
         if returned and self.place is place_sums and starts_neutral(found):

@@ -268,7 +268,7 @@ _PARTS = {
         (ADDED, 4096, 4096, False),
         (ADDED, 4096, 64, True),
         (ADDED, 4096, "T", False),
-        (ADDED, "A, B", "T", 2),  # the first puts the loop under an If
+        (ADDED, "A, B", "T", True),
         (ADDED, "A, 4096", "T", False),
         ("u = Tanh (x)  h1 = Add (h, u)  y = Identity (h1)", 4096, 4096, False),
         ("u = Tanh (x)  h1 = Add (h, u)  y = Identity (h1)", 1024, 4096, True),
@@ -285,7 +285,7 @@ def test_wide_rows_stay_in_the_loop_that_keeps_them_in_the_cache(step, width, st
     for old, new in sizes.items():
         parts = {key: value.replace(old, new) for key, value in parts.items()}
     _, report = apply(scan(step, **parts), [cumulative])
-    assert patches(report) == ["cumulative"] * fires
+    assert patches(report) == (["cumulative"] if fires else [])
     assert fires or reasons(report) == ["CUMULATIVE-COST"]
 
 
