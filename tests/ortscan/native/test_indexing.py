@@ -1,6 +1,5 @@
 """What is found by an index of each step, in the library: the interpreter's numbers, and an error where an index is out of range."""
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -272,17 +271,3 @@ def test_nan_is_the_largest_of_a_long_row(place: int) -> None:
     xs[0, place] = np.nan
     _, _, places = planned.run(None, {"xs": xs, "h0": np.zeros(1, np.float32)})
     assert places[0].tolist() == [place, *[at for at in (6, 13, 20) if at != place][:2]]
-
-
-@pytest.mark.parametrize("largest", [0, 1])
-def test_the_first_of_long_rows_are_found_faster_than_by_onnxruntime(largest: int) -> None:
-    original, planned = sessions(beams("float", 8192, largest, steps=16))
-    feeds = {"xs": np.random.default_rng(0).standard_normal((16, 8192), np.float32), "h0": np.zeros(1, np.float32)}
-    times = [[_seconds(session, feeds) for session in (original, planned)] for _ in range(40)]
-    assert min(own for own, _ in times) > min(ours for _, ours in times)
-
-
-def _seconds(session: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> float:
-    started = time.perf_counter()
-    session.run(None, feeds)
-    return time.perf_counter() - started
