@@ -10,11 +10,12 @@ those stand still from 2 ** 24 on. Where a condition leaves the state as it was,
 state as it was before a step reads the row before.
 
 Conditions: element types that the operators take and treat as the loop does; what comes to the state is computed from scan inputs
-and from outside; stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than the
-loop (``forms``); sizes that are not known count as 64 together. If every state of a loop accumulates, and a form without a kernel of its own
-stands for one, an If checks their size in each run and keeps the loop for wider steps (``edits/recurrence/narrow_or_loop.py``). A loop that is to be compiled keeps its states
-where it has a plan: a sum takes 13 µs where CumSum takes 17 (1000 steps of 16 numbers), 41 where it takes 96 (1000 of 256),
-and 2000 where it takes 6900 (4096 of 1024), a maximum 9 to 47 where blocks take 19 to 325; and other states share its steps.
+and from outside; stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than
+the loop (``forms``); sizes that are not known count as 64 together. If every state of a loop accumulates, and a form without a
+kernel of its own stands for one, an If checks their size in each run and keeps the loop for wider steps
+(``edits/recurrence/narrow_or_loop.py``). A loop that is to be compiled keeps its states where it has a plan: a sum takes 13 µs
+where CumSum takes 17 (1000 steps of 16 numbers), 41 where it takes 96 (1000 of 256), and 2000 where it takes 6900 (4096 of 1024),
+a maximum 9 to 47 where blocks take 19 to 325; and other states share its steps.
 """
 
 import math
