@@ -31,7 +31,7 @@ g (float[T, B, 4] x, float[B, 4] h) => (float[B, 4] z, float[T, B, 4] y) <float[
     p = MatMul (xi, W) q = MatMul (s, R) a = Add (p, q) n = Tanh (a) yi = Identity (n)
   }> (h, x)
 }"""
-OPEN = CELL.replace("float[B, 4] z, float[T, B, 4] y)", "float z, float y)", 1)
+OPEN = CELL.replace("float[B, 4] z, float[T, B, 4] y)", "float[] z, float[] y)", 1)
 STAYS = """<ir_version: 8, opset_import: ["": 18]>
 g (float[T, 4] x, float[4] h, bool[T] m) => (float[4] z, float[T, 4] y) <float[4, 4] W = {OF_16}> {
   z, y = Scan <num_scan_inputs = 2, body = b (float[4] s, float[4] xi, bool mi) => (float[4] n, float[4] yi) {
