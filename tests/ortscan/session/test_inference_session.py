@@ -489,7 +489,8 @@ def test_a_model_in_onnxruntimes_own_format_is_opened_as_it_is(tmp_path: Path):
 def test_a_folder_that_cannot_be_written_keeps_nothing_but_works(cache: Path):
     cache.mkdir()
     (cache / "models").write_text("a file where a folder should be")
-    session = ortscan.InferenceSession(parsed(MAP))
+    with pytest.warns(OrtscanWarning, match=r"nothing is kept in .*'.*/models' is no folder of this user's alone"):
+        session = ortscan.InferenceSession(parsed(MAP))
     assert session.ortscan.source == "optimized"
     assert str(session.ortscan.why).startswith(f"the model was not kept in {cache}")
 
