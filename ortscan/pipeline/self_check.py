@@ -94,18 +94,20 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
         return as_it_was(rewriting, f"{finder} found it unsound: {sound.fault}")
     outcome = sound.result
     outcome.report.messages += warn_of_redeclarations(outcome.loaded)
+    blamed: list[str] = []
     for veto in sound.vetoes:
         if isinstance(veto.why, Lacking):
             outcome.report.messages.append(f"{veto} is not done: {veto.why}")
         else:
-            _say(rewriting, outcome.report, f"{finder} took {veto} back: {veto.why}")
+            blamed.append(f"{finder} took {veto} back: {veto.why}")
+            outcome.report.messages.append(blamed[-1])
     if sound.fault is not None:
         said = f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}"
-        if isinstance(sound.fault, Lacking):
-            outcome.report.messages.append(said)
-        else:
-            _say(rewriting, outcome.report, said)
+        outcome.report.messages.append(said)
+        if not isinstance(sound.fault, Lacking):
+            blamed.append(said)
         _give_reason(outcome.report, sound.fault)
+    _warn(rewriting, blamed)
     for fired in outcome.report.patches:
         _log.debug("change %d, %s on %s: %s", fired.number, fired.rule, fired.loop, fired.what)
     _log.info("%s", headline(outcome.report))
@@ -125,7 +127,8 @@ def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     report = _untouched(rewriting)
     report.operators_before = report.operators_after = counted
     report.tied, report.fixed, report.messages = bool(loaded.tied), bool(loaded.built_in), loaded.tied + loaded.built_in
-    _say(rewriting, report, f"the model is left as it was, since {why}")
+    report.messages.append(f"the model is left as it was, since {why}")
+    _warn(rewriting, report.messages[-1:])
     _give_reason(report, why)
     return Outcome(loaded, report, is_touched=False)
 
@@ -148,10 +151,11 @@ def _untouched(rewriting: Rewriting) -> Report:
     return report
 
 
-def _say(rewriting: Rewriting, report: Report, what: str) -> None:
-    report.messages.append(what)
-    failure = _failure_of(rewriting.model)
-    warn(f"{what}; {_REPORT_IT}." if failure is None else f"{what}; the model fails as it was given too: {failure}")
+def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
+    """Warn of what was taken back, and ask for a report unless the original, which is run once, fails too."""
+    failure = _failure_of(rewriting.model) if sentences else None
+    for sentence in sentences:
+        warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the model fails as it was given too: {failure}")
 
 
 def _failure_of(model: AnyModel) -> str | None:
