@@ -65,16 +65,17 @@ class FixedShapes:
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 
     def put_into_outputs(self, ctx: Context) -> None:
-        """Make the sizes that follow for the outputs, which no loop hides any more, the declared ones.
+        """Declare the outputs with the sizes that inference proves, now that fewer loops hide them.
 
-        A branch that they do not fit does not see them.
+        An output keeps a name whose size is not proven: onnxruntime folds a Shape of declared sizes, and a model may name the steps of
+        an input and the fewer steps of an output alike. A branch that the sizes do not fit does not see them.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)
         infer_model(model)
         for value, before in zip(model.graph.outputs, self._declared, strict=True):
             fits = before is None or rank_of(value) == len(before)
-            value.shape = self._bound(refined(without_names(value.shape) if fits else None, before))
+            value.shape = refined(without_names(value.shape) if fits else None, before)
 
     def _bind(self, value: ir.Value, dims: Sequence[int | None]) -> None:
         if not isinstance(value.type, ir.TensorType):

@@ -130,3 +130,37 @@ def test_what_a_scan_stacks_keeps_the_rank_that_only_a_declaration_tells():
     model = model_from_text(UNPROVEN, check=False)
     feeds = {"x": np.ones((3, 2, 1), np.float32), "a": np.eye(2, 4, dtype=np.float32), "n": np.array(2)}
     assert_same_numbers(ort_run(ortscan.optimize(model, verify=False), feeds), ort_run(model, feeds))
+
+
+EARLY = """<ir_version: 8, opset_import: ["": 16]> g (float[T] x, float[T,2] rows) => (float[T] ys, float[T,2] zs) <int64 far = {99}, bool yes = {1}, float zero = {0}, int64 o = {0}> {
+    l, ys = Loop <body = b (int64 i, bool c, float s) => (bool d, float n, float y) { a = Gather (x, i) n = Add (s, a) y = Identity (n) d = Less (n, one) }> (far, yes, zero)
+    READ
+    zs = Loop <body = b2 (int64 j, bool c2) => (bool d2, float[2] z) { d2 = Identity (c2) r = Gather (rows, j) z = Tanh (r) }> (count, yes) }"""
+
+
+@pytest.mark.parametrize(
+    "read", ["sh = Shape (ys) count = Gather (sh, o)", "count = Size (ys)", "e = Neg (ys) sh = Shape (e) count = Gather (sh, o)"]
+)
+@pytest.mark.parametrize("options", [{"fix_shapes": {"x": [4], "rows": [4, 2]}}, {}, {"fix_shapes": {"x": [4]}}])
+def test_a_fixed_size_does_not_say_how_many_steps_a_loop_takes_that_leaves_early(options, read):
+    model = model_from_text(EARLY.replace("READ", read).replace("far = {99}", "far = {99}, float one = {1}"), check=False)
+    feeds = {"x": np.array([0.5, 0.9, 2, 3], np.float32), "rows": np.arange(8, dtype=np.float32).reshape(4, 2)}
+    wanted = ort_run(model, feeds)
+    assert wanted[1].shape == (2, 2)
+    assert_same_numbers(ort_run(ortscan.optimize(model, verify=False, **options), feeds), wanted)
+
+
+WORDS = """<ir_version: 6, opset_import: ["": 12]> g (TYPE[T,2] x, float[2] h) => (float[2] l, TYPE[5,2] ys) {
+    l, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, TYPE[2] e) => (float[2] n, TYPE[2] y) { n = Tanh (s) y = Identity (e) }> (h, x) }"""
+
+
+@pytest.mark.parametrize("element", ["string", "float", "int64"])
+@pytest.mark.parametrize("options", [{"target": "coreml"}, {}, {"passes": ["default", "guard-scan"]}, {"native": True}])
+def test_rows_declared_as_another_number_of_rows_are_as_many_as_they_are(options, element):
+    model = model_from_text(WORDS.replace("TYPE", element), check=False)
+    rows = np.arange(8).reshape(4, 2).astype({"float": np.float32}.get(element, np.int64))
+    feeds = {"x": rows.astype(str).astype(object) if element == "string" else rows, "h": np.ones(2, np.float32)}
+    after = ortscan.optimize(model, verify=False, **options)
+    got, wanted = (ort_run(one, feeds) for one in (after, model))
+    assert [value.shape for value in got] == [(2,), (4, 2)]
+    assert all(np.array_equal(left, right) for left, right in zip(got[1:], wanted[1:], strict=True))

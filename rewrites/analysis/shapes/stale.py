@@ -2,8 +2,8 @@
 
 Tools that edit models leave such value_infos behind, and exporters write the sizes of one traced step for a Loop's growing state.
 onnxruntime warns and believes the operators, onnx's inference believes the declarations; a folded Shape or a count of steps must
-not be made from those. Nor from the names that a model gives to the sizes of its outputs: who exports a model writes them by hand,
-and "time" is the steps of the input and the fewer ones of the output alike.
+not be made from those. Nor from the sizes that a model declares for its outputs: whoever exports a model writes them by hand, "time"
+may name the steps of the input and the fewer steps of the output alike, and ``fix_shapes`` makes numbers of such names.
 
 Works round ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
 """
@@ -62,7 +62,7 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
     if not doubted.loops and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
         return False
     doubtful = _doubtful_names(graph, declared)
-    declared |= {value: _with_proven_names(declared[value], value.shape, doubtful) for value in graph.outputs if value in declared}
+    declared |= {value: _with_proven_sizes(declared[value], value.shape, doubtful) for value in graph.outputs if value in declared}
     given = {value for state in states for value in state.loop.outputs}
     stacked = {value for node in all_nodes(graph) if node.op_type == "Scan" for body in _bodies(node) for value in body.outputs}
     for value, shape in declared.items():
@@ -135,9 +135,9 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
     return {name for name, nodes in owners.items() if len(nodes) > 1}
 
 
-def _with_proven_names(declared: ir.Shape | None, found: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
-    """Return what is ``declared`` of an output without the ``doubtful`` names that were not ``found`` too."""
-    known = forgotten(declared, lambda dim: not isinstance(dim, int) and dim.value in doubtful)
+def _with_proven_sizes(declared: ir.Shape | None, found: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
+    """Return what is ``declared`` of an output without the numbers and the ``doubtful`` names that were not ``found`` too."""
+    known = forgotten(declared, lambda dim: isinstance(dim, int) or dim.value in doubtful)
     return refined(known, meet([declared, found]))
 
 
