@@ -67,8 +67,8 @@ class FixedShapes:
     def put_into_outputs(self, ctx: Context) -> None:
         """Declare the outputs with the sizes that inference proves, now that fewer loops hide them.
 
-        An output keeps a name whose size is not proven: onnxruntime folds a Shape of declared sizes, and a model may name the steps of
-        an input and the fewer steps of an output alike. A branch that the sizes do not fit does not see them.
+        An output keeps a name whose size is not proven: onnxruntime folds a Shape of declared sizes, and a model may name the
+        steps of an input and the fewer steps of an output alike. A branch that the sizes do not fit does not see them.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)

@@ -2,8 +2,8 @@
 
 Tools that edit models leave such value_infos behind, and exporters write the sizes of one traced step for a Loop's growing state.
 onnxruntime warns and believes the operators, onnx's inference believes the declarations; a folded Shape or a count of steps must
-not be made from those. Nor from the sizes that a model declares for its outputs: whoever exports a model writes them by hand, "time"
-may name the steps of the input and the fewer steps of the output alike, and ``fix_shapes`` makes numbers of such names.
+not be made from those. Nor from the sizes that a model declares for its outputs: whoever exports a model writes them by hand,
+"time" may name the steps of the input and the fewer steps of the output alike, and ``fix_shapes`` makes numbers of such names.
 
 Works round ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
 """
