@@ -14,7 +14,7 @@ from tests.support.runtime import ort_run
 from tests.support.text import assert_text_equal, model_from_text
 
 OWN = "<float[2,2] w = {1, 2, -1, 0.5}>"
-STEP = "a = MatMul (h, w) b = Tanh (a) h1 = Add (b, x) y = Identity (h1)"
+STEP = "a = MatMul (h, w) b = Tanh (a) c = Neg (b) h1 = Add (c, x) y = Identity (h1)"
 
 
 def scan(body: str = STEP, main: str = OWN, own: str = "", more: str = "", outputs: str = "") -> str:
@@ -39,9 +39,9 @@ def test_a_weight_becomes_its_reader_s_own() -> None:
 
 
 def test_weights_of_an_inner_loop_and_of_a_branch_in_a_body_go_to_where_they_are_read() -> None:
-    inner = "h1 = Scan <num_scan_inputs = 1, body = c (float[2,2] s, float[2] z) => (float[2,2] s1) {OWN} { s1 = MatMul (s, w) }> (h, x) y = Identity (h1)"
+    inner = "h1 = Scan <num_scan_inputs = 1, body = c (float[2,2] s, float[2] z) => (float[2,2] s1) {OWN} { a = MatMul (s, w) b = Tanh (a) c = Neg (b) s1 = Add (c, z) }> (h, x) y = Identity (h1)"
     branch = """e = ReduceMax <keepdims = 0> (x) c = Cast <to = 9> (e)
-      h1 = If <then_branch = t () => (float[2,2] p) {OWN} { p = MatMul (h, w) }, else_branch = f () => (float[2,2] q) { q = Tanh (h) }> (c) y = Identity (h1)"""
+      h1 = If <then_branch = t () => (float[2,2] p) {OWN} { a = MatMul (h, w) b = Tanh (a) d = Neg (b) p = Add (d, h) }, else_branch = f () => (float[2,2] q) { q = Tanh (h) }> (c) y = Identity (h1)"""
     for body in (inner, branch):
         assert_text_equal(moved(scan(body.replace("{OWN}", ""))), scan(body.replace("{OWN}", OWN), main=""))
 
@@ -63,6 +63,43 @@ def test_weights_of_an_inner_loop_and_of_a_branch_in_a_body_go_to_where_they_are
 )
 def test_others_stay(text: str) -> None:
     assert_text_equal(moved(text), text)
+
+
+SMALL = [
+    "h1 = MatMul (h, w) y = Relu (h1)",
+    "h1 = Gemm (h, w, x) y = Relu (h1)",
+    "a = MatMul (h, w) h1 = Tanh (a) y = Relu (h1)",
+    "a = MatMul (h, w) b = Add (a, x) h1 = Tanh (b) y = Relu (h1)",
+    "a = MatMul (h, w) b = Mul (x, a) h1 = Max (b, x) y = Identity (h1)",
+]
+
+
+@pytest.mark.parametrize("body", SMALL)
+def test_weights_of_a_body_with_one_buffer_stay(body: str) -> None:
+    assert_text_equal(moved(scan(body)), scan(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = MatMul (h, w) b = Exp (x) h1 = Add (a, b) y = Identity (h1)",
+        "a = MatMul (h, w) b = Softmax (a) h1 = Add (b, x) y = Identity (h1)",
+        "a = MatMul (h, w) b = Add (a, x) c = Sigmoid (b) h1 = Tanh (c) y = Identity (h1)",
+    ],
+)
+def test_weights_of_a_body_with_more_buffers_move(body: str) -> None:
+    assert_text_equal(moved(scan(body)), scan(body, main="", own=OWN))
+
+
+def test_a_weight_moves_into_a_small_branch_of_a_body_with_more_buffers() -> None:
+    body = """d = Exp (x) e = ReduceMax <keepdims = 0> (d) c = Cast <to = 9> (e)
+      h1 = If <then_branch = t () => (float[2,2] p) {OWN} { p = MatMul (h, w) }, else_branch = f () => (float[2,2] q) { q = Tanh (h) }> (c) y = Identity (h1)"""
+    assert_text_equal(moved(scan(body.replace("{OWN}", ""))), scan(body.replace("{OWN}", OWN), main=""))
+
+
+def test_optimize_leaves_the_weight_of_a_small_body_outside() -> None:
+    after = ortscan.optimize(model_from_text(scan(SMALL[3]), 18), skip=["recurrent-cell"])
+    assert [weight.name for weight in after.graph.initializer] == ["w"]
 
 
 def test_weights_that_are_large_or_in_files_stay(tmp_path) -> None:
