@@ -15,6 +15,7 @@ import onnx_ir as ir
 from rewrites.base import since
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.builder import Builder
+from rewrites.graph.dims import refined, with_size
 from rewrites.graph.values import const_array, dim_of, rank_of, static_dims
 from rewrites.loops import ScanView, State
 from rewrites.ops.checked_lengths import checked_lengths
@@ -74,6 +75,7 @@ def lengths_of(loop: ScanView, sizes: Sizes, b: Builder, all_steps: bool) -> Len
         flat = checked_lengths(b, flat, sizes.steps)
     time = count_up(b, sizes.steps)
     live = b.op("Less", unsqueeze(b, time, [0]), unsqueeze(b, flat, [1]))
+    live.shape = refined(live.shape, ir.Shape([dim_of(loop.scan_inputs[0].outer, axis) for axis in (0, 1)]))
     most = None if all_steps and known is None else _most(loop, b, flat, known)
     return Lengths(flat, live, time, most)
 
@@ -94,7 +96,9 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
         return x
     if b.opset < since.SLICE_INPUTS:
         return gather(b, x, count_up(b, lengths.most), 1)
-    return b.op("Slice", x, b.const([0]), lengths.most, b.const([1]))
+    cut = b.op("Slice", x, b.const([0]), lengths.most, b.const([1]))
+    cut.shape = with_size(x.shape, 1, None)  # onnx infers no size of a Slice whose end it does not know
+    return cut
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:

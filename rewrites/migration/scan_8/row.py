@@ -94,6 +94,7 @@ def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, fed_first: bool, 
     x = scan.outer
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)
+        x.shape = x.shape or scan.outer.shape
     if fed_first:
         x = where(head, spread(head, lengths.live, 2, x, rank_of(scan.inner)), x, slice_axis(head, x, 1, 0, 1))
     return ScanInput(trimmed(head, x, lengths), scan.inner, 1, False)

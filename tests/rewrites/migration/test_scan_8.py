@@ -150,6 +150,41 @@ def test_rows_end_at_their_lengths(lengths: list[int], attributes: str):
     assert same(scan("n", attributes=attributes, sizes="1,T", declared="int64[1] n, "), one).form == "one row"
 
 
+@pytest.mark.parametrize("target", [9, 10, 13, 18, 23])
+@pytest.mark.parametrize("attributes", ["", ", directions = [1]"])
+def test_steps_up_to_the_longest_row_keep_the_number_of_rows(attributes: str, target: int):
+    after, _ = lifted(scan("n", attributes=attributes), target)
+    (node,) = (node for node in after.graph.node if node.op_type == "Scan")
+    stacks = {info.name: info.type.tensor_type.shape.dim for info in after.graph.value_info}
+    assert [[dim.dim_param or dim.dim_value for dim in stacks[name]][1:] for name in node.input[1:]] == [["B", 2], ["B", 1]]
+
+
+DECAY = "cell ({0}[2] h, {0}[2] a) => ({0}[2] h1, {0}[2] k) {{ s = Mul (h, h) h1 = Sub (a, s) k = Neg (h1) }}"
+
+
+@pytest.mark.parametrize("attributes", ["", ", directions = [1]"])
+@pytest.mark.parametrize(
+    ("kind", "body"), [("float", CELL), ("float", DECAY.format("float")), ("double", DECAY.format("double"))], ids=str
+)
+def test_rows_with_lengths_get_a_loop_plan(kind: str, body: str, attributes: str):
+    text = scan("n", body, attributes).replace("float", kind)
+    (loop,) = ortscan.explain(read(text, 8, check=False), native=True).loops
+    assert loop.fate == "planned"
+    same(text, {name: value.astype(kind.replace("float", "float32")) for name, value in FEEDS.items()} | {"n": np.array([2, 4, 1])})
+
+
+def test_a_cell_over_rows_with_lengths_becomes_a_native_node():
+    cell = "cell (float[64] h, float[64] a) => (float[64] h1, float[64] k) { r = Unsqueeze <axes = [0]> (h) p = MatMul (r, w) q = Squeeze <axes = [0]> (p) s = Add (q, a) h1 = Tanh (s) k = Identity (h1) }"
+    model = read(scan("n", cell).replace(",2]", ",64]"), 8, check=False)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(64, dtype=np.float32) / 2, "w"))
+    (loop,) = ortscan.explain(model, dims={"B": 2, "T": 64}).loops
+    assert loop.fired[0].made.native == "RNN"
+    numbers = np.random.default_rng(0).standard_normal((2, 6, 64)).astype(np.float32)
+    feeds = {"h0": numbers[:, 0], "xs": numbers[:, 1:], "n": np.array([2, 5])}
+    after = ortscan.optimize(model, dims={"B": 2, "T": 64}, verify=False)
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
 def test_lengths_that_are_known_to_be_full_leave_no_trace():
     after, (scan_8,) = lifted(scan("n", weights="<int64[3] n = {4, 4, 4}>", sizes="3,4"))
     assert [node.op_type for node in after.graph.node] == ["Transpose", "Scan", "Transpose"]
