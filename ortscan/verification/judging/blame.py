@@ -13,7 +13,7 @@ from ortscan.running.runner import Runs
 from ortscan.verification.judging.judge import Judge, Judged
 from rewrites.ops.quirks import QUIRKS
 
-__all__ = ["blame"]
+__all__ = ["blame", "known_defect"]
 
 _BETWEEN = ("Cast", "Identity")
 _TRANSPOSED = QUIRKS["ORT-TRANSPOSED-TIMES-VECTOR"]
@@ -36,8 +36,12 @@ def blame(proto: onnx.ModelProto, judge: Judge, judged: Sequence[Judged], plain:
     outcome = None if runner.error is not None else runner.run(feed, RUN_SECONDS)
     if outcome is None or outcome.values is None or not judge.finds_equal(outcome.values, after, first.gaps.keys()):
         return ""
-    defect = f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
-    return f"with onnxruntime's graph optimisation off the original computes what the result computes{defect}"
+    return f"with onnxruntime's graph optimisation off the original computes what the result computes{known_defect(proto)}"
+
+
+def known_defect(proto: onnx.ModelProto) -> str:
+    """Return the defect of onnxruntime that may explain other results of the original, in parentheses. Empty if none is known."""
+    return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
 
 
 def _multiplies_a_transpose(proto: onnx.ModelProto) -> bool:

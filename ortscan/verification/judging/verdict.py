@@ -18,7 +18,7 @@ _WIDEST_SPREAD = 4.0
 
 _DISOWNED = (
     "onnxruntime computes output '{}' of the original otherwise once nodes that change nothing stand in it, "
-    "so that nothing can be told of it"
+    "so that nothing can be told of it{}"
 )
 
 
@@ -31,15 +31,21 @@ def refuse(
 
 
 def conclude(
-    judge: Judge, judged: Sequence[Judged], notes: Sequence[str], not_tried: Sequence[str], records: Records, inside: str = ""
+    judge: Judge,
+    judged: Sequence[Judged],
+    notes: Sequence[str],
+    not_tried: Sequence[str],
+    records: Records,
+    inside: str = "",
+    defect: str = "",
 ) -> Verification:
     """Sum up the cases, and what comparing with ``records`` found: ok only where something was compared and nothing different.
 
-    ``inside``: the first value inside that differs, in words.
+    ``inside``: the first value inside that differs, in words. ``defect``: the defect that `known_defect` names.
     """
     cases = [one.case for one in judged]
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
-    problems = _failures(cases) + [_DISOWNED.format(name) for name in sorted(judge.disowned)]
+    problems = _failures(cases) + [_DISOWNED.format(name, defect) for name in sorted(judge.disowned)]
     if not any(output.compared for output in outputs):
         problems += [] if problems else [_why_nothing(cases, outputs, judge)]
     else:

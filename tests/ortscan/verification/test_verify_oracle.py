@@ -279,3 +279,15 @@ def test_a_product_written_otherwise_is_blamed_on_onnxruntime_and_another_result
     wrong.graph.node[-1].input[0] = "n"
     assert "ORT-TRANSPOSED-TIMES-VECTOR" in verify(before, after).first_difference.inside
     assert "ORT-" not in verify(before, wrong).summary()
+
+
+@pytest.mark.parametrize("kind", ["double", "float16"])
+@pytest.mark.parametrize("between", ["c = Cast <to = 1> (t)", "i = Identity (t) c = Cast <to = 1> (i)"])
+def test_the_defect_of_a_transposed_product_is_named_with_a_cast_in_between(kind: str, between: str) -> None:
+    text = f"g ({kind}[2,3] x, float[2] v) => (float[3] y) {{{{ a = Constant <value_ints = [1]> () {{}} y = Squeeze (q, a) }}}}"
+    vector = f"t = Transpose (x) {between} p = MatMul (c, v) q = Unsqueeze (p, a)"
+    column = f"t = Transpose (x) {between} w = Unsqueeze (v, a) q = MatMul (c, w)"
+    before, after = (model_from_text(text.format(nodes), 18) for nodes in (vector, column))
+    outcome = verify(before, after)
+    assert outcome.inconclusive
+    assert "nothing can be told of it (ORT-TRANSPOSED-TIMES-VECTOR: " in outcome.summary()
