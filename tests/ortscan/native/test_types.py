@@ -94,6 +94,16 @@ def test_an_integer_divided_by_zero_is_an_error_of_the_run(op: Op, dtype: int, w
     run_native(plan, given)
 
 
+@pytest.mark.parametrize("dtype", [INT32, INT64])
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_the_least_integer_divided_by_minus_one_wraps_around(dtype: int, count: int) -> None:
+    least = np.iinfo(NUMPY[dtype]).min
+    operands = [np.full((3, count), least, NUMPY[dtype]), np.full((3, count), -1, NUMPY[dtype])]
+    for op, expected in ((Op.DIV, least), (Op.MOD, 0)):
+        (quotients,) = run_native(elementwise(op, count, (False, False), dtype=dtype), operands)
+        assert quotients.tolist() == np.full(quotients.shape, expected).tolist()
+
+
 DIVIDING = """g (int64[3] h, int64[T,3] xs, int64[T,3] ds) => (int64[3] hT, int64[T,3] ys) {
   hT, ys = Scan <num_scan_inputs = 2, body = b (int64[3] s, int64[3] x, int64[3] d) => (int64[3] s1, int64[3] y) {
     p = Add (x, s) q = OPERATOR (p, d) s1 = Add (q, s) y = Sub (q, x)
