@@ -93,7 +93,8 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
     if case.model.SerializeToString() != source:
         return _as(judgement, "invalid", "the caller's model was changed")
     clock = time.process_time()
-    said = _interface(case, result) or (_complaint(result, strict=False) if whole else _plain(result))
+    lying = misdeclared or all(_lies(case.model, outputs, of_nothing=True) for outputs in expected if outputs is not None)
+    said = _interface(case, result, lying) or (_complaint(result, strict=False) if whole else _plain(result))
     said = said or (_complaint(result, strict=True) if strict else None)
     if said:
         return _as(judgement, "invalid", said)
@@ -180,9 +181,9 @@ def _complaint(model: ModelProto, strict: bool) -> str | None:
     return None
 
 
-def _interface(case: Case, result: ModelProto) -> str | None:
-    """What differs in the interface, without the sizes if shapes are fixed or an output declares a wrong one."""
-    fixed = "fix_shapes" in case.options or MISDECLARED in case.about.get("features", ())
+def _interface(case: Case, result: ModelProto, lying: bool) -> str | None:
+    """Return what differs in the interface, without the sizes if shapes are fixed or ``lying`` outputs declare wrong ones."""
+    fixed = "fix_shapes" in case.options or lying
     for before, after in ((case.model.graph.input, result.graph.input), (case.model.graph.output, result.graph.output)):
         old, new = _public(case.model, before), _public(result, after)
         if not fixed and [info.SerializeToString(deterministic=True) for info in old] != [

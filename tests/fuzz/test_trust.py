@@ -39,3 +39,13 @@ def test_what_the_sign_of_rounding_alone_decides_is_noise_though_it_seldom_moves
         (before,) = run_session(session, feeds)
         shaky.append(is_shaky(Case(model, [feeds], "optimize", {}), session, feeds, [before], [-1 - before]))
     assert all(shaky)
+
+
+STOPPED = """g (float[2] s) => (float[2] z, float[1] ys) <int64 most = {5}, bool go = {0}> {
+  z, ys = Loop (most, go, s) <body = b (int64 i, bool c, float[2] h) => (bool c1, float[2] h1, float y) {
+    h1 = Tanh (h) y = ReduceSum <keepdims = 0> (h) c1 = Identity (c) }> }"""
+
+
+def test_a_wrong_size_of_an_output_that_is_empty_in_every_run_may_be_corrected() -> None:
+    case = Case(model_from_text(STOPPED, 18), [{"s": np.ones(2, np.float32)}], "optimize", {})
+    assert judge(case).verdict == "ok"
