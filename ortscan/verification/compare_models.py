@@ -26,7 +26,7 @@ from ortscan.verification.closeness.precision import coarsest_floats
 from ortscan.verification.closeness.recurrent_outputs import recurrent_outputs, swallowing_outputs
 from ortscan.verification.closeness.rounding_noise import noisy_source
 from ortscan.verification.given.interface import interface_differences, quoted
-from ortscan.verification.judging.blame import blame, known_defect
+from ortscan.verification.judging.blame import blame
 from ortscan.verification.judging.first_inside import first_inside
 from ortscan.verification.judging.guards import Guards
 from ortscan.verification.judging.judge import Judge, Judged
@@ -172,7 +172,7 @@ def compare_models(
     inside = "" if perilous or budget.is_spent() else _inside(old, new, judged, settings, coarsest, stack)
     blamed = blame(old.proto, judge, judged, lambda: runs(old, _CPU, optimise=False))
     where = "; ".join(filter(None, (blamed, inside)))
-    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, where, known_defect(old.proto))
+    return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, old.proto, where)
 
 
 def _running(refused: Runs, plain: Runs, notes: list[str]) -> Runs:

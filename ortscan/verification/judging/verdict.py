@@ -4,8 +4,12 @@ import math
 import statistics
 from collections.abc import Sequence
 
+import onnx
+
 from ortscan.verification.closeness.compare_values import Gap
+from ortscan.verification.judging.blame import known_defect
 from ortscan.verification.judging.judge import Judge, Judged
+from ortscan.verification.judging.never_runs import why_it_never_ran
 from ortscan.verification.judging.recorded_outputs import Records
 from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
 
@@ -36,18 +40,18 @@ def conclude(
     notes: Sequence[str],
     not_tried: Sequence[str],
     records: Records,
+    original: onnx.ModelProto,
     inside: str = "",
-    defect: str = "",
 ) -> Verification:
     """Sum up the cases, and what comparing with ``records`` found: ok only where something was compared and nothing different.
 
-    ``inside``: the first value inside that differs, in words. ``defect``: the defect that `known_defect` names.
+    ``inside``: the first value inside that differs, in words.
     """
     cases = [one.case for one in judged]
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
-    problems = _failures(cases) + [_DISOWNED.format(name, defect) for name in sorted(judge.disowned)]
+    problems = _failures(cases) + [_DISOWNED.format(name, known_defect(original)) for name in sorted(judge.disowned)]
     if not any(output.compared for output in outputs):
-        problems += [] if problems else [_why_nothing(cases, outputs, judge)]
+        problems += [] if problems else [_why_nothing(cases, outputs, judge, original)]
     else:
         problems += _vacuous(judged)
     problems += [*records.broken, *records.unlike]
@@ -104,14 +108,14 @@ def _failures(cases: Sequence[Case]) -> list[str]:
     return [f"the result fails where the original runs ({failed[0].label}{more}): {failed[0].reason}"]
 
 
-def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: Judge) -> str:
+def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: Judge, original: onnx.ModelProto) -> str:
     if not outputs:
         return "the model has no outputs"
     if len(judge.unstable) == len(outputs):
         return "every output of the original differs from run to run"
     if not cases:
         return f"there was no case to run{''.join(f' within {limit}' for limit in judge.budget.hits)}"
-    return f"the original ran in none of {len(cases)} cases: {cases[0].reason}"
+    return why_it_never_ran(original, cases)
 
 
 def _vacuous(judged: Sequence[Judged]) -> list[str]:

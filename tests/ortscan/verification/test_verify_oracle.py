@@ -5,7 +5,8 @@ import onnx
 import pytest
 
 import ortscan
-from ortscan.errors import VerificationFailed
+from ortscan.base.proto_graphs import bodies_of
+from ortscan.errors import OrtscanWarning, VerificationFailed
 from ortscan.verification import verify
 from ortscan.verification.oracle.sound import sound_oracle, unsound_loops
 from tests.support.loop_oracle import run_model
@@ -291,3 +292,48 @@ def test_the_defect_of_a_transposed_product_is_named_with_a_cast_in_between(kind
     outcome = verify(before, after)
     assert outcome.inconclusive
     assert "nothing can be told of it (ORT-TRANSPOSED-TIMES-VECTOR: " in outcome.summary()
+
+
+MISDECLARED = {
+    "Scan": """g (float[2] s, float[3,2] xs) => (float[2] z, float[3,2] ys) {
+        z, ys = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1, float[2,2] y) {
+            h1 = Add (h, x) y = Identity (h1) }> (s, xs) }""",
+    "Scan of free sizes": """g (float[N] s, float[T,N] xs) => (float[N] z, float[T,N] ys) {
+        z, ys = Scan <num_scan_inputs = 1, body = b (float[N] h, float[N] x) => (float[N] h1, float[N,N] y) {
+            p = Tanh (h) h1 = Mul (p, x) y = Sin (h1) }> (s, xs) }""",
+    "Scan in another": """g (float[2] s, float[3,4,2] xs) => (float[2] z) {
+        z = Scan <num_scan_inputs = 1, body = b (float[2] h, float[4,2] r) => (float[2] h1) {
+            z, ys = Scan <num_scan_inputs = 1, body = c (float[2] k, float[2] x) => (float[2] k1, float[2,2] y) {
+                k1 = Add (k, x) y = Identity (k1) }> (h, r)
+            t = ReduceSum (ys) h1 = Add (z, t) }> (s, xs) }""",
+}
+
+
+@pytest.mark.parametrize("name", ["Scan", "Scan of free sizes"])
+@pytest.mark.parametrize("opset", [9, 18])
+def test_optimize_says_that_a_model_itself_does_not_run_and_which_loop_fails(name: str, opset: int) -> None:
+    original = model_from_text(MISDECLARED[name], opset, check=False)
+    said = (
+        r"the original itself does not run: Scan 'z' fails in all \d+ cases: Subgraph must have the shape set for all outputs but y"
+    )
+    with pytest.warns(OrtscanWarning, match=said):
+        ortscan.optimize(original)
+    original.graph.node[0].name = "cell"
+    assert "the original itself does not run: Scan 'cell' fails in all " in verify(original, original).summary()
+
+
+def test_a_loop_that_fails_within_another_is_named() -> None:
+    original = model_from_text(MISDECLARED["Scan in another"], check=False)
+    original.graph.node[0].name = "outer"
+    (body,) = bodies_of(original.graph.node[0])
+    body.node[0].name = "inner"
+    assert "the original itself does not run: Scan 'inner' fails in all " in verify(original, original).summary()
+
+
+def test_a_loop_is_not_blamed_for_a_node_in_its_body() -> None:
+    text = """g (float[2] s, float[3,2] xs, int64[1] size) => (float[2] z) {
+        z = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1) {
+            r = Reshape (x, size) h1 = Add (h, r) }> (s, xs) }"""
+    original = model_from_text(text, 18)
+    summary = verify(original, original, inputs={"size": np.array([7])}).summary()
+    assert summary.startswith("nothing was compared: the original ran in none of ")
