@@ -323,7 +323,7 @@ def test_optimize_says_that_a_model_itself_does_not_run_and_which_loop_fails(nam
 
 
 def test_a_loop_that_fails_within_another_is_named() -> None:
-    original = model_from_text(MISDECLARED["Scan in another"], check=False)
+    original = model_from_text(MISDECLARED["Scan in another"], 18, check=False)
     original.graph.node[0].name = "outer"
     (body,) = bodies_of(original.graph.node[0])
     body.node[0].name = "inner"
