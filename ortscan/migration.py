@@ -21,6 +21,7 @@ from ortscan.ort.runtimes import Runtime
 from ortscan.soundness.lacking import fit_versions, lacking
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes
+from rewrites.analysis.cast_transposes import FUSED_PART, functions_with_cast_transposes
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
@@ -100,6 +101,8 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     if source == opset:
         return Migration(source, opset, model.ir_version, model.ir_version)
     inlined = inline_functions(model, lambda function: _has_old_scan(function, opset) or needs_inlining(model, function, opset))
+    crossed = functions_with_cast_transposes(model)
+    fused = inline_functions(model, lambda function: function in crossed)
     unshielded = inline_functions(model, holds_recurrent_nodes) if unread_nodes(model.graph) else Inlining()
     name_free_dims(model)
     ctx = Context.of(model, Options(target=target), evaluate)
@@ -117,6 +120,7 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     if defaults := listed_defaults(model):
         report.messages.append(f"each run may replace initializers that are listed as inputs: {len(defaults)} in number")
     report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]
+    report.messages += [f"inlined the function {name}, which {FUSED_PART}" for name in fused.inlined]
     report.messages += [f"inlined the function {name}, which holds a recurrent node" for name in unshielded.inlined]
     return report
 

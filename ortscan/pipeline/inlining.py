@@ -1,4 +1,7 @@
-"""Inlines the model functions that hold what rules change: loops, and recurrent nodes that may not stay where they stand."""
+"""Inlines the model functions that hold what rules change: loops, and nodes that may not stay where they stand.
+
+Works round ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +10,7 @@ import onnx_ir as ir
 
 from ortscan.modelio import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.ort.evaluate import evaluate
+from rewrites.analysis.cast_transposes import FUSED_PART, functions_with_cast_transposes
 from rewrites.base.abilities import Abilities
 from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused
@@ -20,15 +24,16 @@ __all__ = ["inline_what_rules_change"]
 
 def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
     """Inline them in place, and return what to tell of it. ``runs_plans``: loops that have a plan stay functions."""
-    outcome = inline_functions_with_loops(model, stay=DOMAIN if runs_plans else "")
+    messages = _said(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
+    if has_loops(model):
+        crossed = functions_with_cast_transposes(model)
+        messages += _said(inline_functions(model, lambda function: function in crossed), FUSED_PART)
     if not any(map(holds_recurrent_nodes, model.functions.values())):
-        return _said(outcome)
+        return messages
     # Only in a graph is a node put under an If where a loop that fails before it goes.
     if not has_loops(model) and not _must_be_changed_where_they_stand(model, target, rules):
-        return _said(outcome)
-    more = inline_functions(model, holds_recurrent_nodes)
-    messages = [f"inlined the function {name}, which holds a recurrent node" for name in more.inlined]
-    return _said(outcome) + messages + [f"left the function {name} as it is: {reason}" for name, reason in more.kept]
+        return messages
+    return messages + _said(inline_functions(model, holds_recurrent_nodes), "holds a recurrent node")
 
 
 def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> bool:
@@ -39,6 +44,6 @@ def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules:
     return may_be_refused(ctx, rules) or has_absent_nodes(trial, target)
 
 
-def _said(outcome: Inlining) -> list[str]:
-    messages = [f"inlined the function {name}, which holds a loop" for name in outcome.inlined]
-    return messages + [f"left the function {name} as it is: {reason}" for name, reason in outcome.kept]
+def _said(outcome: Inlining, reason: str) -> list[str]:
+    messages = [f"inlined the function {name}, which {reason}" for name in outcome.inlined]
+    return messages + [f"left the function {name} as it is: {obstacle}" for name, obstacle in outcome.kept]

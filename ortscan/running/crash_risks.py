@@ -23,7 +23,7 @@ from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.heavy_nodes import works_long
 from ortscan.running.joined_vectors import endless_joins
 from ortscan.running.subgraphs import all_nodes
-from rewrites.analysis.moved_operands import BETWEEN
+from rewrites.analysis.cast_transposes import has_cast_transpose
 from rewrites.graph.values import rank_of
 from rewrites.ops.traits import operators
 
@@ -88,18 +88,6 @@ def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tupl
     )
 
 
-def _holds_halves(proto: onnx.ModelProto) -> bool:
-    """Whether a product may be one of halves, which onnxruntime casts itself: see ``rewrites.rules.tidy.level_half_products``."""
-    half = onnx.TensorProto.FLOAT16
-    infos = (info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info))
-    if any(info.type.tensor_type.elem_type == half for info in infos):
-        return True
-    if any(tensor.data_type == half for graph in all_graphs(proto) for tensor in graph.initializer):
-        return True
-    attributes = (attribute for node, _ in all_nodes(proto) for attribute in node.attribute)
-    return any(attribute.t.data_type == half or (attribute.name == "to" and attribute.i == half) for attribute in attributes)
-
-
 def _is_harmless(node: onnx.NodeProto) -> bool:
     if node.domain in ("", "ai.onnx"):
         return node.op_type in _HARMLESS
@@ -110,25 +98,12 @@ def may_die_loading(proto: onnx.ModelProto) -> bool:
     """Whether making a session of the model, or running it first, could kill the process: in an old onnxruntime any may."""
     if is_old():
         return True
-    halves = _holds_halves(proto)
-    return any(_casts_a_transpose(graph, halves) for graph in all_graphs(proto)) or may_trap(proto)
+    return _casts_a_transpose(proto) or may_trap(proto)
 
 
-def _casts_a_transpose(graph: onnx.GraphProto, halves: bool) -> bool:
-    """Whether a product may read a Transpose by way of a Cast: see ``rewrites.rules.tidy.early_casts``."""
-    makers = {name: node for node in graph.node for name in node.output if node.op_type in BETWEEN}
-    products = (name for node in graph.node if node.op_type == "MatMul" for name in node.input)
-    waiting, seen = [(name, halves) for name in products], set[tuple[str, bool]]()
-    while waiting:
-        name, cast = waiting.pop()
-        maker = makers.get(name)
-        if maker is None or (name, cast) in seen:
-            continue
-        seen.add((name, cast))
-        if cast and maker.op_type == "Transpose":
-            return True
-        waiting += [(each, cast or maker.op_type == "Cast") for each in maker.input]
-    return False
+def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
+    kinds = {node.op_type for node, _ in all_nodes(proto)}
+    return "Transpose" in kinds and not kinds.isdisjoint(("MatMul", "FusedMatMul")) and has_cast_transpose(ir.from_proto(proto))
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:

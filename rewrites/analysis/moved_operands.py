@@ -9,15 +9,20 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, rank_of
 
-__all__ = ["BETWEEN", "Link", "link_above", "moves_axes", "transposes_axes"]
+__all__ = ["BETWEEN", "CASTS", "Link", "is_product", "link_above", "moves_axes", "transposes_axes"]
 
 _MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 
 _ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
 
 
-BETWEEN = _MOVEMENT | _ARITHMETIC | {"Cast", "Dropout"}
+CASTS = frozenset({"Cast", "CastLike"})
+"""What casts; onnxruntime writes a CastLike as a Cast."""
+
+BETWEEN = _MOVEMENT | _ARITHMETIC | CASTS | {"Dropout"}
 """What may stand between the Transpose and the product."""
+
+_PRODUCTS = frozenset({("", "MatMul"), ("com.microsoft", "FusedMatMul")})
 
 _TRAINS = 3
 """How many inputs a Dropout has that is told whether to train."""
@@ -38,7 +43,7 @@ class Link:
     @property
     def is_cast(self) -> bool:
         """Whether it casts."""
-        return self.node.op_type == "Cast"
+        return self.node.op_type in CASTS
 
     @property
     def source(self) -> ir.Value | None:
@@ -51,11 +56,16 @@ def link_above(value: ir.Value | None) -> Link | None:
     node = None if value is None else value.producer()
     if node is None or node.domain != "" or value is not node.outputs[0]:
         return None
-    if node.op_type in _MOVEMENT or node.op_type == "Cast" or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
+    if node.op_type in _MOVEMENT | CASTS or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
         return Link(node, 0)
     if node.op_type in _ARITHMETIC:
         return next((Link(node, place) for place in (0, 1) if _is_number(node.inputs[1 - place])), None)
     return None
+
+
+def is_product(node: ir.Node) -> bool:
+    """Return True if ``node`` is a product into which onnxruntime fuses a Transpose."""
+    return (node.domain, node.op_type) in _PRODUCTS
 
 
 def _is_number(value: ir.Value | None) -> bool:

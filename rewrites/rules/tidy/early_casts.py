@@ -12,7 +12,7 @@ Works round ORT-CAST-AFTER-TRANSPOSE.
 
 import onnx_ir as ir
 
-from rewrites.analysis.moved_operands import Link, link_above, transposes_axes
+from rewrites.analysis.moved_operands import Link, is_product, link_above, transposes_axes
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _is_fragile(node: ir.Node) -> bool:
-    return node.op_type == "MatMul" and node.domain == "" and _ranks_differ(*node.inputs)
+    return is_product(node) and _ranks_differ(*node.inputs)
 
 
 def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:

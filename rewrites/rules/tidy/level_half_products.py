@@ -10,7 +10,7 @@ Works round ORT-HALVES-AFTER-TRANSPOSE.
 
 import onnx_ir as ir
 
-from rewrites.analysis.moved_operands import moves_axes
+from rewrites.analysis.moved_operands import is_product, moves_axes
 from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.replace import take_over
@@ -40,7 +40,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
     """Return the operands of a product of halves that reads a Transpose, where their ranks are not known to be the same."""
-    if node.op_type != "MatMul" or node.domain != "" or not any(map(_is_half, (*node.inputs, *node.outputs))):
+    if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None
     left, right = node.inputs
     if left is None or right is None or not (moves_axes(left, node.graph) or moves_axes(right, node.graph)):
@@ -51,7 +51,8 @@ def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
 
 def _level(node: ir.Node, left: ir.Value, right: ir.Value, ctx: Context) -> None:
     ranks = [rank_of(left), rank_of(right)]
-    if ranks[0] is None or ranks[1] is None or min(ranks[0], ranks[1]) < _MATRIX:
+    transposes_batches = any(node.attributes.get_int(name, 0) for name in ("transBatchA", "transBatchB"))
+    if ranks[0] is None or ranks[1] is None or min(ranks[0], ranks[1]) < _MATRIX or transposes_batches:
         _write_casts(node, left, right, ctx)
     else:
         place = 0 if ranks[0] < ranks[1] else 1
@@ -67,7 +68,7 @@ def _is_half(value: ir.Value | None) -> bool:
 def _write_casts(node: ir.Node, left: ir.Value, right: ir.Value, ctx: Context) -> None:
     b = ctx.builder()
     wide = [b.op("Cast", value, to=ir.DataType.FLOAT.value) for value in (left, right)]
-    result = b.op("Cast", b.op("MatMul", *wide), to=ir.DataType.FLOAT16.value)
+    result = b.op("Cast", *b.like(node, wide), to=ir.DataType.FLOAT16.value)
     name, node.name = node.name, ctx.names.fresh(node.name or "node_MatMul")
     b.nodes[2].name = name
     b.insert_before(node)
