@@ -43,9 +43,8 @@ class _Paths:
     def __init__(self, model: ir.Model, *, enters_loops: bool) -> None:
         self._functions = model.functions
         self._enters_loops = enters_loops
-        self._owners: dict[ir.Node, ir.Graph | ir.Function] = {
-            node: scope for scope in (model.graph, *model.functions.values()) for node in all_nodes(scope)
-        }
+        scopes: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+        self._owners = {node: scope for scope in scopes for node in all_nodes(scope)}
         self._holds_halves = _holds_halves(model, self._owners)
         self._operands: dict[ir.Value, list[ir.Value | None]] = {}
         for node in self._owners:

@@ -16,6 +16,8 @@ REWRITING = (
         worked_round=(
             "rewrites.rules.tidy.early_casts",
             "rewrites.analysis.moved_operands",
+            "rewrites.analysis.cast_transposes",
+            "ortscan.pipeline.inlining",
             "ortscan.running.crash_risks",
         ),
     ),
@@ -25,7 +27,12 @@ REWRITING = (
         seen="1.32",
         kind=Kind.DEATH,
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
-        worked_round=("rewrites.rules.tidy.level_half_products", "ortscan.running.crash_risks"),
+        worked_round=(
+            "rewrites.rules.tidy.level_half_products",
+            "rewrites.analysis.cast_transposes",
+            "ortscan.pipeline.inlining",
+            "ortscan.running.crash_risks",
+        ),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INTO-BODY",

@@ -32,6 +32,32 @@ def test_a_product_of_halves_reads_a_transpose(operands: str) -> bool:
     return dies(model(text), {"x": ones(2, 5, 4, dtype=HALF)})
 
 
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "t = f.turn (x) y = MatMul (t, w)",
+        "t = Transpose <perm = [1, 0, 2]> (x) y = f.product (t, w)",
+        "t = Transpose <perm = [1, 0, 2]> (x) y = com.microsoft.FusedMatMul (t, w)",
+        """c = Constant <value = bool {1}> () t = Transpose <perm = [1, 0, 2]> (x)
+            y = If (c) <then_branch = a () => (float16[?,?,?] u) { u = MatMul (t, w) },
+            else_branch = b () => (float16[?,?,?] v) { v = MatMul (t, w) }>""",
+    ],
+)  # fmt: skip
+@shows("ORT-HALVES-AFTER-TRANSPOSE")
+def test_a_product_of_halves_reads_a_transpose_after_inlining(inside: str) -> bool:
+    functions = """<domain: "f", opset_import: ["": 22]> turn (x) => (t) { t = Transpose <perm = [1, 0, 2]> (x) }
+        <domain: "f", opset_import: ["": 22]> product (t, w) => (y) { y = MatMul (t, w) }"""
+    text = f"g (float16[2,5,4] x) => (float16[?,?,?] y) {WEIGHTS} {{ {inside} }} {functions}"
+    return dies(model(text, 22, ', "f": 1, "com.microsoft": 1'), {"x": ones(2, 5, 4, dtype=HALF)})
+
+
+@shows("ORT-CAST-AFTER-TRANSPOSE")
+def test_a_cast_like_is_between_a_transpose_and_a_product() -> bool:
+    text = """g (float16[4,4,4] x, float[4,3] w) => (float[?,?,?] y) {
+        t = Transpose <perm = [1, 0, 2]> (x) c = CastLike (t, w) y = MatMul (c, w) }"""
+    return dies(model(text), {"x": ones(4, 4, 4, dtype=HALF), "w": ones(4, 3)})
+
+
 @shows("ORT-DEQUANTIZED-INTO-BODY")
 def test_a_branch_reads_dequantized_numbers_that_are_moved() -> bool:
     text = """g (uint8[2,3] q, bool c) => (float[3,2] y) <float s = {0.5}, uint8 p = {1}> {

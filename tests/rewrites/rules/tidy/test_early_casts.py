@@ -12,6 +12,7 @@ from tests.rewrites.apply import prepared
 from tests.support.runtime import ort_run
 from tests.support.text import assert_text_equal, model_from_text
 
+OPSETS = '<ir_version: 10, opset_import: ["": 18, "com.microsoft": 1]>'
 HEAD = "g (float16[2, 5, 4] x, float[4, 3] w) => (float[5, 2, 3] y)"
 TURN = "Transpose <perm = [1, 0, 2]>"
 
@@ -45,12 +46,14 @@ def test_it_goes_before_what_onnxruntime_drops_too_once_for_all_products():
         ("a = Mul (t, half) c = Cast <to = 1> (a) y = MatMul (c, w)", "Mul Cast Transpose MatMul"),
         ("e = Expand (t, one) c = Cast <to = 1> (e) y = MatMul (c, w)", "Cast Transpose Expand MatMul"),
         ("s = Slice (t, zero, far) c = Cast <to = 1> (s) y = MatMul (c, w)", "Cast Transpose Slice MatMul"),
+        ("c = CastLike (t, w) y = MatMul (c, w)", "CastLike Transpose MatMul"),
+        ("c = Cast <to = 1> (t) y = com.microsoft.FusedMatMul (c, w)", "Cast Transpose FusedMatMul"),
         ("c = Cast <to = 11> (t) d = Cast <to = 1> (c) y = MatMul (d, w)", "Cast Cast Transpose MatMul"),
     ],
 )
 def test_what_onnxruntime_takes_away_may_stand_between(inside, operators):
     weights = "<float two = {2}, float16 half = {15360}, int64[1] one = {1}, int64[1] zero = {0}, int64[1] far = {99}>"
-    text = f"{HEAD} {weights} {{ t = {TURN} (x) {inside} }}"
+    text = f"{OPSETS} {HEAD} {weights} {{ t = {TURN} (x) {inside} }}"
     ctx = prepared(text)
     change_model(early_casts.RULE, ctx)
     after = ir.to_proto(ctx.model)

@@ -11,6 +11,7 @@ from rewrites.rules.tidy import early_casts, level_half_products
 from tests.rewrites.apply import prepared, read
 from tests.support.runtime import ort_run
 
+OPSETS = '<ir_version: 10, opset_import: ["": 18, "com.microsoft": 1]>'
 W = "<float16[4, 3] w = {15360, 14336, 13312, 0, 15360, 16384, 15360, 0, 14336, 15360, 48128, 15360}, float16[4] v = {15360, 14336, 48128, 15360}>"
 TURN = "t = Transpose <perm = [1, 0, 2]> (x)"
 
@@ -31,12 +32,14 @@ def levelled(text: str) -> onnx.ModelProto:
         ("x = [2, T, 5, 4] y = [T, 5, 2, 3]", "t = Transpose <perm = [1, 2, 0, 3]> (x) y = MatMul (t, w)", "Transpose Unsqueeze MatMul"),
         ("x = [3, T, 2] y = [T, 4, 2]", f"{TURN} y = MatMul (w, t)", "Transpose Unsqueeze MatMul"),
         ("x = [2, T, 4] y = [T, 2]", f"{TURN} y = MatMul (t, v)", "Cast Cast Transpose MatMul Cast"),
+        ("x = [2, T, 4] y = [T, 2, 3]", f"{TURN} y = com.microsoft.FusedMatMul (t, w)", "Transpose Unsqueeze FusedMatMul"),
+        ("x = [2, T, 4] y = [T, 2]", f"{TURN} y = com.microsoft.FusedMatMul (t, v)", "Cast Cast Transpose FusedMatMul Cast"),
         ("x = [T, 2, 4] y = [T, 2, 3]", "y = MatMul (x, w)", "MatMul"),
     ],
 )  # fmt: skip
 def test_its_operands_get_equal_ranks(head, inside, operators):
     given, result = head.removeprefix("x = ").split(" y = ")
-    text = f"g (float16{given} x) => (float16{result} y) {W} {{ {inside} }}"
+    text = f"{OPSETS} g (float16{given} x) => (float16{result} y) {W} {{ {inside} }}"
     after = levelled(text)
     assert sorted(node.op_type for node in after.graph.node) == sorted(operators.split())
     shape = [6 if dim == "T" else int(dim) for dim in given.strip("[]").split(", ")]
