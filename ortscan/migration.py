@@ -21,7 +21,6 @@ from ortscan.ort.runtimes import Runtime
 from ortscan.soundness.lacking import fit_versions, lacking
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes
-from rewrites.analysis.cast_transposes import FUSED_PART, functions_with_cast_transposes
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
@@ -32,6 +31,7 @@ from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
+from rewrites.tidy.cast_transposes import FUSED_PART, functions_with_cast_transposes
 
 __all__ = ["migrate_loaded", "migrated"]
 

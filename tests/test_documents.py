@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from rewrites.rules.cleanup import dead_code
+from rewrites.cleanup import dead_code
 from tests.rewrites.harness import becomes, scan, stays
 from tests.test_floors import FLOORS, MODULES, tree_of
 
@@ -34,7 +34,9 @@ def test_the_map_names_every_floor_and_room():
     floors = [floor for package in FLOORS.values() for floor in package]
     rooms = [file.parent for file in (ROOT / "rewrites").rglob("__init__.py")]
     rooms = [
-        room.name for room in rooms if room.parent.parent == ROOT / "rewrites" and room.parent.name in ("analysis", "rules", "ops")
+        room.name
+        for room in rooms
+        if room.parent.parent == ROOT / "rewrites" and room.parent.name in ("analysis", "recurrences", "ops")
     ]
     assert [floor for floor in floors if f"`{floor}`" not in text] == []
     assert [room for room in rooms if f"`{room}/`" not in text] == []

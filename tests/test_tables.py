@@ -3,7 +3,7 @@
 import pytest
 
 from ortscan.options import rule_names
-from rewrites.rules.registry import ON_MODELS
+from rewrites.registry import ON_MODELS
 from tests.support.tables import FOLDER, PARTS, ROOT, TABLES, with_parts
 
 

@@ -10,14 +10,14 @@ import onnx_ir as ir
 
 from ortscan.modelio import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.ort.evaluate import evaluate
-from rewrites.analysis.cast_transposes import FUSED_PART, functions_with_cast_transposes
 from rewrites.base.abilities import Abilities
 from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.unshielded import holds_recurrent_nodes
-from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from rewrites.native.names import DOMAIN
+from rewrites.rule import Rule
+from rewrites.tidy.cast_transposes import FUSED_PART, functions_with_cast_transposes
 
 __all__ = ["inline_what_rules_change"]
 

@@ -17,13 +17,13 @@ from rewrites.base.errors import MigrationError, OptionError
 from rewrites.base.plain_text import shown
 from rewrites.driver.prepare import has_loops
 from rewrites.driver.recurrent_nodes import may_be_refused
-from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration
 from rewrites.ops.rnn.recurrent_node import is_recurrent
-from rewrites.rules.registry import DEFAULT_NODE_RULES
+from rewrites.registry import DEFAULT_NODE_RULES
+from rewrites.rule import Rule
 
 __all__ = ["InOpset", "load_in_opset"]
 

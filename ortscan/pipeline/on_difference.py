@@ -11,7 +11,7 @@ from ortscan.pipeline.self_check import fault_of, self_checked, soundest_of, tel
 from ortscan.report.words import refused_node
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification

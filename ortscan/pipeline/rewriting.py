@@ -32,7 +32,7 @@ from ortscan.verification.given.named_dims import given_dims, shapes_with_dims
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.rolling import not_worth_rolling
-from rewrites.rules.registry import NODE_RULES
+from rewrites.registry import NODE_RULES
 
 __all__ = ["Costs", "Dims", "Outcome", "Rewriting", "Shapes"]
 

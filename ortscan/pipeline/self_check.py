@@ -20,8 +20,8 @@ from rewrites.base.errors import InvariantBroken, OptionError
 from rewrites.base.no_defect import Lacking, NoDefect
 from rewrites.base.raised_by import is_from_elsewhere
 from rewrites.base.report import Reason, Report
+from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
-from rewrites.edits.cleanup.constant_branches import is_if
 from rewrites.graph.walk import all_nodes
 
 __all__ = ["as_it_was", "self_checked", "fault_of", "is_left_broken", "soundest_of", "tell"]

@@ -20,27 +20,27 @@ from ortscan.pipeline.python_ops_metadata import note_python_ops
 from ortscan.pipeline.replaceable_defaults import note_replaceable_defaults
 from ortscan.pipeline.where_loops_run import note_where_loops_run, target_line
 from ortscan.targets import Target
-from rewrites.analysis.written_out.chains import may_be_written_out
 from rewrites.base.abilities import UnrollLimits
 from rewrites.base.costs import Costs
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
+from rewrites.cleanup.cleanup import clean_up
+from rewrites.direction.pairs import may_have_pairs
+from rewrites.direction.reversing import may_be_reversed
 from rewrites.driver.engine import count_operators, rewrite
 from rewrites.driver.model_changes import flatten_ifs
 from rewrites.driver.natures import nature
 from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.tidying import tidy
-from rewrites.edits.cleanup.cleanup import clean_up
-from rewrites.edits.direction.pairs import may_have_pairs
-from rewrites.edits.direction.reversing import may_be_reversed
-from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
+from rewrites.loop_form.written_out.chains import may_be_written_out
 from rewrites.native.names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.place import place_python_ops
+from rewrites.rule import Rule
 
 __all__ = ["STAGES", "Chosen", "Work"]
 

@@ -19,7 +19,7 @@ from ortscan.running.subgraphs import all_nodes
 from rewrites.graph.values import const_array
 from rewrites.native.elements import NARROW, NUMPY
 from rewrites.native.names import DOMAIN, LOOP_OPERATOR, OPERATOR
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 
 __all__ = ["answer_for", "has_loop", "planned"]
 

@@ -13,7 +13,7 @@ from ortscan.report.words import headline, loop_line
 from rewrites.base.counted import counted
 from rewrites.base.plain_text import plain
 from rewrites.base.report import Fate, Fired, LoopReport, Reason, Report
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 
 __all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
 

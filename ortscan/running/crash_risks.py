@@ -23,9 +23,9 @@ from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.heavy_nodes import works_long
 from ortscan.running.joined_vectors import endless_joins
 from ortscan.running.subgraphs import all_nodes
-from rewrites.analysis.cast_transposes import has_cast_transpose
 from rewrites.graph.values import rank_of
 from rewrites.ops.traits import operators
+from rewrites.tidy.cast_transposes import has_cast_transpose
 
 __all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
 

@@ -9,7 +9,7 @@ from ortscan.session.outline import Node, Outline
 __all__ = ["LEAST_STEPS", "may_be_changed"]
 
 LEAST_STEPS = 4
-"""The same as ``rewrites.analysis.written_out.chains.LEAST_STEPS``, which takes half a second to import."""
+"""The same as ``rewrites.loop_form.written_out.chains.LEAST_STEPS``, which takes half a second to import."""
 
 _LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 _RUNS_IFS = "cpu"

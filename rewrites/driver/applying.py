@@ -7,8 +7,8 @@ import onnx_ir as ir
 
 from rewrites.base.report import Fired, LoopReport, NodeReport, Report
 from rewrites.driver.invariants import check_invariants
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.rule import Patch, Rule
 
 __all__ = ["Applying"]
 

@@ -3,8 +3,8 @@
 from typing import TypeVar
 
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
+from rewrites.rule import Patch, Rule
 
 __all__ = ["ask"]
 

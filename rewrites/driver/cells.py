@@ -7,10 +7,10 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
 from rewrites.driver.recurrent_nodes import Fire
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.recurrent_node import is_recurrent, read
+from rewrites.rule import Patch, Rule
 
 __all__ = ["hand_over_cells"]
 

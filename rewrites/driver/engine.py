@@ -6,7 +6,6 @@ from typing import Any
 
 import onnx_ir as ir
 
-from rewrites.analysis.absent_nodes import Absent, absent_nodes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason, Report
 from rewrites.driver.applying import Applying
@@ -18,11 +17,12 @@ from rewrites.driver.loop_reports import adopt_loops, close_reports
 from rewrites.driver.recurrent_nodes import change_recurrent_nodes
 from rewrites.driver.rolling import roll_up_steps
 from rewrites.driver.unshielded import Shielded
-from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import loops_inside_out
+from rewrites.recurrent_nodes.absent_nodes import Absent, absent_nodes
+from rewrites.rule import Rule
 
 __all__ = ["count_operators", "rewrite"]
 

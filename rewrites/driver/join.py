@@ -7,16 +7,16 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
+from rewrites.cleanup.unread import drop_unread
+from rewrites.direction.pairs import find_pairs, may_have_pairs
+from rewrites.direction.reversing import may_be_reversed
 from rewrites.driver.asking import ask
 from rewrites.driver.recurrent_nodes import Fire
-from rewrites.edits.cleanup.unread import drop_unread
-from rewrites.edits.direction.pairs import find_pairs, may_have_pairs
-from rewrites.edits.direction.reversing import may_be_reversed
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes
 from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.rule import Patch, Rule
 
 __all__ = ["join_directions"]
 

@@ -18,11 +18,11 @@ from rewrites.driver.applying import Applying
 from rewrites.driver.asking import ask
 from rewrites.driver.loop_reports import adopt_loops
 from rewrites.driver.neighbours import Neighbours
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, is_loop, loops_inside_out, view
-from rewrites.rules.registry import LAST
+from rewrites.registry import LAST
+from rewrites.rule import Patch, Rule
 
 __all__ = ["LoopEngine"]
 

@@ -4,15 +4,15 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import Fired
+from rewrites.cleanup.cleanup import clean_up
+from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.asking import ask
-from rewrites.edits.cleanup.cleanup import clean_up
-from rewrites.edits.cleanup.constant_branches import is_if
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import is_loop
 from rewrites.loops.checks import label
-from rewrites.rules.registry import FLATTEN_IFS
+from rewrites.registry import FLATTEN_IFS
+from rewrites.rule import Patch, Rule
 
 __all__ = ["change_model", "flatten_ifs"]
 

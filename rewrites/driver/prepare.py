@@ -5,18 +5,15 @@ Works round ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS
 
 import onnx_ir as ir
 
-from rewrites.analysis.absent_nodes import is_a_recurrence, lacks
-from rewrites.analysis.quantized_weights import note_quantized_weights
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
-from rewrites.analysis.transposed_outputs import note_quantized_outputs
 from rewrites.base.abilities import Abilities
+from rewrites.cleanup.constant_branches import is_if
+from rewrites.cleanup.parted_products import part_outer_products, rejoin_outer_products
+from rewrites.cleanup.unread import drop_unread
+from rewrites.direction.pairs import may_have_pairs
 from rewrites.driver.model_changes import change_model
-from rewrites.edits.cleanup.constant_branches import is_if
-from rewrites.edits.cleanup.outer_products import part_outer_products, rejoin_outer_products
-from rewrites.edits.cleanup.unread import drop_unread
-from rewrites.edits.direction.pairs import may_have_pairs
 from rewrites.graph.context import Context
 from rewrites.graph.dims import FREE, is_unknown, is_vague, without_names
 from rewrites.graph.learned_shapes import shapes_of
@@ -27,7 +24,10 @@ from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import all_nodes, inner_graphs, inner_values, node_graphs
 from rewrites.loops import is_loop
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
-from rewrites.rules.registry import BEFORE
+from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, lacks
+from rewrites.registry import BEFORE
+from rewrites.tidy.quantized_weights import note_quantized_weights
+from rewrites.tidy.transposed_outputs import note_quantized_outputs
 
 __all__ = ["has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare"]
 

@@ -8,13 +8,13 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
 from rewrites.driver.asking import ask
-from rewrites.edits.rule import NOTHING_HERE, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
 from rewrites.loops.paths import with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.rules.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
+from rewrites.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
+from rewrites.rule import NOTHING_HERE, Patch, Rule
 
 __all__ = ["Fire", "change_recurrent_nodes", "may_be_refused", "needs_rule"]
 

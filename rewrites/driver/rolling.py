@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rewrites.analysis.written_out.chains import Chain, chains_in, without_rank
 from rewrites.base.report import LoopReport, Report
 from rewrites.driver.applying import Applying
 from rewrites.driver.asking import ask
-from rewrites.edits.rule import Patch, Rule
 from rewrites.graph.marks import REPORT
+from rewrites.loop_form.written_out.chains import Chain, chains_in, without_rank
+from rewrites.rule import Patch, Rule
 
 __all__ = ["not_worth_rolling", "roll_up_steps"]
 

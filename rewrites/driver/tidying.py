@@ -3,13 +3,13 @@
 from rewrites.analysis.shapes.cut_names import name_cut_sizes
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies
+from rewrites.cleanup.parted_products import part_outer_products
+from rewrites.cleanup.unread import drop_unread
 from rewrites.driver.model_changes import change_model
-from rewrites.edits.cleanup.outer_products import part_outer_products
-from rewrites.edits.cleanup.unread import drop_unread
 from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up
 from rewrites.graph.walk import inner_values
-from rewrites.rules.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
+from rewrites.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
 
 __all__ = ["tidy"]
 

@@ -7,7 +7,6 @@ import onnx_ir as ir
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import MigrationError
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.edits.scan_form.axes_in_front import axes_in_front
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import loops_inside_out, view
@@ -17,6 +16,7 @@ from rewrites.migration.ir_version import raise_ir_version
 from rewrites.migration.lowering.branches import hide_unlike_sizes
 from rewrites.migration.operators import convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
+from rewrites.scan_form.axes_in_front import axes_in_front
 
 __all__ = ["Migration", "migrate"]
 

@@ -13,10 +13,10 @@ import onnxruntime as ort
 import ortscan
 from ortscan.targets import TARGETS
 from tests.attacks.frame import Box, attack
-from tests.rewrites.rules.direction.test_random_directions import AFTER, SPELLINGS
-from tests.rewrites.rules.direction.two_directions import two_scans
-from tests.rewrites.rules.recurrence.cells import written
-from tests.rewrites.rules.recurrence.test_masked_cells import masked
+from tests.rewrites.direction.test_random_directions import AFTER, SPELLINGS
+from tests.rewrites.direction.two_directions import two_scans
+from tests.rewrites.recurrences.cells import written
+from tests.rewrites.recurrences.test_masked_cells import masked
 
 __all__: list[str] = []
 

@@ -19,8 +19,8 @@ import numpy as np
 import onnx
 
 import ortscan
-from rewrites.analysis.linear import levels
-from rewrites.rules.recurrence import constant_filter, cumulative, cumulative_logsumexp, gated_recurrence
+from rewrites.recurrences.cumulative import cumulative, cumulative_logsumexp
+from rewrites.recurrences.linear import constant_filter, gated_recurrence, levels
 from tests.benchmarks.closed_forms import best_of
 from tests.closed_forms.checking import has_loop
 from tests.closed_forms.families import FAMILIES, Sizes, feeds_of, model_of

@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 
 import ortscan
-from rewrites.edits.outer_products.block_plan import Plan
-from rewrites.rules.recurrence import blocked_outer_products
+from rewrites.recurrences.outer_products import blocked_outer_products
+from rewrites.recurrences.outer_products.block_plan import Plan
 from tests.benchmarks.closed_forms import best_of
 from tests.support.text import model_from_text
 

@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import ortscan
-from rewrites.rules.native import native_cell
+from rewrites.native import native_cell
 from tests.benchmarks.timing import mean_seconds, session_of
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

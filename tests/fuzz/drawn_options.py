@@ -3,7 +3,7 @@
 from typing import Any
 
 from ortscan.targets import TARGETS
-from rewrites.rules.registry import ON_REQUEST, RULES
+from rewrites.registry import ON_REQUEST, RULES
 from tests.fuzz.case import Case
 from tests.fuzz.world import World
 

@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.edits.fission.stacks import Stacks
+from rewrites.cleanup import dead_code
+from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
-from rewrites.rules.cleanup import dead_code
-from rewrites.rules.loop_form import induction_states, one_trip
+from rewrites.loop_form import induction_states, one_trip
 from tests.fuzz.case import Case
 from tests.fuzz.judging import Judgement, judge
 from tests.fuzz.model_builder import draw_case

@@ -9,7 +9,7 @@ import pytest
 
 import ortscan
 from ortscan.__main__ import main
-from rewrites.rules.fission import loop_fission
+from rewrites.fission import loop_fission
 from tests.support.spoilt_rules import put_after, spoil
 
 MAP = """<ir_version: 8, opset_import: ["": 18]>

@@ -11,10 +11,10 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning, VerificationFailed
-from rewrites.rules.cleanup import hoist_invariants
-from rewrites.rules.fission import loop_fission
-from rewrites.rules.loop_form import loop_to_scan, written_rows
-from rewrites.rules.recurrence import recurrent_cell
+from rewrites.cleanup import hoist_invariants
+from rewrites.fission import loop_fission
+from rewrites.loop_form import loop_to_scan, written_rows
+from rewrites.recurrences.cells import recurrent_cell
 from tests.support.defects import failing
 from tests.support.small_models import parsed
 from tests.support.spoilt_rules import Spoil, constant, put_after, spoil

@@ -13,9 +13,9 @@ import ortscan
 from ortscan.errors import InvariantBroken, OptionError, OrtscanWarning, VerificationFailed
 from ortscan.pipeline.bisection import MOST_PLACES
 from ortscan.report.codes import lookup
-from rewrites.edits.rule import Patch
-from rewrites.rules.cleanup import common_subexpressions, fold_constants, hoist_invariants
-from rewrites.rules.fission import loop_fission
+from rewrites.cleanup import common_subexpressions, fold_constants, hoist_invariants
+from rewrites.fission import loop_fission
+from rewrites.rule import Patch
 from tests.support.defects import failing
 from tests.support.small_models import parsed
 from tests.support.text import model_from_text, normalised, ort_run

@@ -12,8 +12,8 @@ from rewrites.base.report import Report
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import prepare
 from rewrites.driver.tidying import tidy
-from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context, Options
+from rewrites.rule import Rule
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text

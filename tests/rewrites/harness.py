@@ -8,9 +8,9 @@ import onnx
 
 from rewrites.base.report import Report
 from rewrites.graph.context import Options
-from rewrites.rules.registry import LAST
+from rewrites.registry import LAST
 from tests.rewrites.apply import apply, patches, read, reasons, rules_of
-from tests.rewrites.rules.fission.harness import data
+from tests.rewrites.fission.harness import data
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

@@ -149,7 +149,7 @@ def _scans() -> Iterator[Variant]:
 
 
 def _recurrent() -> Iterator[Variant]:
-    from tests.rewrites.rules.rnn_nodes.nodes import INPUTS, OneNode
+    from tests.rewrites.recurrent_nodes.nodes import INPUTS, OneNode
 
     everything = frozenset({"B", "lengths", "initial_h", "initial_c", "P"})
     float64, bfloat16, int64 = onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16, onnx.TensorProto.INT64

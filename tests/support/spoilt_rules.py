@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.edits.rule import Patch
+from rewrites.rule import Patch
 
 __all__ = ["Spoil", "constant", "put_after", "spoil"]
 

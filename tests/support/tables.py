@@ -13,9 +13,8 @@ from typing import Any
 from ortscan.report.codes.lookup import CODES
 from ortscan.targets import TARGETS, Target
 from rewrites.base.abilities import Recurrent, UnrollLimits
-from rewrites.edits.rule import Rule
 from rewrites.ops.quirks import QUIRKS
-from rewrites.rules.registry import (
+from rewrites.registry import (
     AFTER,
     AXES_OF_SCALARS,
     BEFORE,
@@ -25,6 +24,7 @@ from rewrites.rules.registry import (
     STATELESS_LOOPS,
     WEIGHTS_INTO_BODIES,
 )
+from rewrites.rule import Rule
 from tests.providers import record as providers
 from tests.published import record as published
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
@@ -61,7 +61,8 @@ def rules() -> str:
         f"An *absent node* is a recurrent node that the target lacks, a *pair* two of opposite directions.\n\n{order}",
     ]
     for phase in dict.fromkeys(rule.phase for rule in RULES):
-        purpose, chosen = _first_line(f"rewrites.rules.{phase}"), [rule for rule in RULES if rule.phase == phase]
+        chosen = [rule for rule in RULES if rule.phase == phase]
+        purpose = _first_line(f"rewrites.{chosen[0].check.__module__.split('.')[1]}")
         parts.append(f"## {phase}\n\n{purpose}\n\n{_rules(chosen)}")
     parts.append(f"## Before all others, on the model as a whole\n\n{_rules(BEFORE)}")
     parts.append(
@@ -72,11 +73,11 @@ def rules() -> str:
 
 def _rules(chosen: Sequence[Rule[Any]]) -> str:
     rows = [(f"`{rule.name}`", rule.subject, _used(rule), _home(rule), _first_line(rule.check.__module__)) for rule in chosen]
-    return _table(["rule", "subject", "used", "file in rewrites/rules", "what it does"], rows)
+    return _table(["rule", "subject", "used", "file in rewrites", "what it does"], rows)
 
 
 def _home(rule: Rule[Any]) -> str:
-    return f"{'/'.join(rule.check.__module__.split('.')[2:])}.py"
+    return f"{'/'.join(rule.check.__module__.split('.')[1:])}.py"
 
 
 def _used(rule: Rule[Any]) -> str:

@@ -18,12 +18,12 @@ from rewrites.base import since
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused, needs_rule
 from rewrites.driver.tidying import tidy
-from rewrites.edits.rnn.expand import expand
-from rewrites.edits.rnn.in_float32 import in_float32
-from rewrites.edits.rule import Patch
 from rewrites.graph.context import Context, Options
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.rules.registry import NODE_RULES
+from rewrites.recurrent_nodes.expand import expand
+from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.registry import NODE_RULES
+from rewrites.rule import Patch
 
 __all__ = ["runnable_oracle", "with_scans"]
 

@@ -61,8 +61,8 @@ INFERENCE = (
         kind=Kind.REFUSAL,
         symptom="From opset 14 on, an Unsqueeze of a vector is followed as if it still were one: 3 of them by 2 are refused.",
         worked_round=(
-            "rewrites.edits.cleanup.outer_products",
-            "rewrites.rules.scan_form.induction_rows",
+            "rewrites.cleanup.parted_products",
+            "rewrites.scan_form.induction_rows",
             "ortscan.soundness.new_fault",
         ),
     ),

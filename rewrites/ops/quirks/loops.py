@@ -12,7 +12,7 @@ LOOPS = (
         kind=Kind.GARBAGE,
         symptom="A Scan whose body returns one value twice, or an input of its own, gives uninitialised states and results.",
         worked_round=(
-            "rewrites.rules.repair.own_outputs",
+            "rewrites.repair.own_outputs",
             "rewrites.loops.own_results",
             "rewrites.batching.bodies",
             "ortscan.verification.oracle.sound",
@@ -27,7 +27,7 @@ LOOPS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="Of a Loop whose body returns its step number, each row of the stack is the number after the last step.",
         worked_round=(
-            "rewrites.rules.repair.own_outputs",
+            "rewrites.repair.own_outputs",
             "rewrites.loops.own_results",
             "ortscan.verification.oracle.sound",
         ),
@@ -39,7 +39,7 @@ LOOPS = (
         kind=Kind.REFUSAL,
         symptom="A Scan whose state changes its shape from step to step fails when it runs, or is not loaded.",
         worked_round=(
-            "rewrites.rules.repair.growing_state",
+            "rewrites.repair.growing_state",
             "rewrites.migration.scan_8.one_step_apart",
             "ortscan.custom_ops.scan",
         ),
@@ -51,9 +51,9 @@ LOOPS = (
         kind=Kind.REFUSAL,
         symptom="A Scan of opset 9 or later fails over a sequence without steps.",
         worked_round=(
-            "rewrites.rules.repair.guard_scan",
-            "rewrites.rules.loop_form.loop_to_scan",
-            "rewrites.edits.rnn.expand",
+            "rewrites.repair.guard_scan",
+            "rewrites.loop_form.loop_to_scan",
+            "rewrites.recurrent_nodes.expand",
             "rewrites.driver.unshielded",
             "ortscan.custom_ops.scan",
             "rewrites.loops.scan_view",
@@ -67,7 +67,7 @@ LOOPS = (
         symptom="A Scan with a scanned axis other than 0 ends the process where any size of what it moves is 0.",
         worked_round=(
             "rewrites.loops.moved_axes",
-            "rewrites.rules.scan_form.scan_axes",
+            "rewrites.scan_form.scan_axes",
             "rewrites.batching.nested_scan",
             "ortscan.running.crash_risks",
         ),
@@ -113,7 +113,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan with a result that has no name, or with fewer results than its body, is not loaded.",
-        worked_round=("ortscan.modelio.loose_outputs", "rewrites.rules.cleanup.unused_results"),
+        worked_round=("ortscan.modelio.loose_outputs", "rewrites.cleanup.unused_results"),
     ),
     Quirk(
         id="ORT-LOOP-EMPTY-COUNT",
@@ -129,7 +129,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.NO_ERROR,
         symptom="A Loop whose body gives a condition without elements reads one all the same, and goes on or ends by it.",
-        worked_round=("rewrites.rules.cleanup.dead_code", "ortscan.running.crash_risks"),
+        worked_round=("rewrites.cleanup.dead_code", "ortscan.running.crash_risks"),
     ),
     Quirk(
         id="ORT-LOOP-STACKED-STRINGS",
@@ -137,7 +137,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Loop moves strings into a stack, away from the value that a step's result is a copy of: later steps find none.",
-        worked_round=("rewrites.rules.tidy.copy_stacked_strings", "rewrites.analysis.stacked_strings", "tests.fuzz.trust"),
+        worked_round=("rewrites.tidy.copy_stacked_strings", "rewrites.tidy.stacked_strings", "tests.fuzz.trust"),
     ),
     Quirk(
         id="ORT-LOOP-NO-STEPS-SIZES",
@@ -147,8 +147,8 @@ LOOPS = (
         symptom="What a Loop stacks without a step has size 0 along each axis whose size onnxruntime could not infer.",
         worked_round=(
             "rewrites.analysis.shapes.sizes_without_steps",
-            "rewrites.rules.loop_form.no_steps",
-            "rewrites.edits.loop_form.guard",
+            "rewrites.loop_form.no_steps",
+            "rewrites.loop_form.guard",
             "rewrites.batching.nested_loop",
             "ortscan.verification.oracle.told_sizes",
             "tests.fuzz.trust",
@@ -187,7 +187,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan fails when it runs where neither inference nor a declaration tells the rank of what its body returns.",
-        worked_round=("rewrites.batching.bodies", "rewrites.edits.fission.after", "rewrites.analysis.shapes.stale"),
+        worked_round=("rewrites.batching.bodies", "rewrites.fission.after", "rewrites.analysis.shapes.stale"),
     ),
     Quirk(
         id="ORT-OUTER-VALUE-RETURNED",

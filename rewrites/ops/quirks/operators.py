@@ -12,7 +12,7 @@ OPERATORS = (
         kind=Kind.DEATH,
         symptom="Some Einsums of operands without elements end the process.",
         worked_round=(
-            "rewrites.rules.repair.guard_einsum",
+            "rewrites.repair.guard_einsum",
             "rewrites.batching.einsum",
             "ortscan.running.crash_risks",
         ),
@@ -48,7 +48,7 @@ OPERATORS = (
         kind=Kind.DEATH,
         symptom="The least integer of a type divided by -1 ends the process that runs it, or folds it.",
         worked_round=(
-            "rewrites.edits.cleanup.folding",
+            "rewrites.cleanup.folding",
             "ortscan.ort.integer_divisions",
             "ortscan.verification.values.any_integers",
         ),
@@ -61,8 +61,8 @@ OPERATORS = (
         symptom="A Gather of rows of strings copies the first string of each row and leaves the others empty.",
         worked_round=(
             "rewrites.batching.gather",
-            "rewrites.rules.repair.growing_state",
-            "rewrites.rules.loop_form.loop_to_scan",
+            "rewrites.repair.growing_state",
+            "rewrites.loop_form.loop_to_scan",
             "rewrites.analysis.whole_reversals",
             "tests.fuzz.blocks",
             "tests.fuzz.spellings.reading",
@@ -74,7 +74,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Where gives 0 where it takes -0 from its second operand; from the third it takes -0 as it is.",
-        worked_round=("rewrites.edits.recurrence.rows", "rewrites.edits.recurrence.prefix_latches"),
+        worked_round=("rewrites.recurrences.cumulative.rows", "rewrites.recurrences.cumulative.prefix_latches"),
     ),
     Quirk(
         id="ORT-REDUCED-INTEGERS",
@@ -82,7 +82,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceSum of integers stops at the largest one, where Add wraps around.",
-        worked_round=("rewrites.rules.fission.sums_over_time",),
+        worked_round=("rewrites.fission.sums_over_time",),
     ),
     Quirk(
         id="ORT-REDUCED-NAN",
@@ -91,8 +91,8 @@ OPERATORS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceMax, ReduceMin, ArgMax and ArgMin drop NaN or not, by its position and the number of elements.",
         worked_round=(
-            "rewrites.edits.recurrence.prefix_extremes",
-            "rewrites.rules.fission.sums_over_time",
+            "rewrites.recurrences.cumulative.prefix_extremes",
+            "rewrites.fission.sums_over_time",
             "ortscan.verification.closeness.recurrent_outputs",
         ),
     ),
@@ -132,7 +132,7 @@ OPERATORS = (
         symptom="From opset 28 on, ReduceLogSumExp overflows above 88 and gives -inf below -103; up to 27 it does not.",
         worked_round=(
             "rewrites.migration.lifting.reduce_log_sum_exp",
-            "rewrites.analysis.recurrence.log_sums",
+            "rewrites.recurrences.cumulative.log_sums",
             "rewrites.native.translators.reductions",
         ),
     ),
@@ -158,7 +158,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.GARBAGE,
         symptom="A tensor without elements may have any sizes in a Concat; rows that it is counted for are memory nothing wrote.",
-        worked_round=("rewrites.rules.loop_form.grown_by_concat", "tests.fuzz.unwritten"),
+        worked_round=("rewrites.loop_form.grown_by_concat", "tests.fuzz.unwritten"),
     ),
     Quirk(
         id="ORT-PAD-WRAP-OF-NOTHING",
@@ -206,7 +206,7 @@ OPERATORS = (
         seen="1.31",
         kind=Kind.REFUSAL,
         symptom="There is no ConstantOfShape for bfloat16.",
-        worked_round=("rewrites.edits.rnn.empty_results",),
+        worked_round=("rewrites.recurrent_nodes.empty_results",),
         not_shown="onnxruntime 1.32 has one",
     ),
     Quirk(

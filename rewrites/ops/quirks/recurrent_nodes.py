@@ -12,8 +12,8 @@ RECURRENT_NODES = (
         kind=Kind.REFUSAL,
         symptom="A recurrent node whose batch axis comes first (layout 1) is not loaded.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.batch_first",
-            "rewrites.edits.rnn.native",
+            "rewrites.recurrent_nodes.batch_first",
+            "rewrites.recurrences.cells.native_node",
             "rewrites.batching.recurrent",
             "ortscan.verification.oracle.runnable",
         ),
@@ -24,7 +24,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="There is no recurrent kernel for bfloat16.",
-        worked_round=("rewrites.rules.rnn_nodes.bfloat16_recurrence",),
+        worked_round=("rewrites.recurrent_nodes.bfloat16_recurrence",),
     ),
     Quirk(
         id="ORT-RECURRENT-DOUBLE",
@@ -33,8 +33,8 @@ RECURRENT_NODES = (
         kind=Kind.REFUSAL,
         symptom="An LSTM or GRU on float64 is loaded and fails when it runs; an RNN is not loaded.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.double_recurrence",
-            "rewrites.analysis.recurrence.fitness",
+            "rewrites.recurrent_nodes.double_recurrence",
+            "rewrites.recurrences.cells.fitness",
             "ortscan.verification.oracle.runnable",
         ),
     ),
@@ -44,7 +44,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Softplus in a recurrent node is log(1 + exp(x)), which is infinite from about 88 on.",
-        worked_round=("rewrites.rules.rnn_nodes.stable_softplus", "rewrites.analysis.recurrence.gates"),
+        worked_round=("rewrites.recurrent_nodes.stable_softplus", "rewrites.recurrences.cells.gates"),
     ),
     Quirk(
         id="ORT-RECURRENT-DEFAULTS",
@@ -53,7 +53,7 @@ RECURRENT_NODES = (
         kind=Kind.WRONG_NUMBERS,
         symptom="Affine, ScaledTanh and ThresholdedRelu in a recurrent node take 0 for each parameter that is not given.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.activation_defaults",
+            "rewrites.recurrent_nodes.activation_defaults",
             "rewrites.ops.rnn.taken_as_0",
             "rewrites.ops.rnn.functions",
         ),
@@ -65,9 +65,9 @@ RECURRENT_NODES = (
         kind=Kind.WRONG_NUMBERS,
         symptom="A row of length 0 ends in zeros instead of its initial state.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.rows_without_steps",
-            "rewrites.edits.rnn.masked_steps",
-            "rewrites.rules.unroll.unroll_recurrent_nodes",
+            "rewrites.recurrent_nodes.rows_without_steps",
+            "rewrites.recurrences.cells.masked_steps",
+            "rewrites.unroll.unroll_recurrent_nodes",
         ),
     ),
     Quirk(
@@ -76,7 +76,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An RNN without steps ends in zeros instead of its initial state.",
-        worked_round=("rewrites.rules.rnn_nodes.empty_recurrence", "rewrites.edits.rnn.empty_sequence"),
+        worked_round=("rewrites.recurrent_nodes.empty_recurrence", "rewrites.recurrences.cells.empty_sequence"),
     ),
     Quirk(
         id="ORT-GRU-NO-STEPS",
@@ -85,9 +85,9 @@ RECURRENT_NODES = (
         kind=Kind.DEATH,
         symptom="A GRU without lengths and steps ends the process.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.empty_recurrence",
-            "rewrites.rules.rnn_nodes.guard_recurrence",
-            "rewrites.edits.rnn.empty_sequence",
+            "rewrites.recurrent_nodes.empty_recurrence",
+            "rewrites.recurrent_nodes.guard_recurrence",
+            "rewrites.recurrences.cells.empty_sequence",
             "rewrites.driver.unshielded",
             "ortscan.running.crash_risks",
         ),
@@ -99,8 +99,8 @@ RECURRENT_NODES = (
         kind=Kind.GARBAGE,
         symptom="An LSTM without lengths and steps gives uninitialised memory as its last cell.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.empty_recurrence",
-            "rewrites.edits.rnn.empty_sequence",
+            "rewrites.recurrent_nodes.empty_recurrence",
+            "rewrites.recurrences.cells.empty_sequence",
             "ortscan.running.crash_risks",
             "tests.fuzz.unwritten",
         ),
@@ -112,9 +112,9 @@ RECURRENT_NODES = (
         kind=Kind.DEATH,
         symptom="A GRU or LSTM without rows ends the process.",
         worked_round=(
-            "rewrites.rules.rnn_nodes.empty_recurrence",
-            "rewrites.rules.rnn_nodes.guard_recurrence",
-            "rewrites.edits.rnn.empty_sequence",
+            "rewrites.recurrent_nodes.empty_recurrence",
+            "rewrites.recurrent_nodes.guard_recurrence",
+            "rewrites.recurrences.cells.empty_sequence",
             "rewrites.batching.recurrent",
             "rewrites.driver.unshielded",
             "ortscan.running.crash_risks",
@@ -136,7 +136,7 @@ RECURRENT_NODES = (
         kind=Kind.DEATH,
         symptom="A DynamicQuantizeLSTM without rows ends the process.",
         worked_round=(
-            "rewrites.rules.repair.guard_quantized_lstm",
+            "rewrites.repair.guard_quantized_lstm",
             "rewrites.driver.unshielded",
             "ortscan.running.crash_risks",
             "ortscan.running.guarded_nodes",
@@ -148,7 +148,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A recurrent node without hidden_size, which the text lets it leave out, is not loaded.",
-        worked_round=("rewrites.rules.rnn_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
+        worked_round=("rewrites.recurrent_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(
         id="ORT-RECURRENT-ACTIVATION-NAMES",
@@ -156,7 +156,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="An RNN refuses names of activations in small letters, which GRU and LSTM take.",
-        worked_round=("rewrites.rules.rnn_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
+        worked_round=("rewrites.recurrent_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(
         id="ORT-RECURRENT-CLIP",
@@ -164,7 +164,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A GRU or LSTM whose clip is 0 or less, by which exporters mean none, is not loaded.",
-        worked_round=("rewrites.rules.rnn_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
+        worked_round=("rewrites.recurrent_nodes.recurrent_attributes", "rewrites.ops.rnn.recurrent_node"),
     ),
     Quirk(
         id="ORT-RECURRENT-NAN",

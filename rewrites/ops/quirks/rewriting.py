@@ -14,9 +14,9 @@ REWRITING = (
         kind=Kind.DEATH,
         symptom="A Cast between a Transpose and a MatMul of unequal ranks ends the process that loads it, by a fused product.",
         worked_round=(
-            "rewrites.rules.tidy.early_casts",
-            "rewrites.analysis.moved_operands",
-            "rewrites.analysis.cast_transposes",
+            "rewrites.tidy.early_casts",
+            "rewrites.tidy.moved_operands",
+            "rewrites.tidy.cast_transposes",
             "ortscan.pipeline.inlining",
             "ortscan.running.crash_risks",
         ),
@@ -28,8 +28,8 @@ REWRITING = (
         kind=Kind.DEATH,
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
         worked_round=(
-            "rewrites.rules.tidy.level_half_products",
-            "rewrites.analysis.cast_transposes",
+            "rewrites.tidy.level_half_products",
+            "rewrites.tidy.cast_transposes",
             "ortscan.pipeline.inlining",
             "ortscan.running.crash_risks",
         ),
@@ -40,7 +40,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.DEATH,
         symptom="Dequantized numbers that are moved, and then read in a body or branch, end the process that loads them.",
-        worked_round=("rewrites.rules.tidy.move_before_dequantizing",),
+        worked_round=("rewrites.tidy.move_before_dequantizing",),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INT8",
@@ -48,7 +48,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="From opset 21 on, dequantized int8 that is moved is quantized anew as uint8, which is then refused.",
-        worked_round=("rewrites.rules.tidy.move_before_dequantizing",),
+        worked_round=("rewrites.tidy.move_before_dequantizing",),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INT32",
@@ -56,7 +56,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="Dequantized int32 that is moved is quantized anew to int32, which no QuantizeLinear gives, and is then refused.",
-        worked_round=("rewrites.rules.tidy.move_before_dequantizing",),
+        worked_round=("rewrites.tidy.move_before_dequantizing",),
     ),
     Quirk(
         id="ORT-QUANTIZED-OUTPUT",
@@ -64,7 +64,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An output that is transposed and quantized for another reader is given out quantized and dequantized.",
-        worked_round=("rewrites.rules.tidy.quantize_before_transposing", "rewrites.analysis.transposed_outputs"),
+        worked_round=("rewrites.tidy.quantize_before_transposing", "rewrites.tidy.transposed_outputs"),
     ),
     Quirk(
         id="ORT-QUANTIZED-WEIGHTS",
@@ -72,7 +72,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Constant float weights of a Conv, ConvTranspose or Gemm of what was dequantized are made int8.",
-        worked_round=("rewrites.rules.tidy.keep_float_weights", "rewrites.analysis.quantized_weights"),
+        worked_round=("rewrites.tidy.keep_float_weights", "rewrites.tidy.quantized_weights"),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-OUTER-WEIGHTS",
@@ -80,7 +80,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A body that dequantizes constant weights of a graph around it for a single product does not load.",
-        worked_round=("rewrites.rules.tidy.own_dequantized_weights", "ortscan.verification.compare_models"),
+        worked_round=("rewrites.tidy.own_dequantized_weights", "ortscan.verification.compare_models"),
     ),
     Quirk(
         id="ORT-RETURNING-CASTS",
@@ -88,7 +88,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="Casts to a wider type and back are dropped although a body or branch reads the result, which it then misses.",
-        worked_round=("rewrites.rules.tidy.read_past_returning_casts",),
+        worked_round=("rewrites.tidy.read_past_returning_casts",),
     ),
     Quirk(
         id="ORT-TRANSPOSED-TIMES-VECTOR",
@@ -147,8 +147,8 @@ REWRITING = (
         worked_round=(
             "rewrites.batching.products",
             "rewrites.batching.matmul",
-            "rewrites.edits.fission.stackable",
-            "rewrites.edits.rnn.expand",
+            "rewrites.fission.stackable",
+            "rewrites.recurrent_nodes.expand",
         ),
         not_shown=_NO_MORE,
     ),
@@ -167,7 +167,7 @@ REWRITING = (
         seen="1.31",
         kind=Kind.WRONG_NUMBERS,
         symptom="Two Bernoulli of one operand are taken for one.",
-        worked_round=("rewrites.rules.unroll.unroll",),
+        worked_round=("rewrites.unroll.unroll",),
         not_shown="not met with onnxruntime 1.32 in any form of the operator that was tried",
     ),
 )

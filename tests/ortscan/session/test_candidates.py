@@ -7,7 +7,7 @@ import pytest
 import ortscan
 from ortscan.session.candidates import LEAST_STEPS, may_be_changed
 from ortscan.session.outline import outline_of
-from rewrites.analysis.written_out import chains
+from rewrites.loop_form.written_out import chains
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, WRITTEN_OUT, parsed
 
 READS = {

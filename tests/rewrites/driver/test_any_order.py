@@ -10,13 +10,13 @@ from typing import Any
 import onnx
 import pytest
 
-from rewrites.edits.rule import Rule
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
+from rewrites.rule import Rule
 from tests.rewrites.apply import apply, read
+from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import loop, scan
-from tests.rewrites.rules.fission.harness import data
-from tests.rewrites.rules.loop_form.random_loops import random_loop
-from tests.rewrites.rules.recurrence.cells import written_cells
+from tests.rewrites.loop_form.random_loops import random_loop
+from tests.rewrites.recurrences.cells import written_cells
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

@@ -8,17 +8,17 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.base.errors import InvariantBroken
+from rewrites.cleanup import dead_code, identities, unused_results
 from rewrites.driver import engine
 from rewrites.driver.engine import count_operators, rewrite
-from rewrites.edits.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
-from rewrites.rules.cleanup import dead_code, identities, unused_results
-from rewrites.rules.registry import ON_REQUEST, RULES
-from rewrites.rules.repair import own_outputs
+from rewrites.registry import ON_REQUEST, RULES
+from rewrites.repair import own_outputs
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from tests.rewrites.apply import apply, patches, prepared, reasons
+from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import loop, scan
-from tests.rewrites.rules.fission.harness import data
 from tests.support.runtime import ort_run
 from tests.support.text import normalised
 

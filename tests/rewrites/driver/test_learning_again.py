@@ -4,10 +4,10 @@ import onnx_ir as ir
 
 import ortscan
 from rewrites.base.report import Report
+from rewrites.cleanup import dead_code
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import learn_again
-from rewrites.rules.cleanup import dead_code
-from rewrites.rules.loop_form import one_trip
+from rewrites.loop_form import one_trip
 from tests.rewrites.apply import prepared, read, rules_of
 from tests.rewrites.harness import scan
 

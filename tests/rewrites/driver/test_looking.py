@@ -7,9 +7,9 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.edits.rule import Rule
 from rewrites.graph.context import Context
-from rewrites.rules.registry import ON_MODELS, RULES
+from rewrites.registry import ON_MODELS, RULES
+from rewrites.rule import Rule
 from tests.fuzz.idioms import IDIOMS
 from tests.fuzz.model_builder import draw_case
 

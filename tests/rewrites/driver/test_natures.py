@@ -7,7 +7,7 @@ from rewrites.base.made import Made
 from rewrites.base.report import Fired, LoopReport, Reason
 from rewrites.driver.natures import nature
 from rewrites.driver.scopes import scope_of
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 
 
 def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> LoopReport:

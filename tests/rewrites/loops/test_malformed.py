@@ -10,8 +10,8 @@ import pytest
 from rewrites.base.errors import MalformedLoop
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import prepare
-from rewrites.rules.registry import RULES
-from rewrites.rules.repair import own_outputs
+from rewrites.registry import RULES
+from rewrites.repair import own_outputs
 from tests.rewrites.apply import apply, context_of, read
 from tests.support.runtime import ort_run
 from tests.support.text import normalised

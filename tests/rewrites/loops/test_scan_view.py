@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.loops import ScanView, is_loop, view
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 from tests.rewrites.apply import apply, one_loop, prepared
 
 DIALECTS = (9, 11, 16, 19, 21, 23, 24, 25)

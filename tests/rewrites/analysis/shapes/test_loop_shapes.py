@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 from tests.rewrites.apply import apply, prepared, read
+from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import loop
-from tests.rewrites.rules.fission.harness import data
 
 GIVEN = "float[B,2] s, float[B,2] w, int64[k] shape, int64 j"
 

@@ -6,10 +6,10 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.driver.prepare import prepare
-from rewrites.rules.registry import RULES
+from rewrites.registry import RULES
 from tests.rewrites.apply import apply, context_of, prepared, read
+from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import loop, scan
-from tests.rewrites.rules.fission.harness import data
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from rewrites.rules.loop_form import loop_to_scan
-from rewrites.rules.registry import RULES
+from rewrites.loop_form import loop_to_scan
+from rewrites.registry import RULES
 from tests.rewrites.apply import apply, read
+from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import becomes, loop, stays
-from tests.rewrites.rules.fission.harness import data
 
 IF = "If (t) <then_branch = p () => ({0} u) {{ u = {1} (h, {2}) }}, else_branch = q () => ({0} v) {{ v = {1} (h, {2}) }}>"
 INNER = "Scan <num_scan_inputs = 1, body = d (float g, float e) => (float g1, float e1) {{ g1 = Add (g, e) e1 = Neg (e) }}> (k, {})"

@@ -1,0 +1,33 @@
+"""Equal work in a body is done once.
+
+    a = Tanh(x); b = Tanh(x); y = Add(a, b)    ->    a = Tanh(x); y = Add(a, a)
+
+Two nodes are equal by operator, inputs, attributes and the optional outputs asked for. Never nodes with graphs in them, never
+random ones, and never a node that gives a body output: each output keeps a node of its own.
+"""
+
+import onnx_ir as ir
+
+from rewrites.base.counted import counted
+from rewrites.cleanup.merging import equal_nodes, merge_equal
+from rewrites.graph.context import Context
+from rewrites.loops import Loop
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find nodes that repeat an earlier one."""
+    twins = equal_nodes(loop.body)
+    if not twins:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        merge_equal(twins, ctx.names)
+        return [loop.node]
+
+    return Patch(f"merged {counted(len(twins), 'node')} with others that do the same", edit)
+
+
+RULE = Rule("common-subexpressions", "cleanup", "loop", check)

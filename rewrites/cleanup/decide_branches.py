@@ -1,0 +1,28 @@
+"""An If whose condition is a constant is the branch that it takes, all over the model; before any rule looks at a loop.
+
+y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
+"""
+
+import onnx_ir as ir
+
+from rewrites.cleanup.constant_branches import decide_branches, is_if, taken_branch
+from rewrites.graph.context import Context
+from rewrites.graph.walk import all_nodes
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find Ifs on constants."""
+    if not any(is_if(node) and taken_branch(node, ctx) is not None for node in all_nodes(model.graph)):
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        decide_branches(model.graph, ctx)
+        return []
+
+    return Patch("put the branches that constants choose in the place of Ifs", edit)
+
+
+RULE = Rule("decide-branches", "cleanup", "model", check)

@@ -1,0 +1,60 @@
+"""Loop-invariant work moves before the loop and is done once.
+
+    Scan(h0, xs) body(h, x) => Add(MatMul(h, Transpose(W)), x)
+    ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
+
+Conditions: the node reads nothing that changes from step to step and always gives the same result; in a Loop that might have no
+step at all it must also be unable to fail. What dequantizes weights stays beside a product of dequantized numbers, for which
+onnxruntime multiplies integers. Moves whole nested loops and branches too. A node that gives a body output leaves an
+Identity behind, so that each output has a node of its own; it stays where the opset has no Identity for its type.
+"""
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import cannot_fail, is_deterministic, reads, varying_values
+from rewrites.base.counted import counted
+from rewrites.cleanup.quantized_products import dequantizes_operand
+from rewrites.graph.context import Context
+from rewrites.graph.moving import move_before
+from rewrites.graph.replace import can_copy
+from rewrites.loops import Loop
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find loop-invariant nodes."""
+    stays = varying_values(loop.body, loop.body.inputs)
+    moving: list[ir.Node] = []
+    for node in loop.body:
+        if node.op_type == "Identity" and node.outputs[0].is_graph_output():
+            stays.update(node.outputs)
+            continue
+        free = not any(value in stays for value in reads(node))
+        copied = all(can_copy(value, ctx.opset) for value in node.outputs if value.is_graph_output())
+        if free and copied and is_deterministic(node) and not dequantizes_operand(node) and (loop.always_runs or cannot_fail(node)):
+            moving.append(node)
+        else:
+            stays.update(node.outputs)
+    if not moving:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for node in moving:
+            for value in node.outputs:
+                if value.is_graph_output():
+                    _leave_copy(value, loop.body, ctx)
+        move_before(loop.node, moving, ctx.names)
+        return [loop.node]
+
+    return Patch(f"moved what is the same in every step before the loop: {counted(len(moving), 'node')}", edit)
+
+
+def _leave_copy(value: ir.Value, body: ir.Graph, ctx: Context) -> None:
+    copy = ir.Value(name=ctx.names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+    body.append(ir.Node("", "Identity", [value], outputs=[copy], name=ctx.names.fresh(f"{value.name}/Identity")))
+    body.outputs[:] = [copy if output is value else output for output in body.outputs]
+
+
+RULE = Rule("hoist-invariants", "cleanup", "loop", check)

@@ -1,0 +1,70 @@
+"""A state variable that is handed on unchanged becomes a capture.
+
+    Scan(w, xs) body(w_in, x) => (Identity(w_in), f(w_in, x))    ->    Scan(xs) body(x) => f(w, x)
+
+Conditions: the body returns the state's own input, through Identity nodes at most. Final uses read the initial value. Never a
+state of an opset-8 Scan: its body sees one row of the batch, which no capture gives. Never a sequence or optional that the graph
+returns, in opsets whose Identity cannot copy it; and never the last state of a Loop that needs one (before opset 11). A loop that
+is left with nothing to give goes.
+"""
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from rewrites.base.counted import listed
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.values import through_identity
+from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.loops.fewest_states import fewest_states
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find states that no step changes."""
+    passengers = [state for state in loop.states if through_identity(state.next) is state.inner and _may_go(state, loop, ctx)]
+    if loop.scan_outputs and len(passengers) == len(loop.states):
+        passengers = passengers[fewest_states(loop, ctx) :]
+    if not passengers:
+        return NOTHING_HERE
+    if loop.batched:
+        return NotApplicable(
+            "SCAN-8-STATE", "an opset-8 Scan passes its states row by row; lift the model to opset 9 or later first"
+        )
+
+    def edit() -> list[ir.Node]:
+        kept = [state for state in loop.states if state not in passengers]
+        lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
+        results = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
+        loop.body.outputs[:] = [*lead, *results]
+        for state in passengers:
+            replace_value(state.inner, state.initial, ctx.names)
+            if state.final is not None:
+                replace_value(state.final, state.initial, ctx.names)
+        # a passenger that the body returns elsewhere too is another value there now
+        now = list(loop.body.outputs)
+        if len(now) == len(lead):
+            remove_nodes([loop.node])
+            return []
+        changed = replace(loop, condition_out=now.pop(0)) if isinstance(loop, LoopView) else loop
+        states = [replace(state, next=value) for state, value in zip(kept, now, strict=False)]
+        stacked = zip(loop.scan_outputs, now[len(kept) :], strict=True)
+        outputs = [replace(output, inner=value) for output, value in stacked]
+        return [rebuild(changed, ctx.names, states=states, scan_outputs=outputs)]
+
+    names = listed(state.inner.name for state in passengers)
+    return Patch(f"made the unchanged states {names} captures", edit)
+
+
+def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
+    """Whether what is returned in the state's place, if anything, can be a copy of its initial value."""
+    public = state.final is not None and state.final.is_graph_output()
+    returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
+    return not (public or returned) or can_copy(state.initial, ctx.opset)
+
+
+RULE = Rule("pass-through-states", "cleanup", "loop", check)

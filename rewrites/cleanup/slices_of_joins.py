@@ -1,0 +1,65 @@
+"""A Slice that reads one part of a Concat alone reads that part.
+
+    w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
+
+A frame that overlaps the one before keeps the end of it so, where the state is none any more once it is read from the row itself.
+
+Conditions: one axis, forwards, by constants; the sizes of the parts along it are known.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import dim_of, rank_of
+from rewrites.loops import Loop
+from rewrites.ops.versions import SliceSpec, axis_of, slice_axis, slice_range, slice_spec
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find one such Slice; where there are more, the engine asks again."""
+    found = next(((node, part) for node in loop.body if (part := _part(node, ctx.opset)) is not None), None)
+    if found is None:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        node, (value, axis, start, end) = found
+        b = ctx.builder()
+        read = slice_axis(b, value, axis, start, end)
+        b.insert_before(node)
+        replace_value(node.outputs[0], read, ctx.names)
+        remove_nodes([node])
+        return [loop.node]
+
+    return Patch("read one part of a Concat where a Slice takes that alone", edit)
+
+
+def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
+    """Return the part that a Slice reads, along which axis, and from where to where."""
+    joined = node.inputs[0] if node.op_type == "Slice" and node.domain == "" and node.inputs else None
+    join = None if joined is None else joined.producer()
+    if joined is None or join is None or join.op_type != "Concat" or join.domain != "" or join.graph is not node.graph:
+        return None
+    rank = rank_of(joined)
+    spec = slice_spec(node, opset, rank)
+    if rank is None or not isinstance(spec, SliceSpec) or len(spec.axes) != 1 or spec.steps[0] != 1:
+        return None
+    axis = axis_of(join, 0, rank)
+    sizes = [None if value is None else dim_of(value, axis) for value in join.inputs]
+    known = [size for size in sizes if isinstance(size, int)]
+    if axis != spec.axes[0] or len(known) < len(sizes):
+        return None
+    wanted = slice_range(spec.starts[0], spec.ends[0], 1, sum(known))
+    before = 0
+    for value, size in zip(join.inputs, known, strict=True):
+        if len(wanted) and value is not None and before <= wanted[0] and wanted[-1] < before + size:
+            return value, axis, wanted[0] - before, wanted[-1] + 1 - before
+        before += size
+    return None
+
+
+RULE = Rule("slices-of-joins", "cleanup", "loop", check)

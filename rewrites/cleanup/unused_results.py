@@ -1,0 +1,85 @@
+"""Scan outputs and states that nobody needs go, and the whole loop with them where nothing is left.
+
+    hT, ys = Scan(h0, xs)   # ys unused       ->    hT = Scan(h0, xs)
+    cT, ys = Scan(c0, xs)   # c an induction variable, else unused    ->    ys = Scan(xs)
+
+A state is needed where its final value is used, or where something needed reads it inside; the condition of a Loop that gives
+anything is needed too, and before opset 11 such a Loop keeps one state whatever it is for. onnxruntime wants every result of a
+Scan named, so a result is dropped together with its body output.
+
+Works round ORT-SCAN-UNNAMED-RESULT.
+"""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import reads
+from rewrites.analysis.unread_nodes import kept_anyway, unread_in_loop
+from rewrites.base.counted import counted
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
+from rewrites.loops.fewest_states import fewest_states
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find results that nobody needs."""
+    outputs = [output for output in loop.scan_outputs if _used(output.outer)]
+    if not outputs and not any(_used(state.final) for state in loop.states):
+
+        def remove() -> list[ir.Node]:
+            remove_nodes([loop.node])
+            return []
+
+        return Patch("removed the loop: nobody reads its results", remove)
+
+    used = [state for state in loop.states if _used(state.final)]
+    states = _needed_states(loop, outputs, used)
+    if len(states) < fewest_states(loop, ctx):
+        states = _needed_states(loop, outputs, loop.states[:1])
+    if len(outputs) == len(loop.scan_outputs) and len(states) == len(loop.states):
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        inner = [*(state.next for state in states), *(output.inner for output in outputs)]
+        loop.body.outputs[:] = [loop.condition_out, *inner] if isinstance(loop, LoopView) else inner
+        remove_nodes(unread_in_loop(loop))
+        return [rebuild(loop, ctx.names, states=states, scan_outputs=outputs)]
+
+    count = len(loop.scan_outputs) - len(outputs) + len(loop.states) - len(states)
+    return Patch(f"dropped {counted(count, 'result')} nobody reads", edit)
+
+
+def _used(value: ir.Value | None) -> bool:
+    return value is not None and bool(value.uses() or value.is_graph_output())
+
+
+def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[State]) -> list[State]:
+    needed = set(used)
+    waiting = [*(output.inner for output in outputs), *(state.next for state in used)]
+    if isinstance(loop, LoopView):
+        waiting.append(loop.condition_out)
+    after = {state.inner: state.next for state in loop.states}
+    live: set[ir.Value] = set()
+    for node in kept_anyway(loop):
+        live.update(node.outputs)
+        waiting.extend(reads(node))
+    while waiting:
+        value = waiting.pop()
+        producer = value.producer()
+        if value in live:
+            continue
+        if value in after:
+            live.add(value)
+            waiting.append(after[value])
+        elif producer is not None and producer.graph is loop.body:
+            live.update(producer.outputs)
+            waiting.extend(reads(producer))
+    return [state for state in loop.states if state in needed or state.inner in live]
+
+
+RULE = Rule("unused-results", "cleanup", "loop", check)

@@ -1,0 +1,51 @@
+"""Scan inputs that the body does not read go; scan inputs that are the same twice become one.
+
+    Scan(h0, xs, zs) body(h, x, z) => f(h, x)       ->    Scan(h0, xs) body(h, x) => f(h, x)
+    Scan(h0, xs, xs) body(h, x, x2) => f(h, x, x2)  ->    Scan(h0, xs) body(h, x) => f(h, x, x)
+
+One scan input always stays: it tells the trip count (as a number, if any does).
+"""
+
+import onnx_ir as ir
+
+from rewrites.base.counted import counted
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import dim_of, size_estimate
+from rewrites.loops import Loop, LoopView, ScanInput, rebuild
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find scan inputs that are not read, or that repeat an earlier one."""
+    if isinstance(loop, LoopView) or len(loop.scan_inputs) == 1:
+        return NOTHING_HERE
+    first: dict[tuple[ir.Value, int, bool], ScanInput] = {}
+    twins: list[tuple[ScanInput, ScanInput]] = []
+    for scan in loop.scan_inputs:
+        earlier = first.setdefault((scan.outer, scan.axis, scan.reverse), scan)
+        if earlier is not scan:
+            twins.append((scan, earlier))
+    read = {id(twin) for pair in twins for twin in pair if twin.inner.uses() or twin.inner.is_graph_output()}
+    kept = [scan for scan in first.values() if id(scan) in read or scan.inner.uses() or scan.inner.is_graph_output()] or [
+        min(
+            first.values(), key=lambda scan: (not isinstance(dim_of(scan.outer, scan.axis), int), size_estimate(scan.outer, {}, 64))
+        )
+    ]
+    for scan, earlier in twins:
+        if (scan.inner.uses() or scan.inner.is_graph_output()) and earlier not in kept:
+            kept.append(earlier)
+    if len(kept) == len(loop.scan_inputs):
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for scan, earlier in twins:
+            replace_value(scan.inner, earlier.inner, ctx.names)
+        return [rebuild(loop, ctx.names, scan_inputs=kept)]
+
+    return Patch(f"dropped {counted(len(loop.scan_inputs) - len(kept), 'scan input')} not read, or read twice", edit)
+
+
+RULE = Rule("unused-scan-inputs", "cleanup", "loop", check)

@@ -1,0 +1,62 @@
+"""A recurrent node between two reversals runs in the other direction instead.
+
+    Reverse(GRU(Reverse(xs)))    ->    GRU <direction = "reverse"> (xs)
+
+Conditions: the node has one direction and no lengths of sequences; its sequence is a whole reversal along the steps; its results
+for all steps are read by such reversals only, or not at all. Transposes may stand between; Squeezes of the axis of directions too.
+On a CPU onnxruntime reverses the steps for an LSTM or GRU more slowly than two Slices do: by up to 7 percent from 16 rows on. For
+one row it is as fast. An RNN gains always.
+"""
+
+import onnx_ir as ir
+
+from rewrites.analysis.whole_reversals import Reversals
+from rewrites.direction.reversing import may_be_reversed
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import dim_of
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.around_reversals import turning_readers, unturned
+
+__all__ = ["RULE", "check"]
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether reversals stand before and after a node."""
+    if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_reversed(view.node):
+        return NOTHING_HERE
+    reversals = Reversals(ctx.opset, ctx.model.graph)
+    before = unturned(view.x, 0, reversals)
+    if before is None:
+        return NOTHING_HERE
+    steps = view.node.outputs[0]
+    is_read = bool(steps.uses()) or steps.is_graph_output()
+    after = turning_readers(steps, 0, reversals, ctx) if is_read else []
+    if is_read and not after:
+        return NOTHING_HERE
+    rows = dim_of(view.x, 1)
+    known = rows if isinstance(rows, int) else ctx.options.sizes.get(rows or "")
+    if ctx.options.bidirectional == "narrow" and view.kind != "RNN" and known != 1:
+        said = "an unknown number of rows" if known is None else f"{known} rows"
+        return NotApplicable("COST-DIRECTION", f"{view.label} would run backwards more slowly than between reversals, for {said}")
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        source = before.write(b)
+        b.insert_before(view.node)
+        view.node.replace_input_with(0, source)
+        view.node.attributes["direction"] = ir.AttrString("direction", "forward" if view.reverse[0] else "reverse")
+        for node in after:
+            turned = node.inputs[0]
+            assert turned is not None
+            replace_value(node.outputs[0], turned, ctx.names)
+            remove_nodes([node])
+        return [view.node]
+
+    way = "forwards" if view.reverse[0] else "backwards"
+    return Patch(f"let it run {way} instead of on reversed steps", edit)
+
+
+RULE = Rule("reversed-nodes", "direction", "recurrent node", check, formerly="turned-nodes")

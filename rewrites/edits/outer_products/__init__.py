@@ -1,3 +1,0 @@
-"""States that are matrices, written for all steps at once."""
-
-__all__: list[str] = []

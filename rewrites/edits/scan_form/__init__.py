@@ -1,3 +1,0 @@
-"""Changes of a Scan's form that several rules, or migration too, make."""
-
-__all__: list[str] = []

@@ -1,0 +1,122 @@
+"""Two products by constant matrices, one after the other, are one product by the product of both.
+
+    a = MatMul(h, A); b = Add(a, c); y = MatMul(b, B)    ->    p = MatMul(h, A B); y = Add(p, c B)
+
+Likewise MatMul(B, MatMul(A, h)), and Gemm with all that it has. Numbers are those of sums in another order: the new constants are
+computed in double and rounded once; those of integers are the same, wrapped or not.
+
+Conditions: nothing else reads what is in between; no more multiplications than before. For floats: the matrices are finite; their
+product, and that of what is added, does not cancel far below what is summed; and what is infinite comes to the same: h is bounded
+(``analysis.magnitudes``), or the result is normalised by Softmax or LayerNormalization, which makes NaN of it either way. Halves
+round what is in between, and stay, as do matrices of many megabytes. ``fast_math`` asks nothing of infinities, nor of what cancels.
+"""
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.base import since
+from rewrites.fission.constant_products import constant_product
+from rewrites.fission.product_chains import Chain, Joined, joined
+from rewrites.fission.product_corners import infinite_unlike
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import take_over
+from rewrites.graph.values import is_constant, rank_of, static_dims
+from rewrites.loops import Loop
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64})
+_MOST_WORK = 1 << 31
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find two products that can be one."""
+    refused: NotApplicable | None = None
+    for node in loop.body:
+        chain = _chain(node, ctx)
+        if chain is None:
+            continue
+        answer = infinite_unlike(chain, loop, ctx) or joined(chain, ctx)
+        if isinstance(answer, Joined):
+            return _patch(chain, answer, loop, ctx)
+        refused = refused or answer
+    return refused or NOTHING_HERE
+
+
+def _chain(node: ir.Node, ctx: Context) -> Chain | None:
+    second = constant_product(node)
+    if second is None or second.given_flipped or second.result.dtype not in _FLOATS | _INTEGERS:
+        return None
+    add, between, made = None, None, second.given
+    maker = made.producer()
+    if maker is not None and maker.op_type == "Add" and maker.domain == "" and _is_read_once(made, node):
+        sources = [value for value in maker.inputs if value is not None]
+        constants = [value for value in sources if is_constant(value)]
+        if len(constants) != 1 or len(sources) != 2:
+            return None
+        add, between = maker, constants[0]
+        if node.op_type == "Gemm" and math.prod((static_dims(between) or ())[:-1]) != 1:  # it might have more rows than the product
+            return None
+        made = sources[1 - sources.index(between)]
+    first = constant_product(made.producer())
+    if first is None or not _is_read_once(made, add or node) or first.on_left != second.on_left or first.wide != second.summed:
+        return None
+    if rank_of(made) != rank_of(second.given) or (first.given_flipped and _gemm_lacks_c(ctx)):
+        return None
+    if first.added is not None and (between is not None or not is_constant(first.added)):
+        return None
+    whole = {first.scale, first.scale_added, second.scale, second.scale_added} == {1.0}
+    costs_more = first.summed * second.wide > first.summed * first.wide + second.summed * second.wide
+    work = first.summed * first.wide * second.wide
+    if costs_more or work > _MOST_WORK or not (whole or made.dtype in _FLOATS):
+        return None
+    return Chain(first, second, add, between)
+
+
+def _gemm_lacks_c(ctx: Context) -> bool:
+    return ctx.opset < since.GEMM_WITHOUT_C
+
+
+def _is_read_once(value: ir.Value, reader: ir.Node) -> bool:
+    return value.graph is reader.graph and len(value.uses()) == 1 and not value.is_graph_output()
+
+
+def _patch(chain: Chain, found: Joined, loop: Loop, ctx: Context) -> Patch:
+    first, second = chain.first, chain.second
+    b = ctx.builder()
+    array = found.weights.T if first.on_left else found.weights
+    extra = None if found.added is None else b.const(np.ascontiguousarray(found.added))
+    result = _product(chain, b.const(np.ascontiguousarray(array)), extra, ctx, b)
+
+    def edit() -> list[ir.Node]:
+        b.insert_before(second.node)
+        take_over(second.result, result, ctx.names)
+        remove_nodes([second.node, *([] if chain.add is None else [chain.add]), first.node])
+        return [loop.node]
+
+    what = f"{first.summed} x {first.wide} and {second.summed} x {second.wide}"
+    return Patch(f"multiplied '{first.given.name}' by the product of two constant matrices, {what}", edit)
+
+
+def _product(chain: Chain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
+    """Write a Gemm where there was one, with what is added where it can have that."""
+    first, second = chain.first, chain.second
+    added, beta = second.added, second.scale_added
+    is_gemm = "Gemm" in (first.node.op_type, second.node.op_type)
+    if is_gemm and added is None and extra is not None and math.prod((static_dims(extra) or ())[:-1]) == 1:
+        added, beta, extra = extra, 1.0, None
+    if is_gemm and (added is not None or not _gemm_lacks_c(ctx)):
+        flag = int(first.given_flipped) or None
+        result = b.op("Gemm", first.given, matrix, added, transA=flag, beta=None if beta == 1.0 else beta)
+    else:
+        result = b.op("MatMul", *((matrix, first.given) if first.on_left else (first.given, matrix)))
+    return result if extra is None else b.op("Add", result, extra)
+
+
+RULE = Rule("chained-products", "fission", "loop", check)

@@ -1,0 +1,186 @@
+"""A Scan keeps only its recurrence; the work before and after it leaves and is done for all steps at once.
+
+    Scan(h0, xs) body(h, x) => (h2 = Tanh(Add(MatMul(x, W), MatMul(h, R))), y = MatMul(h2, V))
+    ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
+
+Without a recurrence nothing is left of the loop. Conditions: every operator that leaves has a batching rule that promises the same
+numbers up to the order of sums; stacks stay within the memory budget; at least as much work leaves as new tensors cross; states
+that leave begin with the size they go on with. What would blow what crosses up to more than twice its size stays inside.
+Never touches an opset-8 Scan or a scanned axis other than 0.
+"""
+
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import counted, listed
+from rewrites.fission.after import After, find_after
+from rewrites.fission.before import Before, find_before
+from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
+from rewrites.fission.stackable import not_plain
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import shape_dims
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, learning
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See what can leave the loop."""
+    if isinstance(loop, LoopView):
+        return NOTHING_HERE
+    refusal = not_plain(loop, ctx)
+    return learning(loop.body, lambda: _leaving(loop, ctx)) if refusal is None else refusal
+
+
+def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
+    sizes = StepSizes.of(loop, ctx)
+    before = find_before(loop, ctx, sizes)
+    resized = next((state for state in before.states if state.inner.uses() and _is_resized(state)), None)
+    if resized is not None:
+        before.stacks.build.discard()
+        return NotApplicable(
+            "LOOP-STATE-SHAPE", f"the state '{resized.inner.name}' may begin with another size than it goes on with"
+        )
+    if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
+        return _without_loop(loop, before, ctx, sizes)
+    head = before.stacks.build
+    tail = ctx.builder()
+    after = find_after(loop, before, ctx, sizes, tail)
+    if not _worth_it(loop, before, after):
+        head.discard()
+        tail.discard()
+        return _why_not(loop, before, after)
+    return _split(loop, before, after, head, tail, ctx)
+
+
+def _is_resized(state: State) -> bool:
+    """Whether the first value of a state has a number for a size where later ones have none, or another: one step may be all."""
+    first, then = state.initial.shape, state.next.shape
+    if first is None or then is None:
+        return False
+    pairs = [(a, b) for a, b in zip(shape_dims(first), shape_dims(then), strict=False) if a is not None and b is not None]
+    return any(a != b and not (isinstance(a, str) and isinstance(b, str)) for a, b in pairs)
+
+
+def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
+    stacks = before.stacks
+    blocks = choose_blocks(loop, before, sizes, ctx.opset)
+    if isinstance(blocks, NotApplicable | Blocks):
+        stacks.build.discard()
+        return blocks if isinstance(blocks, NotApplicable) else in_blocks(loop, blocks, ctx)
+    results = [(output.outer, stacks.ordered(stacks.full(output.inner), output.reverse)) for output in loop.scan_outputs]
+    results += [(state.final, stacks.last(state.next)) for state in loop.states]
+
+    def edit() -> list[ir.Node]:
+        stacks.build.insert_before(loop.node)
+        for old, new in results:
+            if old is not None:
+                replace_value(old, new, ctx.names)
+        remove_nodes([loop.node])
+        return []
+
+    what = f"replaced the loop by its {counted(len(before.nodes), 'operator')}, each for all steps at once"
+    return Patch(what, edit, _notes(before))
+
+
+def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
+    stacks = before.stacks
+    stacks.build = tail
+    finals = [(state.final, stacks.last(state.next)) for state in before.states]
+    gone = {*before.nodes, *after.nodes}
+    kept_states = [state for state in loop.states if state not in before.states]
+    kept_outputs = [
+        output for output in loop.scan_outputs if not stacks.has(output.inner) or output.outer in after.crossing.values()
+    ]
+    entering = _entering(loop, before, gone)
+    results = [
+        (output.outer, stacks.ordered(stacks.full(output.inner), output.reverse))
+        for output in loop.scan_outputs
+        if output not in kept_outputs
+    ]
+    present = {id(output.outer) for output in kept_outputs}
+    leaving = [ScanOutput(value, stack, 0, stacks.backwards) for value, stack in after.crossing.items() if id(stack) not in present]
+
+    def edit() -> list[ir.Node]:
+        head.insert_before(loop.node)
+        scans = list(loop.scan_inputs)
+        for value in entering:
+            operand = stacks.known[value]
+            stand_in = operand.value
+            if operand.batched:
+                stand_in = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
+                scans.append(ScanInput(operand.value, stand_in, 0, stacks.backwards))
+            for node, index in value.uses():
+                if node not in gone:
+                    node.replace_input_with(index, stand_in)
+        outputs = [*kept_outputs, *leaving]
+        tail.insert_after(loop.node)
+        for old, new in [*finals, *results]:
+            if old is not None:
+                replace_value(old, new, ctx.names)
+        loop.body.outputs[:] = [*(state.next for state in kept_states), *(output.inner for output in outputs)]
+        remove_nodes(unread_nodes(loop.body))
+        node = rebuild(loop, ctx.names, states=kept_states, scan_inputs=scans, scan_outputs=outputs)
+        give_own_nodes(loop.body, ctx.names)
+        (after.alive or before.alive).note_on(node)
+        return [node]
+
+    what = " and ".join(
+        f"moved {counted(len(nodes), 'operator')} {where} the loop"
+        for nodes, where in ((before.nodes, "before"), (after.nodes, "after"))
+        if nodes
+    )
+    return Patch(what, edit, _notes(before, after))
+
+
+def _notes(before: Before, after: After | None = None) -> tuple[str, ...]:
+    """Say what memory the stacks take."""
+    alive = before.alive if after is None else after.alive or before.alive
+    nodes = [*before.nodes, *(after.nodes if after is not None else ())]
+    return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
+
+
+def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Value]:
+    """Return the values computed before the loop that the recurrence still reads."""
+    made = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
+    stay = [node for node in loop.body if node not in gone]
+    read = {value: None for node in stay for value in _all_inputs(node) if value in made}
+    return [value for value in read if value in before.stacks.known]
+
+
+def _all_inputs(node: ir.Node) -> list[ir.Value]:
+    nested = [inner for graph in node_graphs(node) for inner in all_nodes(graph)]
+    return [value for one in (node, *nested) for value in one.inputs if value is not None]
+
+
+def _worth_it(loop: ScanView, before: Before, after: After) -> bool:
+    gone = {*before.nodes, *after.nodes}
+    work = sum(node.op_type not in ("Identity", "Constant") for node in gone)
+    entering = _entering(loop, before, gone)
+    stay = [node for node in loop.body if node not in gone]
+    still_read = {value for node in stay for value in _all_inputs(node)}
+    freed = sum(scan.inner not in still_read for scan in loop.scan_inputs)
+    made = {value for node in gone for value in node.outputs}
+    dropped = sum(output.inner in made for output in loop.scan_outputs)
+    crossing = max(0, len(entering) - freed) + max(0, len(after.crossing) - dropped)
+    return bool(before.states) or (work > 0 and work >= crossing)
+
+
+def _why_not(loop: ScanView, before: Before, after: After) -> NotApplicable:
+    reasons = [reason for reason in [*before.refused.values(), *after.refused.values()] if not reason.silent]
+    if reasons:
+        return reasons[0]
+    names = listed(state.inner.name for state in loop.states if state not in before.states)
+    return NotApplicable(
+        "RECURRENCE", f"each step needs the state {names} of the step before; no family of recurrences is recognised"
+    )
+
+
+RULE = Rule("loop-fission", "fission", "loop", check, formerly="split-loop")

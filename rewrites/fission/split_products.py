@@ -1,0 +1,151 @@
+"""A product of joined parts, some of which no state is behind, is a sum of products, so that theirs leaves for all steps at once.
+
+    body(h, x) => h2 = f(MatMul(Concat(g(h), x), W))    ->    body(h, x) => h2 = f(MatMul(g(h), W[:n]) + MatMul(x, W[n:]))
+
+Conditions: MatMul or Gemm of floats by a matrix from outside the loop; the parts are joined along the axis that is summed over and
+have known sizes; ``_FEW`` elements of them at least are free of the states, and batching rules take these out of the loop; what
+leaves stays within the memory budget. Where a Concat of several parts is left, which makes it one operator more in each step,
+``_MUCH`` of the matrix has to go. Sums come in another order. Never touches an opset-8 Scan.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
+from rewrites.base import since
+from rewrites.batching import has_rule
+from rewrites.fission.stackable import not_plain
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, dim_of, rank_of
+from rewrites.loops import Loop, LoopView, ScanView, captured_values
+from rewrites.ops.versions import axis_of, concat, slice_axis
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_FEW, _MUCH = 8, 4096
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighbours among the parts, from ``start`` to ``stop`` along the axis, that states are behind (``held``) or none."""
+
+    parts: tuple[ir.Value, ...]
+    start: int
+    stop: int
+    held: bool
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``axis``: the one of the matrix that is summed over."""
+
+    node: ir.Node
+    joined: ir.Node
+    matrix: ir.Value
+    axis: int
+    runs: tuple[_Run, ...]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find a product of parts with and without states behind them."""
+    if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
+        return NOTHING_HERE
+    held = varying_values(loop.body, [state.inner for state in loop.states])
+    found = next((one for node in loop.body if (one := _product(node, loop, held, ctx)) is not None), None)
+    if found is None:
+        return NOTHING_HERE
+    product = found
+
+    def edit() -> list[ir.Node]:
+        outside, inside = ctx.builder(), ctx.builder()
+        total: ir.Value | None = None
+        for run in sorted(product.runs, key=lambda run: not run.held):
+            value = _times(product, run, total is None, outside, inside)
+            total = value if total is None else inside.op("Add", total, value)
+        assert total is not None
+        outside.insert_before(loop.node)
+        inside.insert_before(product.node)
+        replace_value(product.node.outputs[0], total, ctx.names)
+        remove_nodes([product.node, *([] if len(product.joined.outputs[0].uses()) > 1 else [product.joined])])
+        return [loop.node]
+
+    return Patch(f"split the product '{product.node.outputs[0].name}' of joined parts into {len(product.runs)}", edit)
+
+
+def _product(node: ir.Node, loop: ScanView, held: set[ir.Value], ctx: Context) -> _Product | None:
+    if node.op_type not in ("MatMul", "Gemm") or node.domain != "" or node.outputs[0].dtype not in _FLOATS:
+        return None
+    given, matrix = node.inputs[:2]
+    joined = None if given is None else given.producer()
+    if joined is None or joined.op_type != "Concat" or joined.domain != "" or joined.graph is not loop.body or matrix is None:
+        return None
+    rank, depth = rank_of(joined.outputs[0]), rank_of(matrix)
+    if rank is None or depth is None or min(rank, depth) < 2 or axis_of(joined, 1, rank) != rank - 1:
+        return None
+    if const_array(matrix) is None and matrix not in captured_values(loop.body):
+        return None
+    axis = depth - 2
+    if node.op_type == "Gemm":
+        if node.attributes.get_int("transA", 0) or ctx.opset < since.GEMM_WITHOUT_C:
+            return None
+        axis = 1 if node.attributes.get_int("transB", 0) else 0
+    runs = tuple(_runs(joined, held))
+    free = [run for run in runs if not run.held]
+    if len(runs) < 2 or not free or len(free) == len(runs):
+        return None
+    gone, left = sum(run.stop - run.start for run in free), [run for run in runs if run.held]
+    width = dim_of(node.outputs[0], -1)
+    if gone < _FEW or (sum(len(run.parts) for run in left) > 1 and (not isinstance(width, int) or gone * width < _MUCH)):
+        return None
+    return _Product(node, joined, matrix, axis, runs) if _leaves(node, free, loop, ctx) else None
+
+
+def _runs(joined: ir.Node, held: set[ir.Value]) -> Iterator[_Run]:
+    parts = [value for value in joined.inputs if value is not None]
+    sizes = [dim_of(value, -1) for value in parts]
+    ends = [0, *itertools.accumulate(size if isinstance(size, int) else 0 for size in sizes)]
+    if not all(isinstance(size, int) for size in sizes):
+        return
+    for of_states, group in itertools.groupby(range(len(parts)), lambda index: parts[index] in held):
+        indices = list(group)
+        yield _Run(tuple(parts[index] for index in indices), ends[indices[0]], ends[indices[-1] + 1], of_states)
+
+
+def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -> bool:
+    """Whether the products of what is free of the states can be had for all steps at once."""
+    sizes = StepSizes.of(loop, ctx)
+    behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
+    made = [value for each in behind for value in each.outputs]
+    return (
+        all(has_rule(each) and not_repeatable(each) is None for each in behind)
+        and all(sizes.not_a_stack(value) is None for value in [*made, node.outputs[0]])
+        and sizes.step(node.outputs[0]) * sizes.steps <= sizes.options.memory_budget
+    )
+
+
+def _times(product: _Product, run: _Run, first: bool, outside: Builder, inside: Builder) -> ir.Value:
+    """Return the product of one run; what a Gemm adds comes with the first."""
+    rows = _rows(product, run, outside)
+    given = concat(inside, run.parts, (rank_of(product.joined.outputs[0]) or 1) - 1)
+    rest = product.node.inputs[2:] if first else ()
+    return inside.like(product.node, [given, rows, *rest])[0]
+
+
+def _rows(product: _Product, run: _Run, outside: Builder) -> ir.Value:
+    array = const_array(product.matrix)
+    if array is None:
+        return slice_axis(outside, product.matrix, product.axis, run.start, run.stop)
+    return outside.const(np.take(array, range(run.start, run.stop), product.axis))
+
+
+RULE = Rule("split-products", "fission", "loop", check)

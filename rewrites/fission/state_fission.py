@@ -1,0 +1,200 @@
+"""States of one loop that do not need each other get loops of their own, where that lets something leave.
+
+    Scan(h0, k0, xs) body(h, k, x) => (h2 = Sin(x + h @ R), k2 = Sin(h2 @ W + k @ S))
+    ->    hs = Scan(h0, xs) body(h, x) => (h2, h2);  Scan(k0, hs) body(k, g) => (k2 = Sin(g @ W + k @ S))    and then hs @ W leaves
+
+What reads the other states as they were before the step reads a stack that starts with their initial values. The loop is cut in
+two, again and again, in either of three cases:
+
+* some states, alone in a loop, are a recurrence that another rule takes out as a whole (a rule that says it ``recognises`` them and
+  accepts a loop of these states alone), or what is to be compiled while the loop as it is has no plan;
+* none of the states needs its own value of the step before, so that a loop of them alone is none, and more than copies leaves
+  with it (only outputs, and states like it, are computed from such a state);
+* the work between the two, which reads states of the first loop and feeds the second, leaves for all steps at once, and saves more
+  in each step than the second loop and the data it is handed cost: 250 ns for each operator and the reading of the weights that few
+  rows are multiplied by, against 1000 ns for the loop and 300 ns for each value carried (``step_costs``), by a fifth at least.
+
+Of several such cuts the one nearest to the middle is made first. It carries the least data. Conditions: all that is carried fits in
+the memory budget. Never touches what ``loop-fission`` leaves alone.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from rewrites.analysis.cut.components import Components, find_components
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.cut.step_costs import start_ns, staying_ns, weight_bytes
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import counted, listed
+from rewrites.batching import has_rule
+from rewrites.fission.before import find_before
+from rewrites.fission.separate import separate
+from rewrites.fission.stackable import not_plain
+from rewrites.fission.stacks import Stacks
+from rewrites.fission.state_cut import StateCut, find_cut, stack_of
+from rewrites.fission.trial import trial
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import take_over
+from rewrites.graph.values import through_identity
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
+
+__all__ = ["RULE", "check"]
+
+
+_MOST_STATES = 256
+_MOST_COMPONENTS = 32
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Look for states that are better off in a loop of their own."""
+    if isinstance(loop, LoopView) or len(loop.states) < 2 or not_plain(loop, ctx) is not None:
+        return NOTHING_HERE
+    if len(loop.states) > _MOST_STATES:
+        return NOTHING_HERE
+    components = find_components(loop)
+    count = len(components.members)
+    if count < 2:
+        return NOTHING_HERE
+    if count > _MOST_COMPONENTS:
+        return NotApplicable("COST-SEPARATE", f"{count} groups of states do not need each other, which is too many to try")
+    sizes = StepSizes.of(loop, ctx)
+    refusal: NotApplicable | None = None
+    for number, late in _orders(components):
+        cut = find_cut(loop, components, late, sizes)
+        if isinstance(cut, NotApplicable):
+            refusal = refusal or cut
+            continue
+        if _is_no_recurrence(loop, components, late, cut, ctx):
+            return _split(loop, cut, ctx, sizes, "which are no recurrence")
+        if _leaves(loop, cut, components.members[number], ctx):
+            rest = _split_off(loop, components, number, late, cut, sizes)
+            if isinstance(rest, StateCut):
+                return _split(loop, rest, ctx, sizes, f"so that '{components.members[number][0].inner.name}' can leave")
+            refusal = refusal or rest
+        elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (_step_ns(ctx) + start_ns(sizes) + cut.cost(sizes)) // 5:
+            return _split(loop, cut, ctx, sizes, f"so that {counted(len(cut.between), 'operator')} between them can leave")
+    names = listed(group[0].inner.name for group in components.members)
+    detail = f"the states {names} do not all need each other, but loops of their own would gain nothing"
+    return refusal or NotApplicable("COST-SEPARATE", detail)
+
+
+def _step_ns(ctx: Context) -> int:
+    return round(ctx.options.costs.step)
+
+
+def _orders(components: Components) -> Iterator[tuple[int, int]]:
+    """Return each component with the bits of what comes in the second loop where the cut is before it.
+
+    From the middle outwards, so that a stack of layers is halved, and not taken off layer by layer.
+    """
+    count = len(components.members)
+    for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
+        yield number, components.needing(number)
+
+
+def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
+    """Whether a family of recurrences takes ``states`` out of a loop of their own, or a plan runs that where none runs this one."""
+    planned = is_to_be_compiled(loop, ctx)
+    families = [
+        rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
+    ]
+    if not families:
+        return False
+    with trial(loop, cut, states, ctx) as (alone, recorded):
+        return any(isinstance(rule.check(alone, recorded), Patch) for rule in families)
+
+
+def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
+    """Whether none of the components of ``late`` needs itself, and all of their work leaves with them."""
+    groups = [group for number, group in enumerate(components.members) if late >> number & 1]
+    if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
+        return False
+    if all(node.op_type == "Identity" for node in cut.nodes):
+        return False
+    with trial(loop, cut, cut.states, ctx) as (alone, recorded):
+        before = find_before(alone, recorded, StepSizes.of(alone, ctx))
+        return len(before.nodes) == len(alone.body) and len(before.states) == len(alone.states)
+
+
+def _needs_itself(group: Sequence[State], components: Components) -> bool:
+    own = components.behind[group[0].inner]
+    return len(group) > 1 or bool(components.behind.get(group[0].next, 0) & own)
+
+
+def _split_off(
+    loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
+) -> StateCut | NotApplicable:
+    """Return the cut before component ``number``, or behind it if all others need it.
+
+    A recurrence is recognised by what its own states need, so the first loop gets nothing else.
+    """
+    everything = (1 << len(components.members)) - 1
+    return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)
+
+
+def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
+    """Return what is saved in each step by the work that leaves between the two parts of ``cut``, in ns."""
+    with trial(loop, cut, cut.states, ctx) as (alone, recorded):
+        before = find_before(alone, recorded, StepSizes.of(alone, ctx))
+        leaving = {value.name for node in before.nodes for value in node.outputs}
+    here = set(cut.nodes)
+    work = [
+        node
+        for node in cut.between
+        if (node.outputs[0].name in leaving if node in here else has_rule(node) and is_deterministic(node))
+    ]
+    return staying_ns(work, weight_bytes(loop.body, sizes), sizes)
+
+
+def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: str) -> Patch:
+    stacks = Stacks(loop, ctx.builder())
+    kept = [output for output in loop.scan_outputs if output not in cut.outputs]
+    known = {through_identity(output.inner): output.outer for output in kept if output.reverse == stacks.backwards and output.outer}
+    added: list[ScanOutput] = []
+    after = {state.inner: state for state in loop.states}
+    for value in cut.carried:
+        state = after.get(value)
+        source = value if state is None else state.next
+        if not stacks.has(source):
+            stack = known.get(through_identity(source))
+            if stack is None:
+                stack = stack_of(source, loop, ctx.names.fresh(f"{source.name}_steps"))
+                added.append(ScanOutput(source, stack, 0, stacks.backwards))
+            stacks.place(source, stack)
+        if state is not None:
+            stacks.place(value, stacks.delayed(state))
+    carried = {value: ScanInput(stacks.full(value), value, 0, stacks.backwards) for value in cut.carried}
+    states = [state for state in loop.states if state not in cut.states]
+    twice = {value for node in cut.shared for value in node.outputs} | {scan.inner for scan in loop.scan_inputs} | set(cut.carried)
+
+    def name(value: ir.Value) -> str:
+        return ctx.names.fresh(value.name or "value") if value in twice else value.name or ""
+
+    def edit() -> list[ir.Node]:
+        second = separate(loop, cut.nodes, cut.states, carried, cut.outputs, ctx, name=name)
+        assert loop.node.graph is not None
+        loop.node.graph.insert_after(loop.node, second)
+        stacks.build.insert_after(loop.node)
+        olds = [*(state.final for state in cut.states), *(output.outer for output in cut.outputs)]
+        for old, new in zip(olds, second.outputs, strict=True):
+            if old is not None:
+                take_over(old, new, ctx.names)
+        outputs = [*kept, *added]
+        loop.body.outputs[:] = [*(state.next for state in states), *(output.inner for output in outputs)]
+        remove_nodes(unread_nodes(loop.body))
+        first = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
+        give_own_nodes(loop.body, ctx.names)
+        cut.alive.note_on(first)
+        cut.alive.note_on(second)
+        return [first, second]
+
+    names = listed(state.inner.name for state in cut.states)
+    return Patch(f"gave {names} a loop of their own, {why}", edit, sizes.note(cut.alive.most, cut.carried))
+
+
+RULE = Rule("state-fission", "fission", "loop", check, formerly="split-states")

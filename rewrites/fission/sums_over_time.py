@@ -1,0 +1,114 @@
+"""A stack that is too large to hold and is only summed up over the steps is summed up in the loop.
+
+    ys = Scan(h0, xs) body(h, x) => (h2, y); s = ReduceSum(ys, axis 0)    ->    s = Scan(h0, 0, xs) body(h, a, x) => (h2, a + y)
+
+The loop then holds one step instead of all. Where the stack fits in the memory budget this is left alone: all steps at once are
+faster. Conditions: nothing else reads the stack; ReduceSum and ReduceMean of float32 or float64 (their order of summation is all
+that changes), or ReduceMax and ReduceMin of int32 or int64; the shape of one step is known. Never sums of integers, which
+onnxruntime saturates in ReduceSum and wraps in Add; never Max and Min of floats, which its reductions take NaN through only
+where the first step has it; never narrower floats, which would round in each step. What stays as a stack as it is read in other
+ways takes no more memory than in the given model: ``loop-fission`` holds nothing beside it that breaks the budget, and a loop
+without states goes in blocks.
+
+Works round ORT-REDUCED-INTEGERS and ORT-REDUCED-NAN.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.base import since
+from rewrites.base.counted import listed
+from rewrites.fission.stackable import not_plain
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import rank_of, static_dims
+from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
+from rewrites.ops.versions import axes_of, keepdims, shape_of, squeeze, unsqueeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
+_ADDS = {"ReduceSum": "Add", "ReduceMean": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}
+
+
+@dataclass(frozen=True)
+class _Sum:
+    output: ScanOutput
+    reduction: ir.Node
+    dims: tuple[int, ...]
+    kind: ir.DataType
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find large stacks that are only summed up."""
+    if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
+        return NOTHING_HERE
+    sizes = StepSizes.of(loop, ctx)
+    found = [each for output in loop.scan_outputs if (each := _summed(output, sizes, ctx)) is not None]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        gone = {id(each.output) for each in found}
+        sums = [_add_up(loop, each, ctx) for each in found]
+        outputs = [output for output in loop.scan_outputs if id(output) not in gone]
+        loop.body.outputs[:] = [*(state.next for state in (*loop.states, *sums)), *(output.inner for output in outputs)]
+        node = rebuild(loop, ctx.names, states=[*loop.states, *sums], scan_outputs=outputs)
+        give_own_nodes(loop.body, ctx.names)
+        return [node]
+
+    names = listed(each.output.inner.name for each in found)
+    return Patch(f"summed up {names} step by step", edit)
+
+
+def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
+    outer, inner = output.outer, output.inner
+    if outer is None or outer.is_graph_output() or sizes.step(inner) * sizes.steps <= ctx.options.memory_budget:
+        return None
+    readers, dims, kind = list(outer.uses()), static_dims(inner), inner.dtype
+    if len(readers) != 1 or dims is None or kind is None:
+        return None
+    node, index = readers[0]
+    if node.op_type not in _ADDS or node.domain != "" or index != 0 or axes_of(node, ctx.opset, rank_of(outer)) != (output.axis,):
+        return None
+    floats = kind in _FLOATS and node.op_type in ("ReduceSum", "ReduceMean")
+    integers = kind in _INTEGERS and _ADDS[node.op_type] != "Add" and ctx.opset >= since.INTEGER_MAX
+    return _Sum(output, node, dims, kind) if floats or integers else None
+
+
+def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
+    """Return the state that sums up, and let the reduction's users read its last value."""
+    before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
+    name, dtype = each.output.inner.name, each.kind.numpy()
+    least = {"ReduceMax": "min", "ReduceMin": "max"}.get(each.reduction.op_type)
+    neutral = np.array([0 if least is None else getattr(np.iinfo(dtype), least)], dtype)
+    initial = before.op("ConstantOfShape", before.const(list(each.dims)), value=ir.tensor(neutral), hint=f"{name}_none")
+    inner = ir.Value(name=ctx.names.fresh(f"{name}_so_far"), type=ir.TensorType(each.kind), shape=ir.Shape(each.dims))
+    total = inside.op(_ADDS[each.reduction.op_type], inner, each.output.inner, hint=f"{name}_sum")
+    final = ir.Value(name=ctx.names.fresh(f"{name}_total"), type=ir.TensorType(each.kind), shape=ir.Shape(each.dims))
+    result = final
+    if each.reduction.op_type == "ReduceMean":
+        scan = loop.scan_inputs[0]
+        count = squeeze(after, shape_of(after, scan.outer, scan.axis), [0])
+        result = after.op("Div", final, after.op("Cast", count, to=int(each.kind)))
+    if keepdims(each.reduction):
+        result = unsqueeze(after, result, [each.output.axis])
+    before.insert_before(loop.node)
+    for node in inside.nodes:
+        loop.body.append(node)
+    inside.nodes = []
+    after.insert_after(loop.node)
+    replace_value(each.reduction.outputs[0], result, ctx.names)
+    remove_nodes([each.reduction])
+    return State(initial, inner, total, final)
+
+
+RULE = Rule("sums-over-time", "fission", "loop", check)

@@ -1,0 +1,149 @@
+"""A condition that constants and the number of the step decide moves into the trip count.
+
+    Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
+
+The part of the body that the condition is made from is run until it turns false. Conditions: all it reads is the number of the
+step, constants, and states that start as constants and are made from such; integers and booleans only, which are the same wherever
+they are computed; not more than ``_MOST_STEPS`` steps. A condition on induction variables is found without running it, by
+``trip-count``.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.cleanup.folding import divides_by_zero
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array, const_scalar, rank_of
+from rewrites.graph.walk import node_graphs
+from rewrites.loop_form.run_for import run_for
+from rewrites.loops import Loop, LoopView, State
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+_MOST_STEPS = 4096
+_MOST_NODES = 64
+_MOST_BYTES = 1 << 12
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the condition can be run by itself."""
+    if not isinstance(loop, LoopView) or loop.never_stops_early:
+        return NOTHING_HERE
+    if loop.condition is not None and const_scalar(loop.condition) is not True:
+        return NOTHING_HERE
+    limit = const_scalar(loop.limit) if loop.limit is not None else _MOST_STEPS + 1
+    part = _condition_part(loop)
+    if limit is None or part is None:
+        return NOTHING_HERE
+    nodes, states = part
+    steps = _run(loop, nodes, states, min(int(limit), _MOST_STEPS + 1), ctx)
+    if steps is None:
+        return NOTHING_HERE
+    if steps > _MOST_STEPS:
+        detail = f"the condition depends on nothing but constants, and still holds after {_MOST_STEPS} steps"
+        return NotApplicable("LOOP-CONDITION", detail)
+
+    def edit() -> list[ir.Node]:
+        run_for(loop, ctx.constants.value(np.array(steps, np.int64)), ctx)
+        return [loop.node]
+
+    return Patch(f"ran the condition, which constants decide: it holds for {steps} steps", edit)
+
+
+def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
+    """Return the nodes and states that the condition is made from, or None where it reads what is not known."""
+    by_inner = {state.inner: state for state in loop.states}
+    nodes: set[ir.Node] = set()
+    states: list[State] = []
+    waiting, seen = [loop.condition_out], {loop.iteration, loop.condition_in}
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = value.producer()
+        if value in by_inner:
+            state = by_inner[value]
+            if not _is_small_constant(state.initial):
+                return None
+            states.append(state)
+            waiting.append(state.next)
+        elif node is not None and node.graph is loop.body and node.op_type != "Constant":
+            if node in nodes:
+                continue
+            if node.domain != "" or node_graphs(node) or not is_deterministic(node) or divides_by_zero(node, {}):
+                return None
+            if any(not _counts(one) for one in (*node.inputs, *node.outputs) if one is not None):
+                return None
+            nodes.add(node)
+            waiting.extend(one for one in node.inputs if one is not None)
+        elif not _is_small_constant(value):
+            return None
+    if len(nodes) > _MOST_NODES:
+        return None
+    return [node for node in loop.body if node in nodes], states
+
+
+def _counts(value: ir.Value) -> bool:
+    return value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL)
+
+
+def _is_small_constant(value: ir.Value) -> bool:
+    array = const_array(value)
+    return array is not None and array.nbytes <= _MOST_BYTES and array.dtype.kind in "biu"
+
+
+def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
+    """Return the number of steps that a Loop of ``nodes`` alone takes, or None where it fails."""
+    inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
+    inside |= {loop.iteration, loop.condition_in}
+    read = [value for node in nodes for value in node.inputs if value is not None]
+    read += [loop.condition_out, *(state.next for state in states)]
+    outside = {value.name or "": value for value in read if value not in inside}
+    names = {value.name or "" for value in inside} | outside.keys()
+
+    def own(hint: str) -> str:
+        while hint in names:
+            hint += "_"
+        names.add(hint)
+        return hint
+
+    count, after, one, total, most, true = (own(hint) for hint in ("count", "after", "one", "total", "most", "true"))
+    initial = [own("initial") for _ in states]
+    kinds = [onnx.helper.make_tensor_type_proto(int(state.inner.dtype or 0), None) for state in states]
+    body = onnx.helper.make_graph(
+        [*map(ir.serde.serialize_node, nodes), onnx.helper.make_node("Add", [count, one], [after])],
+        "body",
+        [_info(loop.iteration.name, 7, loop.iteration), _info(loop.condition_in.name, 9, loop.condition_in), _info(count, 7)]
+        + [onnx.helper.make_value_info(state.inner.name or "", kind) for state, kind in zip(states, kinds, strict=True)],
+        [_info(loop.condition_out.name, 9, loop.condition_out), _info(after, 7)]
+        + [onnx.helper.make_value_info(state.next.name or "", kind) for state, kind in zip(states, kinds, strict=True)],
+    )
+    node = onnx.helper.make_node(
+        "Loop", [most, true, count + "0", *initial], [total, *(name + "_last" for name in initial)], body=body
+    )
+    arrays = {most: np.array(limit), true: np.array(True), count + "0": np.array(0), one: np.array(1)}
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    for name, value in [*zip(initial, (state.initial for state in states), strict=True), *outside.items()]:
+        array = const_array(value)
+        assert array is not None
+        constants.append(onnx.numpy_helper.from_array(array, name))
+    graph = onnx.helper.make_graph([node], "condition", [], [_info(total, 7)], constants)
+    imports = [onnx.helper.make_opsetid("", ctx.opset)]
+    version = max(4, min(ctx.model.ir_version, 10))
+    found = ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))
+    return None if found is None else int(found[0])
+
+
+def _info(name: str | None, kind: int, like: ir.Value | None = None) -> onnx.ValueInfoProto:
+    """Declare a value of one element, with an axis where ``like`` has one."""
+    return onnx.helper.make_tensor_value_info(name or "", kind, [1] if like is not None and rank_of(like) == 1 else [])
+
+
+RULE = Rule("constant-condition", "loop_form", "loop", check)

@@ -1,0 +1,57 @@
+"""Trip counts and conditions of Loops and Ifs that nodes around them compute from constants become those constants.
+
+    n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
+
+Done before any rule looks at a loop. Only what a Loop or If reads is looked at, and the few nodes that it is made from.
+"""
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from rewrites.cleanup.computed_constants import computed_constants
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array
+from rewrites.graph.walk import node_graphs
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find operands of Loops and Ifs that are computed from constants."""
+    operands = [
+        (node, place, value, constants[value])
+        for graph in _inside_out(model.graph)
+        if (wanted := list(_operands(graph)))
+        for constants in [computed_constants([value for _, _, value in wanted], ctx)]
+        for node, place, value in wanted
+        if value in constants
+    ]
+
+    def edit() -> list[ir.Node]:
+        for node, place, value, array in operands:
+            node.replace_input_with(place, ctx.constants.value(array, value.name or "const"))
+        return []
+
+    what = "made trip counts and conditions that are computed from constants those constants"
+    return Patch(what, edit) if operands else NOTHING_HERE
+
+
+def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
+    for node in graph:
+        for nested in node_graphs(node):
+            yield from _inside_out(nested)
+    yield graph
+
+
+def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
+    """Yield what tells Loops and Ifs of ``graph`` how often, and whether, they run, where that is no constant."""
+    for node in graph:
+        if node.domain == "" and node.op_type in ("Loop", "If"):
+            for place, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):
+                if value is not None and const_array(value) is None:
+                    yield node, place, value
+
+
+RULE = Rule("fold-trip-counts", "loop_form", "model", check)

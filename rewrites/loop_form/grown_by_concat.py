@@ -1,0 +1,132 @@
+"""A tensor that grows by what each step adds at its end, or its beginning, becomes a stacked result.
+
+    Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
+    ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
+
+Conditions: the state is read by nothing but that Concat, and what this gives by nothing in the body; what is added has a known size
+along its axis, other than 0; every other state keeps its shape.
+
+onnxruntime lets a tensor without elements have any sizes beside others in a Concat: the sizes are those of what is added where
+there is a step, and those of ``a0`` where there is none. If what is added has no elements either, they are those of the first.
+
+Works round ORT-CONCAT-MISFIT.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.base import since
+from rewrites.base.counted import listed
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.values import dim_of, rank_of, through_identity
+from rewrites.loop_form.stacks import Collected, backwards, collect, joined_rows, only_returned
+from rewrites.loops import Loop, LoopView, State
+from rewrites.ops.versions import axis_of, concat, shape_of, squeeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+@dataclass(frozen=True)
+class _Growing:
+    state: State
+    axis: int
+    added: tuple[ir.Value, ...]
+    in_front: bool
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find growing tensors."""
+    if not isinstance(loop, LoopView):
+        return NOTHING_HERE
+    found = [growing for state in loop.states if (growing := _growing(state, loop)) is not None]
+    found = [growing for growing in found if ctx.opset >= (since.SLICE_INPUTS if growing.in_front else since.WHERE)]
+    if not found:
+        return NOTHING_HERE
+    with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}):
+        found = [growing for growing in found if _width(growing) is not None]
+    with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}) as settled:
+        collected = [_collected(growing, _width(growing) or 1) for growing in found] if settled else []
+    if not collected:
+        return NOTHING_HERE
+    names = listed(one.state.inner.name for one in collected)
+    return Patch(f"made the growing states {names} stacked results", lambda: collect(loop, collected, ctx))
+
+
+def _growing(state: State, loop: LoopView) -> _Growing | None:
+    node = _producer(state.next)
+    rank = rank_of(state.initial)
+    users = [user for user, _ in state.inner.uses()]
+    if node is None or node.op_type != "Concat" or node.domain != "" or users != [node] or not rank or len(node.inputs) < 2:
+        return None
+    if not only_returned(node.outputs[0], loop):
+        return None
+    given = tuple(value for value in node.inputs if value is not None)
+    axis = axis_of(node, 0, rank)
+    if given[0] is state.inner:
+        return _Growing(state, axis, given[1:], False)
+    return _Growing(state, axis, given[:-1], True) if given[-1] is state.inner else None
+
+
+def _producer(value: ir.Value) -> ir.Node | None:
+    source = through_identity(value)
+    return None if source is None else source.producer()
+
+
+def _width(growing: _Growing) -> int | None:
+    """Return the size of what each step adds, or None if it is unknown or 0."""
+    widths = [dim_of(value, growing.axis) for value in growing.added]
+    numbers = [width for width in widths if isinstance(width, int)]
+    same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)
+    return sum(numbers) or None if len(numbers) == len(widths) and same_rank else None
+
+
+def _collected(growing: _Growing, width: int) -> Collected:
+    axis, initial = growing.axis, growing.state.initial
+    rank = rank_of(initial) or 0
+    dims = [dim_of(initial, i) if _is_size_of_all(growing, i) else dim_of(growing.added[0], i) for i in range(rank)]
+    shape = ir.Shape([*dims[:axis], *([] if width == 1 else [width]), *dims[axis + 1 :]])
+
+    def result(b: Builder) -> ir.Value:
+        added = concat(b, growing.added, axis)
+        return squeeze(b, added, [axis]) if width == 1 else added
+
+    def final(b: Builder, stack: ir.Value) -> ir.Value:
+        turned = backwards(b, stack) if growing.in_front else stack
+        is_plain = width == 1 and not any(_has_other_size(growing, i) for i in range(rank) if i != axis)
+        rows = joined_rows(b, turned, axis, None if is_plain else width, size_in(b, stack), rank)
+        if dim_of(initial, axis) == 0:
+            return rows
+        return concat(b, [rows, initial] if growing.in_front else [initial, rows], axis)
+
+    def size_in(b: Builder, stack: ir.Value) -> Callable[[int], ir.Value]:
+        def size(i: int) -> ir.Value:
+            at_first = shape_of(b, initial, i)
+            if _is_size_of_all(growing, i):
+                return at_first
+            place = i + 1 if i < axis or width != 1 else i
+            some = b.op("Less", b.const([0]), shape_of(b, stack, 0))
+            return b.op("Where", some, shape_of(b, stack, place), at_first)
+
+        return size
+
+    return Collected(growing.state, shape, result, [(growing.state.final, final)] if growing.state.final is not None else [])
+
+
+def _has_other_size(growing: _Growing, axis: int) -> bool:
+    """Whether what is added is known to have another size than the initial tensor along ``axis``, so that this has no elements."""
+    sizes = {dim_of(value, axis) for value in (growing.state.initial, *growing.added)}
+    return sum(isinstance(size, int) for size in sizes) > 1
+
+
+def _is_size_of_all(growing: _Growing, axis: int) -> bool:
+    """Whether what is added has the size of the initial tensor along ``axis``, even if that has no elements."""
+    size = dim_of(growing.state.initial, axis)
+    return size is not None and all(dim_of(value, axis) == size for value in growing.added)
+
+
+RULE = Rule("grown-by-concat", "loop_form", "loop", check)

@@ -1,0 +1,127 @@
+"""An induction variable becomes an expression of the step number.
+
+    Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
+
+Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the number of the step plus a constant
+that fits its initial value. Where its final value is read, the trip count must be known before the loop. Floating-point numbers
+that count, and integers by way of those, need a constant trip count for which those are exact; a Cast to an integer is one then.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import Affine
+from rewrites.analysis.induction.emission import emit, scalar_of
+from rewrites.analysis.induction.extremes import larger
+from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count
+from rewrites.analysis.induction.limits import INTEGERS, within
+from rewrites.base.counted import listed
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, static_dims
+from rewrites.loops import Loop, LoopView, rebuild
+from rewrites.ops.versions import reshape
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find induction variables."""
+    if not isinstance(loop, LoopView):
+        return NOTHING_HERE
+    steps = trip_count(loop, ctx.opset)
+    found = [counter for counter in counters(loop, ctx.opset) if counter.step and _may_go(counter, steps)]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        gone = {counter.state.inner for counter in found}
+        kept = [state for state in loop.states if state.inner not in gone]
+        loop.body.outputs[:] = [
+            loop.body.outputs[0],
+            *(state.next for state in kept),
+            *(output.inner for output in loop.scan_outputs),
+        ]
+        inside, after = ctx.builder(), ctx.builder()
+        for counter in found:
+            state = counter.state
+            for cast in _casts_to_integers(state.inner):
+                replace_value(cast.outputs[0], _now(inside, counter, loop.iteration, cast.outputs[0].dtype), ctx.names)
+            if state.inner.uses():
+                replace_value(state.inner, _now(inside, counter, loop.iteration, state.initial.dtype), ctx.names)
+            if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+                assert loop.limit is not None
+                zero = after.const(np.array(0, np.int64))
+                replace_value(state.final, _like(after, counter, _after(after, counter, steps, loop.limit, zero)), ctx.names)
+        after.insert_before(loop.node)
+        for node in reversed(inside.nodes):
+            loop.body.insert_before(loop.body[0], node)
+        inside.nodes = []
+        return [rebuild(loop, ctx.names, states=kept)]
+
+    names = listed(counter.state.inner.name for counter in found)
+    return Patch(f"made the counting states {names} from the number of the step", edit)
+
+
+def _may_go(counter: Counter, steps: Affine | None) -> bool:
+    final = counter.state.final
+    if counter.exact_to is not None and (
+        steps is None or steps.number is None or counter.start.number is None or not within(max(0, steps.number), counter.exact_to)
+    ):
+        return False
+    return steps is not None or final is None or not (final.uses() or final.is_graph_output())
+
+
+def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
+    """Return the Casts to integers of floating-point numbers that count."""
+    if counted.dtype in INTEGERS:
+        return []
+    users = {user: None for user, _ in counted.uses()}
+    return [user for user in users if user.op_type == "Cast" and user.outputs[0].dtype in INTEGERS]
+
+
+def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | None) -> ir.Value:
+    """Return the induction variable in a step, in type ``kind`` and its own shape."""
+    number = _cast(b, iteration, kind)
+    if counter.step != 1:
+        number = b.op("Mul", number, _constant(b, counter.step, kind))
+    if counter.start.number != 0:
+        number = b.op("Add", number, _cast(b, counter.state.initial, kind, counter.state.initial.dtype))
+    dims = static_dims(counter.state.initial) or ()
+    shapes = [static_dims(value) or () for value in (iteration, counter.state.initial)]
+    fits = shapes[0] == dims or (counter.start.number != 0 and len(dims) >= len(shapes[0]))
+    return number if fits else reshape(b, number, list(dims))
+
+
+def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
+    """Return the induction variable after all steps as an int64 without axes."""
+    if steps is not None and steps.number is not None:
+        return emit(b, counter.start + Affine.of(counter.step * max(0, steps.number)))
+    count = larger(b, scalar_of(b, limit), zero)
+    if counter.step != 1:
+        count = b.op("Mul", count, b.const(np.array(counter.step, np.int64)))
+    return count if counter.start.number == 0 else b.op("Add", count, scalar_of(b, counter.state.initial))
+
+
+def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
+    """Return ``number`` in the type and shape of the state."""
+    initial = counter.state.initial
+    dims = list(static_dims(initial) or ())
+    known = const_array(number)
+    if known is not None:
+        return b.const(known.astype((initial.dtype or ir.DataType.INT64).numpy()).reshape(dims))
+    typed = _cast(b, number, initial.dtype)
+    return reshape(b, typed, dims) if dims else typed
+
+
+def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None, own: ir.DataType | None = ir.DataType.INT64) -> ir.Value:
+    return value if dtype == own or dtype is None else b.op("Cast", value, to=int(dtype))
+
+
+def _constant(b: Builder, number: int, dtype: ir.DataType | None) -> ir.Value:
+    return b.const(np.array(number, (dtype or ir.DataType.INT64).numpy()))
+
+
+RULE = Rule("induction-states", "loop_form", "loop", check, formerly="counter-states")

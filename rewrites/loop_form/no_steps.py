@@ -1,0 +1,64 @@
+"""A Loop of no step gives what it was given.
+
+    z, ys = Loop(0, , h0) body(i, c, h) => (c, f(h), g(h))   # g(h) [2]    ->    z = h0; ys = zeros [0, 2]
+
+Conditions: the trip count is a constant of 0 or less, or the condition before the first step is constant false; the sizes of each
+result that is stacked, and read, are known: for others onnxruntime takes what it can infer itself.
+
+Works round ORT-LOOP-NO-STEPS-SIZES.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.sizes_without_steps import known_sizes
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.values import const_scalar
+from rewrites.loops import Loop, LoopView
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the loop has no step at all."""
+    if not isinstance(loop, LoopView):
+        return NOTHING_HERE
+    limit = const_scalar(loop.limit)
+    if (limit is None or limit > 0) and (loop.condition is None or const_scalar(loop.condition) is not False):
+        return NOTHING_HERE
+    results: list[tuple[ir.Value, ir.Value]] = []
+    for state in loop.states:
+        if state.final is not None:
+            if state.final.is_graph_output() and not can_copy(state.initial, ctx.opset):
+                detail = f"the state '{state.inner.name}' is returned as it was given, which opset {ctx.opset} cannot copy"
+                return NotApplicable("LOOP-SEQUENCE", detail)
+            results.append((state.final, state.initial))
+    stacks = [output for output in loop.scan_outputs if output.outer is not None and _used(output.outer)]
+    for output in stacks:
+        sizes = known_sizes(output)
+        if sizes is None or None in sizes or output.inner.dtype is None:
+            return NotApplicable("LOOP-EMPTY", f"and the sizes of its result '{output.inner.name}' are not known")
+
+    def edit() -> list[ir.Node]:
+        for output in stacks:
+            stacked, kind = known_sizes(output) or (), output.inner.dtype
+            assert kind is not None
+            nothing = np.zeros((0, *(size or 0 for size in stacked)), object if kind == ir.DataType.STRING else kind.numpy())
+            assert output.outer is not None
+            results.append((output.outer, ctx.constants.value(nothing, "nothing")))
+        for old, new in results:
+            replace_value(old, new, ctx.names)
+        remove_nodes([loop.node])
+        return []
+
+    return Patch("replaced the loop of no step by what it was given", edit)
+
+
+def _used(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+RULE = Rule("no-steps", "loop_form", "loop", check)

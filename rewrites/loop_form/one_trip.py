@@ -1,0 +1,111 @@
+"""A loop of one step is its body.
+
+    hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [1, ...]
+    ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
+
+An If in the body whose condition depends on the number of the step alone is decided.
+
+Conditions: the trip count is the number 1; for a Loop also a condition that is constant true before the step. Never an opset-8
+Scan, whose body sees rows, nor a Loop that returns a sequence it was given, in an opset whose Identity cannot copy it. Elements
+that no Squeeze takes are put into shape by a Reshape, where one takes them and their sizes are known.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.base import since
+from rewrites.cleanup.cleanup import clean_up
+from rewrites.cleanup.constant_branches import is_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import move_before, remove_nodes
+from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.values import const_scalar, rank_of, static_dims
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput
+from rewrites.ops.versions import reshape, squeeze, unsqueeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the loop has exactly one step."""
+    once = loop.steps == 1
+    if isinstance(loop, LoopView) and not once:
+        limit, starts = const_scalar(loop.limit), loop.condition is None or const_scalar(loop.condition) is True
+        once = limit == 1 and starts
+    if not once:
+        return NOTHING_HERE
+    if loop.batched:
+        return NotApplicable("SCAN-8-STATE", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
+
+    parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
+    if ctx.opset < since.NEGATIVE_AXES and any(part.axis < 0 for part in parts):
+        return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
+    for value in [*(scan.outer for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]:
+        refusal = unsliced_among([value], ctx.opset)
+        if refusal is not None and not _can_be_reshaped(value, ctx.opset):
+            return refusal
+    for state in loop.states:
+        returned = state.final is not None and state.final.is_graph_output() and state.next.producer() is None
+        if returned and not can_copy(state.initial, ctx.opset):
+            detail = f"the state '{state.inner.name}' is returned as it was given, which opset {ctx.opset} cannot copy"
+            return NotApplicable("LOOP-SEQUENCE", detail)
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        passed = {state.inner: state.initial for state in loop.states}
+        passed.update({scan.inner: _without_axis(build, scan) for scan in loop.scan_inputs})
+        if isinstance(loop, LoopView):
+            passed[loop.iteration] = ctx.constants.value(np.zeros(_one_element(loop.iteration), np.int64))
+            passed[loop.condition_in] = ctx.constants.value(np.ones(_one_element(loop.condition_in), np.bool_))
+        build.insert_before(loop.node)
+        loop.body.outputs[:] = []
+        for inner, outer in passed.items():
+            replace_value(inner, outer, ctx.names)
+        inside, graph = list(loop.body), loop.node.graph
+        move_before(loop.node, inside, ctx.names)
+        for state in loop.states:
+            if state.final is not None:
+                replace_value(state.final, passed.get(state.next, state.next), ctx.names)
+        for output in loop.scan_outputs:
+            if output.outer is not None:
+                stacked = _with_axis(build, passed.get(output.inner, output.inner), output)
+                build.insert_before(loop.node)
+                replace_value(output.outer, stacked, ctx.names)
+        remove_nodes([loop.node])
+        if isinstance(graph, ir.Graph) and any(map(is_if, inside)):
+            clean_up(graph, inside, ctx)
+        return []
+
+    return Patch("put the body in place of the loop's one step", edit)
+
+
+def _can_be_reshaped(value: ir.Value, opset: int) -> bool:
+    dims = static_dims(value)
+    is_float8 = value.dtype is not None and value.dtype.name.startswith("FLOAT8E") and value.dtype != ir.DataType.FLOAT8E8M0
+    return is_float8 and opset >= since.FLOAT8_RESHAPE and dims is not None and 0 not in dims
+
+
+def _without_axis(build: Builder, scan: ScanInput) -> ir.Value:
+    if not _can_be_reshaped(scan.outer, build.opset):
+        return squeeze(build, scan.outer, [scan.axis])
+    dims = list(static_dims(scan.outer) or ())
+    del dims[scan.axis]
+    return reshape(build, scan.outer, dims)
+
+
+def _with_axis(build: Builder, value: ir.Value, output: ScanOutput) -> ir.Value:
+    if not _can_be_reshaped(output.inner, build.opset):
+        return unsqueeze(build, value, [output.axis])
+    dims = list(static_dims(output.inner) or ())
+    dims.insert(output.axis % (len(dims) + 1), 1)
+    return reshape(build, value, dims)
+
+
+def _one_element(value: ir.Value) -> tuple[int, ...]:
+    return (1,) if rank_of(value) == 1 else ()
+
+
+RULE = Rule("one-trip", "loop_form", "loop", check)

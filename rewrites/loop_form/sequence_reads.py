@@ -1,0 +1,65 @@
+"""Reading one tensor of a sequence that a tensor was split into is reading that tensor's row.
+
+    q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
+    ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))
+
+Conditions: the split is into pieces of size 1. Both operators count negative indices from the end, and fail on others.
+"""
+
+import onnx_ir as ir
+
+from rewrites.base.counted import counted
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import take_over
+from rewrites.graph.values import rank_of, through_identity
+from rewrites.loops import Loop
+from rewrites.ops.versions import axis_of, gather, int_operand, unsqueeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find reads of split tensors."""
+    found = [(node, split) for node in loop.body if (split := _split(node)) is not None and split.graph is not loop.body]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for node, split in found:
+            build = ctx.builder()
+            source, place = split.inputs[0], node.inputs[1]
+            assert source is not None
+            assert place is not None
+            axis = axis_of(split, 0, rank_of(source))
+            row = gather(build, source, place, axis)
+            read = unsqueeze(build, row, [axis]) if _keeps(split) else row
+            build.insert_before(node)
+            take_over(node.outputs[0], read, ctx.names)
+        remove_nodes(node for node, _ in found)
+        return [loop.node]
+
+    return Patch(f"read {counted(len(found), 'tensor')} of a sequence from the tensor that was split into it", edit)
+
+
+def _split(node: ir.Node) -> ir.Node | None:
+    if node.op_type != "SequenceAt" or node.domain != "":
+        return None
+    sequence, place = through_identity(node.inputs[0]), node.inputs[1]
+    split = None if sequence is None else sequence.producer()
+    if split is None or split.op_type != "SplitToSequence" or split.domain != "" or place is None or rank_of(place) != 0:
+        return None
+    source = split.inputs[0]
+    if source is None or source.dtype in (None, ir.DataType.STRING) or rank_of(source) is None:
+        return None
+    size = split.inputs[1] if len(split.inputs) > 1 else None
+    return split if size is None or (rank_of(size) == 0 and int_operand(split, 1) == 1) else None
+
+
+def _keeps(split: ir.Node) -> bool:
+    sized = len(split.inputs) > 1 and split.inputs[1] is not None
+    return sized or bool(split.attributes.get_int("keepdims", 1))
+
+
+RULE = Rule("sequence-reads", "loop_form", "loop", check)

@@ -1,0 +1,188 @@
+"""A condition on induction variables alone moves into the trip count.
+
+    Loop(M, 0 < n, 0, h0) body(i, c, k, h) => (And(i + 1 < m, k + 1 < n), k + 1, f(h))
+    ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
+
+Conditions: the body's condition is comparisons, joined by And, of affine expressions of the step number (induction variables)
+with integers known before the loop. Integers compared as floating-point numbers count where those hold them exactly: where the
+bounds are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note, where the
+start or the bound is a constant, and float16 is not, nor what is counted in float32 itself, and stands still from there on. A
+condition that can never turn false, without a trip count, stays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.emission import emit, scalar_of
+from rewrites.analysis.induction.extremes import exceeds, larger, smaller
+from rewrites.analysis.induction.induction_variables import integers_of
+from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.induction.limits import within
+from rewrites.analysis.induction.ranges import at_least
+from rewrites.base.postorder import postorder
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_scalar
+from rewrites.loop_form.run_for import run_for
+from rewrites.loops import Loop, LoopView
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+_UNBOUNDED = 1 << 62
+_CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """After step t the loop goes on while ``room`` - ``slope`` * t is 1 or more; ``slope`` is 1 or more."""
+
+    room: Affine
+    slope: int
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the condition compares induction variables alone."""
+    if not isinstance(loop, LoopView) or loop.never_stops_early:
+        return NOTHING_HERE
+    outside, inside = Integers(ctx.opset), integers_of(loop, ctx.opset, any_rank=True)
+    bounds = _bounds(loop, inside)
+    limit = None if loop.limit is None else outside.scalar(loop.limit)
+    if limit is not None and limit.number is not None and limit.number >= _UNBOUNDED:
+        limit = None
+    if bounds is None or (not bounds and limit is None):
+        return NotApplicable("LOOP-CONDITION", "the condition depends on more than the number of the step", silent=True)
+    starts = _starts(loop.condition, outside)
+    fixed = _number(limit, bounds, starts)
+    compared = [*(bound.room for bound in bounds), *(starts if isinstance(starts, list) else [])]
+    rounded = [room.exact_to for room in compared if room.exact_to is not None]
+    notes = []
+    if rounded and (fixed is None or not within(fixed, min(rounded))):
+        if fixed is not None or min(rounded) < 1 << 24:
+            return NotApplicable("LOOP-CONDITION", f"the condition compares in floating point, exact to {min(rounded)} only")
+        if any(_may_cancel(room) for room in compared if room.exact_to is not None):
+            detail = (
+                "the condition compares two numbers that are not known in floating point: they may be large, and near each other"
+            )
+            return NotApplicable("LOOP-CONDITION", detail)
+        notes = [f"the condition compares in floating point: taken as exact, which it is up to {min(rounded)} steps"]
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        count = build.const(np.array(fixed, np.int64)) if fixed is not None else _emit(build, loop, limit, bounds, starts)
+        build.insert_before(loop.node)
+        run_for(loop, count, ctx)
+        return [loop.node]
+
+    return Patch("turned the condition, which counts steps, into a trip count", edit, tuple(notes))
+
+
+def _may_cancel(room: Affine) -> bool:
+    """Whether there may be few steps although the numbers that are compared are large: where one is taken from another."""
+    free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
+    return len(free) > 1 or any(room.factor(key) < 0 for key in free)
+
+
+def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
+    found = []
+    for part in _conjuncts(loop.condition_out):
+        if part is loop.condition_in or const_scalar(part) is True:
+            continue
+        room = inside.room(part)
+        if room is None or room.const.size != 1:
+            return None
+        slope = -room.factor(STEP)
+        if slope < 1:
+            return None
+        found.append(_Bound(room.reshaped(()).without(STEP), slope))
+    return found
+
+
+def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
+    """Return the conditions that all hold if and only if ``value`` does, each once."""
+
+    def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
+        node = part.producer() if part is not None else None
+        if node is None or node.domain != "" or node.op_type not in _CONJOINED:
+            return ()
+        return node.inputs[::-1] if node.op_type == "And" else node.inputs[:1]
+
+    return [part for part in postorder([value], sides) if not sides(part)]
+
+
+def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.Value | bool:
+    """Return whether the loop starts: what all has to be 1 or more, or the value that says it, or the answer."""
+    if condition is None:
+        return True
+    rooms = []
+    for part in _conjuncts(condition):
+        known = outside.truth(part)
+        room = outside.room(part)
+        if known is False:
+            return False
+        if known is None and (room is None or room.const.size != 1):
+            return condition
+        if known is None and room is not None:
+            rooms.append(room.reshaped(()))
+    return rooms or True
+
+
+def _number(limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool) -> int | None:
+    """Return the trip count where it is a constant."""
+    if starts is False or (limit is not None and limit.number is not None and limit.number <= 0):
+        return 0
+    numbers = [None if limit is None else limit.number] if limit is not None else []
+    numbers += [None if bound.room.number is None else 1 + max(0, -(-bound.room.number // bound.slope)) for bound in bounds]
+    known = [number for number in numbers if number is not None]
+    return min(known) if starts is True and len(known) == len(numbers) else None
+
+
+def _emit(
+    b: Builder, loop: LoopView, limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool
+) -> ir.Value:
+    """Write the trip count, leaving out every bound that another makes superfluous."""
+    ends = [_end(bound) for bound in bounds]
+    base = limit
+    if base is None:
+        base = next((end for end in ends if end is not None and _starts_below(starts, end)), None)
+    rooms = starts if isinstance(starts, list) else []
+    if base is not None:
+        # where the base is 0 or less there is no step, and where it is more these hold or are more too
+        left = [bound for bound, end in zip(bounds, ends, strict=True) if end is None or not at_least(end - base, 0)]
+        rooms = [room for room in rooms if not at_least(room - base, 0)]
+        count = scalar_of(b, loop.limit) if base is limit and loop.limit is not None else emit(b, base)
+    else:
+        left, count = bounds[1:], _steps(b, bounds[0])
+    for bound in left:
+        count = smaller(b, count, _steps(b, bound))
+    if isinstance(starts, ir.Value):
+        count = b.op("Mul", count, scalar_of(b, starts))
+    for room in rooms:
+        count = b.op("Mul", count, b.op("Cast", exceeds(b, emit(b, room), b.const(0)), to=int(ir.DataType.INT64)))
+    return count
+
+
+def _end(bound: _Bound) -> Affine | None:
+    """Return the number of steps that ``bound`` allows, if it is 1 or more; None where it takes a division."""
+    return bound.room + Affine.of(1) if bound.slope == 1 else None
+
+
+def _starts_below(starts: list[Affine] | ir.Value | bool, end: Affine) -> bool:
+    """Whether the loop has no step where ``end`` is 0 or less."""
+    return isinstance(starts, list) and any(at_least(end - room, 0) for room in starts)
+
+
+def _steps(b: Builder, bound: _Bound) -> ir.Value:
+    room = emit(b, bound.room + Affine.of(bound.slope - 1))
+    if bound.slope != 1:
+        room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
+    one = b.const(np.array(1, np.int64))
+    return larger(b, b.op("Add", room, one), one)
+
+
+RULE = Rule("trip-count", "loop_form", "loop", check)

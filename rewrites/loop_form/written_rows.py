@@ -1,0 +1,146 @@
+"""A tensor that gets one row after the other written becomes a stacked result.
+
+    Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
+    ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
+
+Conditions: each step writes the row after, or before, that of the step before; all rows are there; the state is read by nothing but
+its writes, by operators that ask for its size, and at the index that the step then writes, where it still is what it was; what is
+written is read by nothing; every other state keeps its shape. Rows that are not written stay what they were.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import onnx_ir as ir
+
+from rewrites.analysis.induction.affine_expression import STEP, Affine
+from rewrites.analysis.induction.emission import emit
+from rewrites.analysis.induction.induction_variables import integers_of, trip_count
+from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.induction.ranges import at_least, surely_equal
+from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.base import since
+from rewrites.base.counted import listed
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.dims import without_axis
+from rewrites.graph.values import rank_of, through_identity
+from rewrites.loop_form.row_writes import RowWrite, row_write
+from rewrites.loop_form.stacks import Collected, backwards, collect, joined_rows, only_returned
+from rewrites.loops import Loop, LoopView, State
+from rewrites.ops.versions import axis_of, concat, reshape, shape_of
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """``reads``: nodes that may read the initial value instead."""
+
+    state: State
+    write: RowWrite
+    reads: tuple[ir.Node, ...]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find tensors that are written row by row."""
+    steps = None if not isinstance(loop, LoopView) else trip_count(loop, ctx.opset)
+    if not isinstance(loop, LoopView) or steps is None or ctx.opset < since.SLICE_INPUTS:
+        return NOTHING_HERE
+    candidates = [state for state in loop.states if state.initial.shape is not None and _may_write(state)]
+    if not candidates:
+        return NOTHING_HERE
+    with settled_beside(loop, ctx, {state.inner: None for state in candidates}):
+        integers = integers_of(loop, ctx.opset, steps)
+        found = [one for state in candidates if (one := _written(state, loop, integers, steps)) is not None]
+    # a write keeps the shape of what it writes to, but those of other states were taken for granted
+    with settled_beside(loop, ctx, {one.state.inner: None for one in found}) as settled:
+        integers = integers_of(loop, ctx.opset, steps)
+        again = [_written(one.state, loop, integers, steps) for one in found] if settled else []
+        found = [one for one in again if one is not None]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for one in found:
+            for node in one.reads:
+                node.replace_input_with(0, one.state.initial)
+        return collect(loop, [_collected(one, steps) for one in found], ctx)
+
+    names = listed(one.state.inner.name for one in found)
+    return Patch(f"made the states {names}, written row by row, stacked results", edit)
+
+
+def _may_write(state: State) -> bool:
+    source = through_identity(state.next)
+    maker = None if source is None else source.producer()
+    return maker is not None and maker.op_type in ("ScatterND", "ScatterElements", "Where", "Concat")
+
+
+def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) -> _Written | None:
+    source = through_identity(state.next)
+    maker = None if source is None else source.producer()
+    write = None if maker is None or maker.graph is not loop.body else row_write(maker, state.inner, integers)
+    if write is None or not _is_there(write, state, integers, steps):
+        return None
+    reads = []
+    for user, index in state.inner.uses():
+        if user is write.node or user in write.parts:
+            continue
+        if user.graph is not loop.body or index != 0 or not _reads_initial(user, write, integers):
+            return None
+        reads.append(user)
+    if not only_returned(write.node.outputs[0], loop):
+        return None
+    return _Written(state, write, tuple(reads))
+
+
+def _is_there(write: RowWrite, state: State, integers: Integers, steps: Affine) -> bool:
+    length = integers.size_of(state.initial, write.axis)
+    room = None if length is None else length - Affine.of(1) - write.place
+    return room is not None and at_least(write.place, 0, steps) and at_least(room, 0, steps)
+
+
+def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
+    if node.domain != "":
+        return False
+    if node.op_type in ("Shape", "Size"):
+        return True
+    if node.op_type == "Slice":
+        bounds = integers.bounds(node) or []
+        is_row = len(bounds) == 1 and bounds[0].axis == write.axis and surely_equal(bounds[0].end - bounds[0].start, Affine.of(1))
+        return is_row and surely_equal(bounds[0].start.reshaped(()), write.place)
+    place = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
+    axis = axis_of(node, 0, rank_of(write.node.outputs[0]))
+    return place is not None and axis == write.axis and surely_equal(place, write.place)
+
+
+def _collected(one: _Written, steps: Affine) -> Collected:
+    state, write = one.state, one.write
+
+    def final(b: Builder, stack: ir.Value) -> ir.Value:
+        falling = write.place.factor(STEP) < 0
+        turned = backwards(b, stack) if falling else stack
+        rows = joined_rows(b, turned, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
+        start = write.place.without(STEP)
+        first = start - steps + Affine.of(1) if falling else start
+        length = Integers(b.opset).size_of(state.initial, write.axis)
+        assert length is not None
+        parts = [rows]
+        if first.number != 0:
+            parts.insert(0, _part(b, state.initial, write.axis, Affine.of(0), first))
+        if not surely_equal(first + steps, length):
+            parts.append(_part(b, state.initial, write.axis, first + steps, length))
+        return concat(b, parts, write.axis)
+
+    row = without_axis(state.initial.shape, write.axis) or ir.Shape([])
+    return Collected(state, row, write.row, [(state.final, final)] if state.final is not None else [])
+
+
+def _part(b: Builder, tensor: ir.Value, axis: int, start: Affine, end: Affine) -> ir.Value:
+    bounds = [reshape(b, emit(b, bound), [1]) if bound.number is None else b.const([bound.number]) for bound in (start, end)]
+    return b.op("Slice", tensor, *bounds, b.const([axis]))
+
+
+RULE = Rule("written-rows", "loop_form", "loop", check)

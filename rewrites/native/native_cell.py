@@ -1,0 +1,104 @@
+"""A recurrent node becomes a call of a function that holds it, which ortscan's library computes faster where it is registered.
+
+    ys, hT = GRU (x, W, R, B)
+    ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
+          ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
+
+Everywhere else onnxruntime inlines the function and runs the node. Where a size is 0 the library gives what that node does,
+and survives what it does not.
+Condition: floats, constant weights, activations that the library has, and a node that it is faster than.
+"""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.base.made import Made
+from rewrites.graph.context import Context
+from rewrites.graph.values import is_constant, rank_of
+from rewrites.loops import stand_in_for
+from rewrites.native.cell_words import INPUTS, MOST_HIDDEN, OUTPUTS, cell_words, has_kernel
+from rewrites.native.functions import add_function, free_overload, function_of, parameter
+from rewrites.native.names import CELL_OPERATOR, DOMAIN
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["MOST_HIDDEN_FASTER", "RULE", "check"]
+
+_WEIGHTS = ("W", "R", "B", "P")
+MOST_HIDDEN_FASTER = {"RNN": 256, "GRU": 256, "LSTM": 128}
+"""The widest nodes on which the library is faster; of wider ones onnxruntime has several threads compute a step of one row."""
+_UNITS, _NARROW, _MOST_WASTE = 16, 64, 0.05
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the library has a kernel for the node, and is faster."""
+    if DOMAIN not in ctx.options.domains:
+        return NOTHING_HERE
+    given = {name: value for name in INPUTS if (value := view.input(name)) is not None}
+    made = {name: value for name, value in zip(OUTPUTS, view.node.outputs, strict=False) if value.uses() or value.is_graph_output()}
+    if not made:
+        return NOTHING_HERE
+    refusal = _no_kernel(view) or _no_constants(view, given) or _no_gain(view)
+    if refusal is not None:
+        return refusal
+
+    def edit() -> Sequence[ir.Node]:
+        _call_instead(view, given, made, ctx)
+        return []
+
+    what = f"wrote a call of {DOMAIN}.{CELL_OPERATOR} for the {view.kind}"
+    return Patch(what, edit, made=Made(planned=1))
+
+
+def _no_kernel(view: RecurrentNode) -> NotApplicable | None:
+    unknown = next((each.name for functions in view.functions for each in functions if not has_kernel(each)), None)
+    lengths = view.input("sequence_lens")
+    if view.dtype != ir.DataType.FLOAT:
+        return NotApplicable("NATIVE-CELL", f"it computes with {view.dtype}")
+    if view.batch_first:
+        return NotApplicable("NATIVE-CELL", "its batch comes before its steps")
+    if unknown is not None:
+        return NotApplicable("NATIVE-CELL", f"the library has no kernel for {unknown}")
+    if view.hidden > MOST_HIDDEN:
+        return NotApplicable("NATIVE-CELL", f"its hidden size {view.hidden} is above {MOST_HIDDEN}")
+    if lengths is not None and (lengths.dtype != ir.DataType.INT32 or rank_of(lengths) not in (1, None)):
+        return NotApplicable("NATIVE-CELL", f"its lengths are {lengths.dtype}, or have another rank than 1")
+    return None
+
+
+def _no_constants(view: RecurrentNode, given: dict[str, ir.Value]) -> NotApplicable | None:
+    for name in _WEIGHTS:
+        value = given.get(name)
+        if value is not None and not is_constant(value):
+            return NotApplicable("NATIVE-WEIGHTS", f"{name} '{value.name}' is not constant")
+    return None
+
+
+def _no_gain(view: RecurrentNode) -> NotApplicable | None:
+    widest, units = MOST_HIDDEN_FASTER[view.kind], -view.hidden % _UNITS
+    if view.hidden > widest:
+        return NotApplicable("NATIVE-COST", f"its hidden size {view.hidden} is above {widest}")
+    if view.kind == "LSTM" and view.hidden > _NARROW and units > _MOST_WASTE * view.hidden:
+        return NotApplicable("NATIVE-COST", f"the kernel would compute {units} units beside the {view.hidden} of its hidden size")
+    return None
+
+
+def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[str, ir.Value], ctx: Context) -> None:
+    """Put a call in the place of the node, and one like it into the function that is called."""
+    old = view.node
+    parameters = {name: parameter(value, ctx) for name, value in given.items()}
+    results = {name: ir.Value(name=ctx.names.fresh(value.name or name)) for name, value in made.items()}
+    inputs = [parameters.get(name) for name in INPUTS[: len(old.inputs)]]
+    outputs = [results.get(name) or ir.Value(name="") for name in OUTPUTS[: len(old.outputs)]]
+    inner = ir.Node("", view.kind, inputs, list(old.attributes.values()), outputs=outputs, name=ctx.names.fresh(view.kind))
+    overload = free_overload(ctx.model, CELL_OPERATOR)
+    function = function_of(CELL_OPERATOR, overload, list(parameters.values()), list(results.values()), [inner], ctx)
+    own = [ir.Value(name=ctx.names.fresh(value.name or name), type=value.type) for name, value in made.items()]
+    words = ir.AttrString("plan", cell_words(view, list(given), list(made)))
+    call = ir.Node(DOMAIN, CELL_OPERATOR, list(given.values()), [words], overload=overload, outputs=own, name=old.name)
+    stand_in_for(old, call, list(zip(made.values(), own, strict=True)), ctx.names)
+    add_function(ctx.model, function)
+
+
+RULE = Rule("native-cell", "native", "recurrent node", check, use="asked")

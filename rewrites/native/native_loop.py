@@ -1,0 +1,137 @@
+"""A Scan becomes a call of a function that holds it, which the library of loop plans runs by itself where it is registered.
+
+    hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w))
+    ->    hT, ys = ai.ortscan.Scan1 <plan> (h0, xs, w)
+          ai.ortscan.Scan1:l0 (h0, xs, w) => (hT, ys) { hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w)) }
+
+A Loop whose condition its body computes becomes a call of Loop1 (``rewrites.native.loop_call``).
+Everywhere else onnxruntime inlines the function and runs the loop. Constants that are in the plan are in the function too, and so
+are cheap operators beside the loop that the plan does step by step (``rewrites.native.around``).
+Condition: the whole body has a plan (see ``rewrites.native``).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.base.counted import counted
+from rewrites.base.made import Made
+from rewrites.graph.context import Context
+from rewrites.graph.replace import take_over
+from rewrites.loops import Loop, ScanInput, ScanOutput, ScanView, State, captured_values, make_scan, stand_in_for
+from rewrites.native.around import Around, around, nothing_around
+from rewrites.native.compiling import Compiled, compile_loop
+from rewrites.native.encoding import to_text
+from rewrites.native.functions import add_function, constants_inside, free_overload, function_of, parameter, read_inside
+from rewrites.native.loop_call import call_instead_of_loop
+from rewrites.native.names import DOMAIN, LOOP_OPERATOR, OPERATOR
+from rewrites.native.plan import Plan
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether the loop has a plan."""
+    if DOMAIN not in ctx.options.domains:
+        return NOTHING_HERE
+    beside = around(loop) if isinstance(loop, ScanView) else Around((), (), (), loop.scan_outputs)
+    compiled = compile_loop(loop, ctx, beside)
+    if isinstance(compiled, NotApplicable) and beside.nodes and isinstance(loop, ScanView):
+        beside = nothing_around(loop)
+        compiled = compile_loop(loop, ctx)
+    if isinstance(compiled, NotApplicable):
+        return compiled
+    planned = compiled
+
+    def edit() -> Sequence[ir.Node]:
+        if isinstance(loop, ScanView):
+            _call_instead(loop, planned, beside, ctx)
+        else:
+            call_instead_of_loop(loop, planned, ctx)
+        return []
+
+    count = len(compiled.plan.instructions)
+    operator = OPERATOR if isinstance(loop, ScanView) else LOOP_OPERATOR
+    made = Made(planned=max(1, count))
+    what = f"wrote a plan of {counted(count, 'instruction')} for {DOMAIN}.{operator}"
+    kinds = ", ".join(node.op_type for node in beside.nodes)
+    more = f"the plan does {counted(len(beside.nodes), 'operator')} beside the loop too: {kinds}"
+    return Patch(what, edit, (*compiled.notes, *_in_words(compiled.plan), *([more] if beside.nodes else [])), made)
+
+
+def _in_words(plan: Plan) -> list[str]:
+    """Say what the plan does in each step, and in blocks of steps."""
+    said = []
+    for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
+        ops = [one.op for phase in plan.phases if phase.stepwise == stepwise for one in phase.of(plan.instructions)]
+        if ops:
+            counted = [f"{count} {op.name.replace('_', ' ').lower()}" for op, count in Counter(ops).most_common()]
+            said.append(f"the plan does {when}: {', '.join(counted)}")
+    return [*said, f"a session without ortscan's library runs the {plan.form.name.title()}"]
+
+
+def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Context) -> None:
+    """Put a call in the place of the loop, and the loop into the function that it calls, with what is beside it."""
+    old, model, graph = loop.node, ctx.model, loop.node.graph
+    assert graph is not None
+    given = [*(state.initial for state in loop.states), *(scan.outer for scan in beside.scans), *compiled.captured]
+    results = [*(state.final for state in loop.states), *(output.outer for output in beside.stacked)]
+    outputs = [ir.Value(name=ctx.names.fresh(_name(value)), type=None if value is None else value.type) for value in results]
+    overload = free_overload(model, OPERATOR)
+    function = _function(loop, compiled, beside, overload, ctx)
+    plan = ir.AttrString("plan", to_text(compiled.plan))
+    call = ir.Node(DOMAIN, OPERATOR, given, [plan], overload=overload, outputs=outputs, name=old.name)
+    for node in beside.nodes:
+        for index in range(len(node.inputs)):
+            node.replace_input_with(index, None)
+    own = [(value, new) for value, new in zip(results, outputs, strict=True) if value is not None and value in old.outputs]
+    stand_in_for(old, call, own, ctx.names)
+    for value, new in zip(results, outputs, strict=True):
+        if value is not None and value not in old.outputs:
+            take_over(value, new, ctx.names)
+    graph.remove(beside.nodes, safe=True)
+    for value in outputs:
+        value.name = value.name or ctx.names.fresh("unread")  # the function returns it all the same
+    add_function(model, function)
+
+
+def _name(value: ir.Value | None) -> str:
+    return "result" if value is None or not value.name else value.name
+
+
+def _function(loop: ScanView, compiled: Compiled, beside: Around, overload: str, ctx: Context) -> ir.Function:
+    del loop.node.attributes["body"]
+    states = [State(parameter(state.initial, ctx), state.inner, state.next, None) for state in loop.states]
+    scanned = {scan: parameter(scan.outer, ctx) for scan in beside.scans}
+    stacks = {scan.outer: parameter for scan, parameter in scanned.items()}
+    inside = {value: parameter(value, ctx) for value in compiled.captured}
+    made = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in beside.nodes}
+    read = [value for node in beside.nodes for value in node.inputs if value is not None]
+    outer = captured_values(loop.body) + [value for value in read if value not in stacks and value not in made]
+    constants = constants_inside(outer, inside, ctx)
+    read_inside(loop.body, inside)
+    before = [_copy(node, inside, stacks, ctx) for node in beside.before]
+    scans = [ScanInput(scanned.get(scan, stacks[scan.outer]), scan.inner, scan.axis, scan.reverse) for scan in loop.scan_inputs]
+    outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
+    scan = make_scan(ctx.names, loop.body, states, scans, outputs, "loop")
+    finals, stacked = scan.outputs[: len(states)], scan.outputs[len(states) :]
+    stacks |= {part.outer: value for part, value in zip(loop.scan_outputs, stacked, strict=True) if part.outer is not None}
+    after = [_copy(node, inside, stacks, ctx) for node in beside.after]
+    own = dict(zip(loop.scan_outputs, stacked, strict=True))
+    results = [own[output] if output in own or output.outer is None else stacks[output.outer] for output in beside.stacked]
+    parameters = [*(state.initial for state in states), *scanned.values(), *map(inside.__getitem__, compiled.captured)]
+    return function_of(OPERATOR, overload, parameters, [*finals, *results], [*constants, *before, scan, *after], ctx)
+
+
+def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context) -> ir.Node:
+    """Return the same operator on what stands for its values in the function, and put its result among ``stacks``."""
+    old = node.outputs[0]
+    given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
+    stacks[old] = ir.Value(name=ctx.names.fresh(_name(old)))
+    attributes = list(node.attributes.values())
+    return ir.Node(node.domain, node.op_type, given, attributes, outputs=[stacks[old]], name=ctx.names.fresh(node.op_type))
+
+
+RULE = Rule("native-loop", "native", "loop", check, use="asked")

@@ -1,0 +1,118 @@
+"""A loop that would have a form for all steps at once, if their number were known, runs in blocks of so many steps.
+
+    Scan(s0, xs)    ->    If (there are 128 steps or more, and states are no wider than was assumed)
+                              s1, ys = Scan over blocks (s0, xs[:n]) body: Scan over the 128 steps of a block
+                              If (more are left) then the Scan on s1 and xs[n:], else s1
+                          else the Scan as it was
+
+What asked for the number of steps then knows it of the Scan over a block, and takes that out. Fewer steps than a block has run one
+by one. Numbers are those of the form that is found.
+
+Conditions: a rule refuses the loop for nothing but the number of its steps, or there are several states; rules take the whole loop
+over a block, at once or part after part, and no native cell stands for it; the target runs Scan and If; opset 14. A loop that is to
+be compiled stays, where it has a plan. What is scanned backwards stays so.
+"""
+
+import math
+from dataclasses import replace
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.base import since
+from rewrites.fission.stackable import not_plain
+from rewrites.graph.context import Context, RuleInUse
+from rewrites.loops import Loop, LoopView, ScanView
+from rewrites.recurrences.or_loop import is_kept_loop
+from rewrites.recurrences.step_blocks import Cut, put_in_blocks, tried_on_a_block
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
+
+__all__ = ["RULE", "check"]
+
+_ASK_FOR_STEPS = frozenset({"CUMULATIVE-STEPS", "LINEAR-STEPS"})
+_BY_STATES = "cumulative"
+"""The rule that takes out one state at a time."""
+_CUTTING = ("recurrence", "fission")
+_MOST = 4
+"""How many patches are tried for each state."""
+_LENGTHS = (16, 32, 64, 128, 256, 512)
+_USUAL = 128
+_WIDTHS = (256, 64, 16, 4, 1)
+"""What sizes that are not known may be."""
+_BLOCK_NS = 40_000
+"""What a block takes beside its steps, about: as much as it saves for one of 64 steps."""
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether a rule takes a loop over a block."""
+    if isinstance(loop, LoopView) or not loop.states or isinstance(loop.steps, int) or ctx.opset < since.ALLOWZERO:
+        return NOTHING_HERE
+    control_flow = ctx.options.target.control_flow
+    if not_plain(loop, ctx) is not None or is_kept_loop(loop, ctx) or not {"If", "Scan"} <= control_flow:
+        return NOTHING_HERE
+    answers = [rule.check(loop, ctx) for rule in ctx.rules if rule.recognises]
+    is_asked = any(isinstance(answer, NotApplicable) and answer.code in _ASK_FOR_STEPS for answer in answers)
+    least = _least(loop, ctx) if is_asked or len(loop.states) > 1 else None
+    if least is None:
+        return NOTHING_HERE
+    if is_to_be_compiled(loop, ctx):
+        return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
+    sizes = StepSizes.of(loop, ctx)
+    if sizes.steps_known and sizes.steps < least.length:
+        return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, {sizes.steps} are usual")
+    cut = replace(least, length=_length(least.length, sizes))
+    names, widest = ", ".join(f"'{state.inner.name}'" for state in loop.states), cut.widest(loop, ctx)
+    wide = "" if widest is None else f" with at most {widest} numbers in a state"
+    return Patch(
+        f"put {names} in a loop over blocks of {cut.length} steps, and what is left over behind it",
+        lambda: put_in_blocks(loop, cut, ctx),
+        (f"by an estimate faster from {cut.length} steps on{wide}; a run that has fewer goes step by step",),
+    )
+
+
+def _least(loop: ScanView, ctx: Context) -> Cut | None:
+    """Return the shortest blocks that pay, for states as wide as can be."""
+    sizes = StepSizes.of(loop, ctx)
+    widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
+    if not _is_taken_out(loop, Cut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
+        return None
+    cuts = (Cut(length, width) for width in widths for length in _LENGTHS)
+    return next((cut for cut in cuts if _is_taken_out(loop, cut, ctx)), None)
+
+
+def _is_taken_out(loop: ScanView, cut: Cut, ctx: Context) -> bool:
+    """Whether rules take out all of the loop over a block: one of them, or one after the other."""
+    with tried_on_a_block(loop, cut, ctx) as (block, recorded):
+        left = [block]
+        for _ in range(_MOST * len(loop.states)):
+            found = _first(left.pop(), recorded)
+            if found is None:
+                return False
+            rule, patch = found
+            if not rule.recognises or rule.name == _BY_STATES:
+                left += [ScanView.of(node, ctx.opset) for node in patch.edit()]
+            if not left:
+                return True
+    return False
+
+
+def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
+    """Return the first rule that would cut ``loop``, or take something out of it, and how; None where that is a native cell.
+
+    Cells know their price for any number of steps.
+    """
+    for rule in ctx.rules:
+        if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
+            answer = rule.check(loop, ctx)
+            if isinstance(answer, Patch):
+                return None if answer.made.native else (rule, answer)
+    return None
+
+
+def _length(least: int, sizes: StepSizes) -> int:
+    """Return how many steps a block is to have: each block has its cost, and half of one is left over."""
+    if not sizes.steps_known:
+        return max(least, _USUAL)
+    best = math.sqrt(2 * sizes.steps * _BLOCK_NS / sizes.options.costs.step)
+    return max(least, *(length for length in _LENGTHS if length <= max(best, _LENGTHS[0]) and length <= max(sizes.steps, least)))
+
+
+RULE = Rule("blocks-of-steps", "recurrence", "loop", check)

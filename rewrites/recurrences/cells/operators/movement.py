@@ -1,0 +1,143 @@
+"""What moves features about, or only changes how they are shaped: each is one ``taken``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.dims import same
+from rewrites.ops.movement import Movement, movement
+from rewrites.ops.versions import DYNAMIC, ints_operand, zero_copies_size
+from rewrites.recurrences.cells.features import Features
+from rewrites.recurrences.cells.reading import Meaning, Reading
+
+__all__ = ["MOVEMENT"]
+
+_Read = Callable[[Reading, ir.Node], Sequence[Meaning] | None]
+
+
+def _identity(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    return [reading.meaning(node.inputs[0])]
+
+
+def _cast(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    """Keep what loses nothing, or no more than the states, which are rounded in each step, do."""
+    source, to = node.inputs[0], ir.DataType(node.attributes.get_int("to", 0))
+    if source is None or source.dtype is None or not source.dtype.is_floating_point() or not to.is_floating_point():
+        return None
+    kept = to == source.dtype or (to.itemsize > source.dtype.itemsize and source.dtype != ir.DataType.BFLOAT16)
+    return _identity(reading, node) if kept or to == reading.kind else None
+
+
+def _moved(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    x = reading.features(node.inputs[0])
+    move = None if x is None else _movement(reading, node, x)
+    return None if x is None or move is None else [_placed(x, move, index) for index in move.make([_indices(x)])]
+
+
+def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
+    """Return how ``node`` moves features where it leaves the leading axes as they are, but for axes of size 1."""
+    move = movement(node, reading.opset, (*x.dims, *x.shape), partial(_constant, reading, node))
+    if move is None or move.axes is None or any(axis < x.lead for axis in move.cut):
+        return None
+    leading = [axis for axis in move.axes if axis is not None and axis < x.lead]
+    first = [axis for axis in move.axes if axis is not None][: len(leading)]
+    return move if first == leading == sorted(leading) else None
+
+
+def _constant(reading: Reading, node: ir.Node, index: int) -> np.ndarray | None:
+    meaning = reading.meaning(node.inputs[index]) if index < len(node.inputs) else None
+    return meaning if isinstance(meaning, np.ndarray) else None
+
+
+def _indices(x: Features) -> np.ndarray:
+    """Return the places of the features, with an axis of size 1 for each leading one."""
+    return x.indexed().reshape((1,) * x.lead + x.shape)
+
+
+def _placed(x: Features, move: Movement, index: np.ndarray) -> Features:
+    """Return the features at ``index``, made by ``move``; new axes before the first of features are leading ones."""
+    assert move.axes is not None
+    lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
+    dims = tuple(1 if axis is None else x.dims[axis] for axis in move.axes[:lead])
+    return replace(x, dims=dims).taken(index.reshape(index.shape[lead:]))
+
+
+def _concat(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    parts = [reading.meaning(value) for value in node.inputs]
+    first = next((part for part in parts if isinstance(part, Features)), None)
+    move = None if first is None else _movement(reading, node, first)
+    if first is None or move is None:
+        return None
+    known = [part for part in parts if isinstance(part, Features) and part.lead == first.lead]
+    dims = _settled(reading, known) if len(known) == len(parts) else None
+    if dims is None:
+        return None
+    starts = np.cumsum([0, *(part.width for part in known)])
+    (index,) = move.make([_indices(part) + start for part, start in zip(known, starts, strict=False)])
+    runs = [run for part in known for run in part.runs]
+    return [_placed(Features(dims, (int(starts[-1]),), tuple(runs)), move, index)]
+
+
+def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
+    """Return the leading axes that all ``parts`` of a Concat must have, and note them for sources of which they were not known."""
+    dims: list[int | str | None] = list(parts[0].dims)
+    for part in parts[1:]:
+        for i, dim in enumerate(part.dims):
+            known = dims[i]
+            if dim is not None and known is not None and dim != known:
+                reading.learn_same(dim, known)
+                return None
+            dims[i] = dim if dims[i] is None else dims[i]
+    for part in parts:
+        if None in part.dims:
+            for key in {key for run in part.runs for key in run.affine.terms if reading.dims.get(key) == part.dims}:
+                reading.dims[key] = tuple(dims)
+    return tuple(dims)
+
+
+def _reshape(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    """The leading axes stay, or are split and merged among themselves; the features are cut anew."""
+    x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
+    if x is None or sizes is DYNAMIC or sizes is None or (0 in sizes and not zero_copies_size(node)):
+        return None
+    old: list[int | str | None] = [*x.dims, *x.shape]
+    dims = [(old[i] if i < len(old) else None) if size == 0 else None if size < 0 else size for i, size in enumerate(sizes)]
+    for cut in sorted(range(len(dims)), key=lambda cut: (cut != x.lead, -cut)):
+        tail = [dim for dim in dims[cut:] if isinstance(dim, int)]
+        if len(tail) == len(dims) - cut and np.prod(tail, dtype=np.int64) == x.width:
+            kept = x.dims if cut == x.lead and _may_be(dims[:cut], x.dims) else tuple(dims[:cut])
+            return [Features(kept, tuple(tail), x.runs)]
+    return None
+
+
+def _may_be(found: Sequence[int | str | None], dims: Sequence[int | str | None]) -> bool:
+    """Whether ``found``, of which at most one is not known, holds as many rows as ``dims`` only if it is ``dims``."""
+    return sum(one != other for one, other in zip(found, dims, strict=True)) <= 1
+
+
+def _expand(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
+    """Read one that spreads nothing; two sizes that are not known may differ."""
+    x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
+    source, result = node.inputs[0], node.outputs[0]
+    if x is None or source is None:
+        return None
+    ones = isinstance(sizes, tuple) and all(size == 1 for size in sizes) and len(sizes) <= x.lead + len(x.shape)
+    return [x] if ones or same(source.shape, result.shape) else None
+
+
+MOVEMENT: dict[str, _Read] = {
+    "Cast": _cast,
+    "Concat": _concat,
+    "Expand": _expand,
+    "Gather": _moved,
+    "Identity": _identity,
+    "Reshape": _reshape,
+    "Slice": _moved,
+    "Split": _moved,
+    "Squeeze": _moved,
+    "Transpose": _moved,
+    "Unsqueeze": _moved,
+}

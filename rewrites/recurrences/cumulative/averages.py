@@ -1,0 +1,161 @@
+"""States that are the mean of all that came so far: ``m' = m + (x - m) / (t + 1)``, however it is written.
+
+Such a state is multiplied by ``(n - 1) / n`` in each step, and takes up ``x / n``, where n is 1 more from step to step. So n times
+it is a running sum. What counts is read off as numbers, not off operators: for all steps where those of the loop are listed, else
+as fractions for more steps than two quotients of polynomials of such degrees can agree in without being equal.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import varying_values
+from rewrites.graph.values import through_identity
+from rewrites.loops import ScanView, State
+from rewrites.recurrences.cumulative.accumulation import Accumulation
+from rewrites.recurrences.cumulative.step_numbers import Numbers, StepNumbers, combined
+
+__all__ = ["Average", "averages"]
+
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_MOST_NODES = 8
+_SAMPLES = 64
+"""More than twice the degree of what so few nodes make of a number that counts."""
+_EXACT_TO = 1 << 24
+
+
+@dataclass(frozen=True)
+class Average(Accumulation):
+    """The state counts as the mean of ``weight`` numbers before the first step; ``operand`` is what comes in.
+
+    ``sums``: whether the loop itself computes the sum on the way, which may overflow where the mean does not. ``exact_to``: what
+    counts stands still from there on, and the state is no mean any more; None where no loop takes as many steps.
+    """
+
+    weight: float = 0.0
+    sums: bool = False
+    exact_to: int | None = None
+
+    @property
+    def op_type(self) -> str:
+        """What it is, among operators."""
+        return "Mean"
+
+
+def averages(loop: ScanView, opset: int) -> Iterator[Average]:
+    """Find the states of ``loop`` that are means."""
+    candidates = [state for state in loop.states if state.inner.dtype in _FLOATS and _last(state, loop) is not None]
+    if not candidates:
+        return
+    numbers, varying = StepNumbers(loop, opset), varying_values(loop.body, [state.inner for state in loop.states])
+    for state in candidates:
+        node = _last(state, loop)
+        assert node is not None
+        reader = _Reader(loop, state, varying, numbers)
+        terms = reader.terms(node.outputs[0])
+        if terms is None or len(terms) != 2 or state.inner not in terms:
+            continue
+        ((operand, share),) = [(value, number) for value, number in terms.items() if value is not state.inner]
+        weight = _weight(loop, terms[state.inner], share, state)
+        if weight is not None:
+            exact_to = combined(np.add, terms[state.inner], share).exact_to
+            yield Average(state, node, operand, (node,), weight=weight, sums=reader.sums, exact_to=exact_to)
+
+
+def _last(state: State, loop: ScanView) -> ir.Node | None:
+    made = through_identity(state.next)
+    node = None if made is None else made.producer()
+    return node if node is not None and node.graph is loop.body and node.op_type in ("Add", "Sub", "Div", "Mul") else None
+
+
+def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> float | None:
+    """Return n - 1 of the first step where ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n`` in all steps; None elsewhere."""
+    kind = state.inner.dtype
+    assert kind is not None
+    is_listed, known = decay.listed or share.listed, loop.steps if isinstance(loop.steps, int) else 0
+    steps, near = _samples(loop, is_listed), 4 * float(np.finfo(kind.numpy()).eps) if is_listed else 0.0
+    try:
+        with np.errstate(all="raise"):
+            decays, shares = decay.of(steps), share.of(steps)
+            first = 1 / shares[0]
+            weight = float(round(first)) - 1 if near else first - 1
+            counts = steps + (weight + 1)
+            # relative to 1 / n, since a decay near 1 tells little: an error there would grow with n
+            fits = (abs(shares * counts - 1) <= near).all() and (abs(decays * counts - (counts - 1)) <= near * counts).all()
+    except (ArithmeticError, IndexError):
+        return None
+    if not fits or weight < 0 or known + weight > _EXACT_TO:
+        return None
+    return float(weight)
+
+
+def _samples(loop: ScanView, are_listed: bool) -> np.ndarray:
+    """Return steps for which numbers are compared: all of the loop as floats, or many as fractions."""
+    if are_listed:
+        return np.arange(loop.steps if isinstance(loop.steps, int) else 0, dtype=np.float64)
+    return np.array([Fraction(step) for step in range(_SAMPLES)], object)
+
+
+def _is_large(factor: Numbers, loop: ScanView) -> bool:
+    """Whether ``factor`` is more than 1 in some step."""
+    with np.errstate(all="ignore"):
+        try:
+            return bool((abs(factor.of(_samples(loop, factor.listed))) > 1).any())
+        except (ArithmeticError, IndexError):
+            return True
+
+
+class _Reader:
+    """Reads values of the body as sums of others, each times a number of the step."""
+
+    def __init__(self, loop: ScanView, state: State, varying: set[ir.Value], numbers: StepNumbers) -> None:
+        self._loop, self._state, self._varying, self._numbers = loop, state, varying, numbers
+        self._left = _MOST_NODES
+        self.sums = False
+
+    def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
+        """Return the numbers that the state, and others, are multiplied by in ``value``; None where it is no such sum."""
+        value = through_identity(value)
+        one = Numbers(lambda steps: steps * 0 + 1)
+        if value is None or value is self._state.inner:
+            return None if value is None else {value: one}
+        node, is_free = value.producer(), value not in self._varying
+        found = None
+        if (
+            node is not None
+            and node.graph is self._loop.body
+            and node.domain == ""
+            and (not is_free or node.op_type in ("Div", "Mul"))
+        ):
+            self._left -= 1
+            found = self._read(node) if self._left >= 0 else None
+        return {value: one} if found is None and is_free else found
+
+    def _read(self, node: ir.Node) -> dict[ir.Value, Numbers] | None:
+        if node.op_type in ("Add", "Sub"):
+            first, second = (self.terms(value) for value in node.inputs)
+            if first is None or second is None:
+                return None
+            merged = dict(first)
+            for value, number in second.items():
+                added = number if node.op_type == "Add" else combined(np.negative, number)
+                merged[value] = combined(np.add, merged[value], added) if value in merged else added
+            return merged
+        if node.op_type not in ("Div", "Mul"):
+            return None
+        left, right = node.inputs
+        factor = self._numbers.of(right)
+        if factor is None and node.op_type == "Mul":
+            left, factor = right, self._numbers.of(left)
+        found = None if factor is None else self.terms(left)
+        if found is None or factor is None:
+            return None
+        compute = np.multiply if node.op_type == "Mul" else np.true_divide
+        if _is_large(factor, self._loop) == (node.op_type == "Mul"):
+            if self._state.inner not in found:
+                return None
+            self.sums = True
+        return {value: combined(compute, number, factor) for value, number in found.items()}

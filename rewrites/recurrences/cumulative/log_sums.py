@@ -1,0 +1,191 @@
+"""States to which each step adds something as logarithms of what they stand for: ``s' = log(exp(s) + exp(x))``, however spelled.
+
+The step is run in numpy on the state and the one value that it takes up, and is such a sum where it agrees with one at all points:
+in double for what it means, and in the state's type for how far it can be trusted. Operators that could tell points apart that are
+not probed, and constants but 0 and 1, are not followed.
+
+Works round ORT-LOG-SUM-EXP-28.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import varying_values
+from rewrites.base import since
+from rewrites.graph.values import rank_of, through_identity
+from rewrites.loops import ScanView, State
+from rewrites.ops.versions import axes_of, keepdims
+from rewrites.recurrences.constants import Constants
+
+__all__ = ["LogSum", "log_sums"]
+
+_NEAR = {4: 32.0, 8: 300.0}
+_REACH, _FAR = 64.0, 1e30
+_MOST_NODES = 16
+
+
+@dataclass(frozen=True)
+class LogSum:
+    """``state`` takes up ``operand``: itself, or where ``is_power`` its logarithm, or without the axis ``extra``.
+
+    ``nodes``: what computes the next value. The step is such a sum where the larger of both is at most ``largest`` in size, and the
+    state at most ``reach`` below what it takes up, or the logarithm of 0 where ``reach`` is infinite.
+    """
+
+    state: State
+    operand: ir.Value
+    nodes: tuple[ir.Node, ...]
+    is_power: bool = False
+    largest: float = np.inf
+    reach: float = np.inf
+    extra: int | None = None
+
+
+def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
+    """Find the states of ``loop`` that are such sums of single and double precision."""
+    varying = varying_values(loop.body, [state.inner for state in loop.states])
+    for state in loop.states:
+        if state.inner.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) and rank_of(state.inner) is not None:
+            found = _reduced(state, varying, opset) or _spelled(state, varying, opset)
+            if found is not None:
+                yield found
+
+
+def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
+    """Read ReduceLogSumExp over the state and what it takes up, side by side along a new axis.
+
+    Return None if onnxruntime would let it overflow.
+    """
+    node = None if opset >= since.PLAIN_LOG_SUM_EXP else _producer(state.next)
+    joined = None if node is None or node.op_type != "ReduceLogSumExp" or keepdims(node) else _producer(node.inputs[0])
+    rank = rank_of(state.inner)
+    if node is None or joined is None or rank is None or joined.op_type != "Concat" or len(joined.inputs) != 2:
+        return None
+    at = joined.attributes.get_int("axis", 0) % (rank + 1)
+    if axes_of(node, opset, rank + 1) != (at,):
+        return None
+    own = [place for place, value in enumerate(joined.inputs) if _unsqueezed(value, at, rank + 1, opset) is state.inner]
+    other = joined.inputs[1 - own[0]] if len(own) == 1 else None
+    if other is None or other in varying or rank_of(other) != rank + 1:
+        return None
+    lifted = _producer(joined.inputs[own[0]])
+    assert lifted is not None
+    inner = _unsqueezed(other, at, rank + 1, opset)
+    if inner is None and (other.shape is None or other.shape[at] != 1):
+        return None
+    return LogSum(state, inner or other, (node, joined, lifted), extra=None if inner is not None else at)
+
+
+def _unsqueezed(value: ir.Value | None, axis: int, rank: int, opset: int) -> ir.Value | None:
+    """Return what has the axis of size 1 put in to become ``value``."""
+    node = _producer(value)
+    if node is None or node.op_type != "Unsqueeze" or axes_of(node, opset, rank - 1) not in ((axis,), (axis - rank,)):
+        return None
+    return through_identity(node.inputs[0])
+
+
+def _producer(value: ir.Value | None) -> ir.Node | None:
+    value = None if value is None else through_identity(value)
+    node = None if value is None else value.producer()
+    return node if node is not None and node.domain == "" else None
+
+
+def _spelled(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
+    """Read elementwise work on the state and one other value."""
+    assert state.inner.dtype is not None
+    step = _Step(state, varying, Constants(opset))
+    if not step.is_followed or len(step.leaves) != 1 or rank_of(step.leaves[0]) is None:
+        return None
+    dtype = np.dtype(state.inner.dtype.numpy())
+    near = 2 * _NEAR[dtype.itemsize]
+    for is_power in (False, True):
+        if not step.agrees(_points(20.0, 20.0, 20.0), np.dtype(np.float64), 1e-10, is_power):
+            continue
+        for reach in (np.inf, _REACH):
+            if step.agrees(_points(near, _FAR, reach), dtype, 1e-3, is_power):
+                sizes = () if is_power else (np.inf, _FAR)
+                safe = (size for size in sizes if step.agrees(_points(min(size, 1e38), _FAR, reach), dtype, 1e-3, is_power))
+                largest = next(safe, _NEAR[dtype.itemsize])
+                return LogSum(state, step.leaves[0], tuple(step.nodes), is_power, largest, reach)
+    return None
+
+
+def _points(largest: float, below: float, reach: float) -> list[tuple[float, float]]:
+    """Return states and what they take up: the larger up to ``largest``, the other up to ``below``, or ``reach`` for a state."""
+    draw = np.random.default_rng(0)
+    some = [*draw.uniform(-largest, largest, 40), *(largest * share for share in (-1, -1e-3, 0, 1e-3, 0.3, 1))]
+    gaps = [0.0, 1e-3, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0, 1e4, below, np.inf]
+    taken = [(one, one - gap) for one, gap in itertools.product(some, gaps) if gap <= below or np.isinf(reach)]
+    return [
+        *taken,
+        *((one - gap, one) for one, gap in itertools.product(some, gaps) if gap <= min(below, reach) or np.isinf(reach)),
+    ]
+
+
+_OPERATORS: Mapping[str, Callable[..., np.ndarray]] = {
+    "Abs": np.abs,
+    "Add": np.add,
+    "Exp": np.exp,
+    "Identity": lambda x: x,
+    "IsNaN": np.isnan,
+    "Log": np.log,
+    "Max": np.maximum,
+    "Neg": np.negative,
+    "Softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+    "Sub": np.subtract,
+    "Where": np.where,
+}
+
+
+class _Step:
+    """The nodes that make the next value of ``state`` of it, and the values that they read beside it and constants."""
+
+    def __init__(self, state: State, varying: set[ir.Value], constants: Constants) -> None:
+        self._state, self._varying, self._constants = state, varying, constants
+        self.nodes, self.leaves = list[ir.Node](), list[ir.Value]()
+        self.is_followed = state.next in varying and self._follow(state.next)
+
+    def _follow(self, value: ir.Value | None) -> bool:
+        if value is None:
+            return False
+        if value is self._state.inner or value in self.leaves:
+            return True
+        node = value.producer()
+        if value not in self._varying:
+            number = self._constants.of(value)
+            if number is None:
+                self.leaves.append(value)
+            return number is None or (number.size == 1 and number.reshape(-1)[0] in (0, 1))
+        if node is None or node.domain != "" or node.op_type not in _OPERATORS or len(self.nodes) > _MOST_NODES:
+            return False
+        if node in self.nodes:
+            return True
+        self.nodes.append(node)
+        known = {"Max": 2, "Where": 3}.get(node.op_type, len(node.inputs))
+        asked = _producer(node.inputs[0]) if node.op_type == "Where" else None
+        fits = len(node.inputs) == known and (node.op_type != "Where" or (asked is not None and asked.op_type == "IsNaN"))
+        return fits and all(self._follow(operand) for operand in node.inputs)
+
+    def agrees(self, points: list[tuple[float, float]], dtype: np.dtype, tolerance: float, is_power: bool) -> bool:
+        """Whether the step is the sum at ``points``, pairs of the state and of what it takes up."""
+        s, x = (np.array(numbers, dtype) for numbers in zip(*points, strict=True))
+        with np.errstate(all="ignore"):
+            given = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}
+            found, wanted = self._value(self._state.next, given, dtype), np.logaddexp(s.astype(np.float64), x.astype(np.float64))
+            close = np.abs(found - wanted) <= tolerance * (1 + np.abs(wanted))
+        return bool(close.all())
+
+    def _value(self, value: ir.Value | None, given: dict[ir.Value, np.ndarray], dtype: np.dtype) -> np.ndarray:
+        assert value is not None
+        if value not in given:
+            number, node = None if value in self._varying else self._constants.of(value), value.producer()
+            if number is not None:
+                given[value] = number.reshape(-1)[0].astype(dtype)
+            else:
+                assert node is not None
+                given[value] = _OPERATORS[node.op_type](*(self._value(operand, given, dtype) for operand in node.inputs))
+        return given[value]

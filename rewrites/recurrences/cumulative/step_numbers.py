@@ -1,0 +1,219 @@
+"""Numbers that depend on the step alone, such as ``1 / (t + 1)``: as functions of the number of the step.
+
+Followed are scan inputs that count, by a Range or a running sum of ones, and scan inputs that are constants; and what a body
+computes of them. A value counts where it holds one number in each step, in however many elements. One that counts by sums of
+float32 stands still from 2 ** 24 on, so ``exact_to`` goes with it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.induction.limits import EXACT
+from rewrites.graph.dims import same
+from rewrites.graph.values import through_identity
+from rewrites.loops import ScanView
+from rewrites.recurrences.constants import Constants
+
+__all__ = ["Numbers", "StepNumbers", "combined"]
+
+_EXACT = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_STILL = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators that change no number."""
+_FURTHEST = 32
+"""How many nodes numbers that count are followed through, in the body and before the loop."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """``of``: gives the numbers of an array of steps. ``listed``: they are known for the steps of the loop alone.
+
+    ``exact_to``: they were added up in a type that holds integers up to this one; None where no loop takes as many steps.
+    """
+
+    of: Callable[[np.ndarray], np.ndarray]
+    listed: bool = False
+    exact_to: int | None = None
+
+
+def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
+    """Return what ``compute`` makes of ``parts``."""
+    limits = [part.exact_to for part in parts if part.exact_to is not None]
+    listed = any(part.listed for part in parts)
+    return Numbers(_once(lambda steps: compute(*(part.of(steps) for part in parts))), listed, min(limits, default=None))
+
+
+def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return ``of`` so that it computes its answer once for the same steps: numbers read twice would double the work each time."""
+    answers: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def remembered(steps: np.ndarray) -> np.ndarray:
+        if not answers or answers[0][0] is not steps:
+            answers[:] = [(steps, of(steps))]
+        return answers[0][1]
+
+    return remembered
+
+
+class StepNumbers:
+    """Reads the numbers of the steps of ``loop``."""
+
+    def __init__(self, loop: ScanView, opset: int) -> None:
+        self._loop, self._constants = loop, Constants(opset)
+        self._scans = {scan.inner: scan for scan in loop.scan_inputs}
+        self._known = dict[ir.Value, Numbers | None]()
+        self._depth = 0
+        self._outside = dict[tuple[ir.Value | None, bool], Numbers | None]()
+
+    def of(self, value: ir.Value | None) -> Numbers | None:
+        """Return what ``value``, of the body or captured, is in each step, or None."""
+        value = through_identity(value)
+        if value is None or self._depth > _FURTHEST:
+            return None
+        if value not in self._known:
+            self._depth += 1
+            self._known[value] = self._read(value)
+            self._depth -= 1
+        return self._known[value]
+
+    def _read(self, value: ir.Value) -> Numbers | None:
+        array = self._constants.of(value)
+        if array is not None:
+            return _filled(array)
+        if value in self._scans:
+            return self._rows(self._scans[value].outer, self._scans[value].reverse)
+        node = value.producer()
+        if node is None or node.graph is not self._loop.body:
+            return None
+        return _computed(node, self.of)
+
+    def _rows(self, value: ir.Value | None, backwards: bool, depth: int = 0) -> Numbers | None:
+        """Return what the rows of ``value``, outside the loop, are: from the first on, or ``backwards`` from the last.
+
+        Each value is read once: before a loop there may be thousands of nodes, such as the steps of another one, written out.
+        """
+        value = through_identity(value)
+        if depth > _FURTHEST:
+            return None
+        if (value, backwards) not in self._outside:
+            self._outside[value, backwards] = self._read_rows(value, backwards, depth)
+        return self._outside[value, backwards]
+
+    def _read_rows(self, value: ir.Value | None, backwards: bool, depth: int) -> Numbers | None:
+        node = None if value is None else value.producer()
+        array = self._constants.of(value)
+        if array is not None:
+            return _listed(array[::-1] if backwards else array) if array.ndim and array.shape[0] != 1 else _filled(array)
+        if value is None or node is None or node.domain != "":
+            return None
+        if node.op_type == "Range":
+            start, step = (self._constants.of(node.inputs[index]) for index in (0, 2))
+            return None if start is None or step is None or backwards else _arithmetic(start, step, value.dtype)
+        if node.op_type == "CumSum":
+            return self._counted(node, backwards)
+        if node.op_type == "Slice":
+            return self._sliced(node, backwards, depth)
+        if node.op_type in _STILL and not (node.inputs[0] is not None and _same_length(node.inputs[0], value)):
+            return None
+        return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
+
+    def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
+        """Return the numbers of a running sum of one number again and again, or of another and then those."""
+        summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
+        if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:
+            return None
+        before, repeated = self._led(summed, backwards)
+        expanded = None if repeated is None else repeated.producer()
+        number = self._constants.of(expanded.inputs[0]) if expanded is not None and expanded.op_type == "Expand" else None
+        if number is None or _filled(number) is None or before is None or (before.size and _filled(before) is None):
+            return None
+        exclusive = bool(node.attributes.get_int("exclusive", 0))
+        if before.size:
+            return None if exclusive else _arithmetic(before, number, summed.dtype)
+        return _arithmetic(np.zeros(1) if exclusive else number, number, summed.dtype)
+
+    def _led(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
+        """Return the one row that comes before others in ``summed``, if any, and the others."""
+        node = summed.producer()
+        if node is None or node.op_type != "Concat":
+            return np.zeros(0), summed
+        parts = node.inputs[::-1] if backwards else node.inputs
+        if len(parts) != 2 or node.attributes.get_int("axis", 0) != 0:
+            return None, None
+        first = self._constants.of(parts[0])
+        return first if first is not None and first.ndim and first.shape[0] == 1 else None, parts[1]
+
+    def _sliced(self, node: ir.Node, backwards: bool, depth: int) -> Numbers | None:
+        found = self._rows(node.inputs[0], backwards, depth + 1)
+        given = [self._constants.of(value) for value in node.inputs[1:]]
+        if found is None or len(given) < 3 or any(array is None or array.size != 1 for array in given):
+            return None
+        start, end, axis, *step = (int(array.item()) for array in given if array is not None)
+        left_out = (0 if end > 1 << 31 else -end) if backwards else start
+        if axis != 0 or step not in ([], [1]) or left_out < 0:
+            return None
+        return replace(found, of=_once(lambda steps: found.of(steps + left_out)))
+
+
+def _filled(array: np.ndarray) -> Numbers | None:
+    """Return the one number that ``array`` holds."""
+    if array.dtype.kind not in "iuf" or not array.size or not (array == array.flat[0]).all() or not np.isfinite(array.flat[0]):
+        return None
+    number = Fraction(array.flat[0].item())
+    return Numbers(lambda steps: np.full(steps.shape, number if steps.dtype == object else float(number), steps.dtype))
+
+
+def _listed(array: np.ndarray) -> Numbers | None:
+    rows = array.reshape(len(array), -1)
+    if array.dtype.kind not in "iuf" or not rows.size or not (rows == rows[:, :1]).all() or not np.isfinite(rows).all():
+        return None
+    return Numbers(lambda steps: rows[steps.astype(np.int64), 0].astype(np.float64), listed=True)
+
+
+def _arithmetic(start: np.ndarray, step: np.ndarray, dtype: ir.DataType | None) -> Numbers:
+    first, more = Fraction(start.flat[0].item()), Fraction(step.flat[0].item())
+
+    def numbers(steps: np.ndarray) -> np.ndarray:
+        found: np.ndarray = steps * more + first if steps.dtype == object else steps * float(more) + float(first)
+        return found
+
+    return Numbers(numbers, exact_to=EXACT[ir.DataType.FLOAT] if dtype == ir.DataType.FLOAT else None)
+
+
+def _computed(node: ir.Node, read: Callable[[ir.Value | None], Numbers | None]) -> Numbers | None:
+    kind = node.outputs[0].dtype
+    if node.domain != "" or kind not in _EXACT:
+        return None
+    given = [read(value) for value in node.inputs[: 1 if node.op_type in _STILL else None]]
+    parts = [part for part in given if part is not None]
+    if len(parts) < len(given) or not parts:
+        return None
+    if node.op_type in _STILL or (node.op_type == "Cast" and not _truncates(node)):
+        return parts[0]
+    compute = _ARITHMETIC.get(node.op_type) if kind in _FLOATS else _ON_INTEGERS.get(node.op_type)
+    return None if compute is None else combined(compute, *parts)
+
+
+def _truncates(cast: ir.Node) -> bool:
+    source = cast.inputs[0]
+    return cast.outputs[0].dtype not in _FLOATS and (source is None or source.dtype is None or source.dtype in _FLOATS)
+
+
+def _same_length(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both are known to have as many rows."""
+    if one.shape is None or other.shape is None or not len(one.shape) or not len(other.shape):
+        return False
+    return same(ir.Shape([one.shape[0]]), ir.Shape([other.shape[0]]))
+
+
+_ON_INTEGERS: dict[str, Callable[..., np.ndarray]] = {
+    "Add": lambda x, y: x + y,
+    "Mul": lambda x, y: x * y,
+    "Neg": lambda x: -x,
+    "Sub": lambda x, y: x - y,
+}
+_ARITHMETIC = _ON_INTEGERS | {"Div": lambda x, y: x / y, "Reciprocal": lambda x: 1 / x}

@@ -1,0 +1,105 @@
+"""Which values of a linear body may be -0: sums of products forget the sign of zeros, as long as not all that is summed is -0.
+
+A sum is -0 only where both of what is added are, and 0 where they cancel; what is multiplied by a number has the sign of both. The
+products of onnxruntime begin with 0, but where it adds something to one in the same kernel that begins with that. Numbers that are
+too small to be any are left out of account.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.loops import ScanView
+from rewrites.recurrences.linear.dense import Dense
+from rewrites.recurrences.linear.system import Followed, System
+
+__all__ = ["gives_negative_zeros"]
+
+_PLUS, _MINUS, _BOTH, _PRODUCT = 1, 2, 3, 4
+
+
+def gives_negative_zeros(
+    loop: ScanView, system: System, reader: Followed | Dense, given: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
+) -> bool:
+    """Whether a result of ``loop`` may be -0; ``given``: constant initial states; ``is_clean``: no other number given is -0."""
+    free = _PLUS if is_clean else _BOTH
+    signs = {state.inner: _of_numbers(given.get(state.inner), free) for state in loop.states}
+    while True:
+        found = _Signs(loop, reader, signs, free)
+        after = {state.inner: signs[state.inner] | (found.of(state.next) & _BOTH) for state in loop.states}
+        if after == signs:
+            break
+        signs = after
+    results = [*(state.next for state in system.kept), *(output.inner for output in loop.scan_outputs)]
+    return any(found.of(value) & _MINUS for value in results)
+
+
+def _of_numbers(numbers: np.ndarray | None, free: int) -> int:
+    if numbers is None:
+        return free
+    zeros = numbers[numbers == 0]
+    return _PLUS * bool((~np.signbit(zeros)).any()) | _MINUS * bool(np.signbit(zeros).any())
+
+
+def _turned(signs: int) -> int:
+    return (signs & _PLUS) << 1 | (signs & _MINUS) >> 1
+
+
+def _added(one: int, other: int) -> int:
+    """Return the signs of a sum; a product that something is added to is -0 where that is."""
+    with_product = (one if other & _PRODUCT else 0) | (other if one & _PRODUCT else 0)
+    return _PLUS | ((one & other | with_product) & _MINUS)
+
+
+class _Signs:
+    """The signs that zeros may have among the values of a body, where those of states are as given."""
+
+    def __init__(self, loop: ScanView, reader: Followed | Dense, states: Mapping[ir.Value, int], free: int) -> None:
+        self._reader, self._free = reader, free
+        self._known = dict(states)
+        for node in loop.body:
+            for value in node.outputs:
+                if not reader.is_input(value):
+                    self._known[value] = self._made(node)
+
+    def of(self, value: ir.Value | None) -> int:
+        """Return the signs of zeros that ``value`` may be."""
+        array = self._reader.constant(value)
+        if array is not None:
+            return _of_numbers(array, self._free)
+        assert value is not None
+        return self._known.get(value, self._free)
+
+    def _made(self, node: ir.Node) -> int:
+        signs = [self.of(value) for value in node.inputs if value is not None]
+        if node.op_type in ("Mul", "Div"):
+            return self._scaled(node, signs)
+        return _MADE.get(node.op_type, _moved)(signs)
+
+    def _scaled(self, node: ir.Node, signs: list[int]) -> int:
+        arrays = [self._reader.constant(value) for value in node.inputs]
+        by = 1 if arrays[1] is not None else 0
+        numbers = arrays[by]
+        if numbers is None or (numbers == 0).any():
+            return _BOTH
+        kept, turned = bool((numbers > 0).any()), bool((numbers < 0).any())
+        return (signs[1 - by] & _BOTH) * kept | _turned(signs[1 - by]) * turned
+
+
+def _moved(signs: list[int]) -> int:
+    """Return the signs of what is moved, or summed up; those of constants that say how are in no other way, mostly."""
+    found = _PLUS
+    for one in signs:
+        found |= one & _BOTH
+    return found
+
+
+_MADE: dict[str, Callable[[list[int]], int]] = {
+    "Identity": lambda signs: signs[0],
+    "Neg": lambda signs: _turned(signs[0]),
+    "Add": lambda signs: _added(signs[0], signs[1]),
+    "Sub": lambda signs: _added(signs[0], _turned(signs[1])),
+    "MatMul": lambda _: _PLUS | _PRODUCT,
+    "Gemm": lambda signs: _PLUS | _PRODUCT | (signs[2] & _MINUS if len(signs) > 2 else 0),
+}

@@ -1,0 +1,96 @@
+"""Decays as the exponents that LinearAttention takes: what an Exp is made of, or the logarithm of what is never negative.
+
+Of 0 the logarithm is -inf, and that to the power of e is 0 again.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.base.postorder import postorder
+from rewrites.fission.stacks import Stacks
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import const_array, through_identity
+from rewrites.recurrences.outer_products.terms import Factor, Product
+
+__all__ = ["exponent", "exponents", "is_never_negative"]
+
+_MOVES = frozenset({"Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+_NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt"})
+
+
+def is_never_negative(decay: Product, stacks: Stacks) -> bool:
+    """Whether all factors of ``decay`` are surely above 0, or 0 but not -0."""
+    return all(_is_never_negative(_outer(factor.value, stacks)) for factor in decay.factors)
+
+
+def exponents(decay: Product, stacks: Stacks, place: Callable[[Product], ir.Value]) -> ir.Value:
+    """Return the exponents of ``decay``, which is never negative, as ``place`` puts a product."""
+    found = exponent(decay, stacks)
+    return stacks.build.op("Log", place(decay)) if found is None else place(found)
+
+
+def exponent(decay: Product, stacks: Stacks) -> Product | None:
+    """Return what ``decay``, of one factor, is e to the power of, where that is known as a value of its own."""
+    if len(decay.factors) != 1 or decay.number != 1:
+        return None
+    b, (factor,) = stacks.build, decay.factors
+    source = _outer(factor.value, stacks)
+    constant = const_array(source)
+    found = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
+    if found is None:
+        return None
+    made = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
+    scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
+    scan = scans.get(factor.value)
+    ordered = found if scan is None else stacks.ordered(found, scan.reverse)
+    stacks.place(made, ordered, scan is not None or stacks.get(factor.value).batched)
+    return Product(1.0, (Factor(made, factor.labels),))
+
+
+def _logarithms(array: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        found = np.asarray(np.log(array.astype(np.float64)), array.dtype)
+    return found
+
+
+def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
+    """Return what stands for ``value`` for all steps: what a scan input is a row of, or what was made of its node."""
+    scans = {scan.inner: scan.outer for scan in stacks.loop.scan_inputs}
+    return scans[value] if value in scans else stacks.get(value).value
+
+
+def _is_never_negative(value: ir.Value | None) -> bool:
+    return all(map(_keeps_above_zero, postorder([value], _signed_operands)))
+
+
+def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
+    """Return the operands none of which may be negative for ``value`` not to be."""
+    node = value.producer() if value is not None and const_array(value) is None else None
+    if node is None or node.domain != "":
+        return ()
+    if node.op_type in ("Add", "Mul"):
+        return node.inputs
+    return node.inputs[:1] if node.op_type in ("Pow", *_MOVES) else ()
+
+
+def _keeps_above_zero(value: ir.Value | None) -> bool:
+    """Return True if ``value`` is never negative when its ``_signed_operands`` are not."""
+    array = const_array(value)
+    if array is not None:
+        return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())
+    node = None if value is None else value.producer()
+    return node is not None and node.domain == "" and (node.op_type in _NEVER_NEGATIVE or bool(_signed_operands(value)))
+
+
+def _exponent(value: ir.Value | None, b: Builder) -> ir.Value | None:
+    """Return what ``value`` is e to the power of, moved as it is."""
+    value = through_identity(value)
+    node = None if value is None else value.producer()
+    if node is None or node.domain != "":
+        return None
+    if node.op_type == "Exp":
+        return node.inputs[0]
+    source = _exponent(node.inputs[0], b) if node.op_type in _MOVES else None
+    return None if source is None else b.like(node, [source, *node.inputs[1:]])[0]

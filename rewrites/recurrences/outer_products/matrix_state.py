@@ -1,0 +1,211 @@
+"""A state that decays, takes up an outer product in each step, and is read by a product: what of it is key, value, decay and query.
+
+    S' = a S + b k (v - (a S)^T k)^T,   y = q^T S'
+
+``a`` and ``b`` may be missing, and with ``b`` all that is taken away. The axis that the query is summed over is that of the keys;
+axes that only values have are those of the values; all others are of states side by side.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import nodes_behind, reads, varying_values
+from rewrites.graph.values import through_identity
+from rewrites.loops import ScanView, State
+from rewrites.recurrences.outer_products.reading import Reader
+from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
+
+__all__ = ["MatrixState", "matrix_states"]
+
+
+@dataclass(frozen=True)
+class MatrixState:
+    """``state``, whose axes are ``labels``: ``heads``, the axis of the keys ``key`` (None: of size 1) and of the values ``values``.
+
+    ``decay``, ``keys``, ``taken``, ``written``, ``query``: the factors of a, k, v, b and q. ``written`` is None where nothing is
+    taken away. ``read``: what the query gives, with its axes, or None where only the last value is of use.
+    """
+
+    state: State
+    axes: Axes
+    labels: Labels
+    heads: tuple[int, ...]
+    key: int | None
+    values: tuple[int, ...]
+    decay: Product
+    keys: Product
+    taken: Product
+    written: Product | None
+    query: Product | None
+    read: tuple[ir.Value, Labels] | None
+
+
+def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
+    """Find the states of ``loop`` that are such."""
+    varying: set[ir.Value] | None = None
+    for state in loop.states:
+        made, rank = through_identity(state.next), state.inner.shape
+        if rank is None or len(rank) < 2 or made is None or made is state.inner:
+            continue
+        varying = varying or varying_values(loop.body, [one.inner for one in loop.states])
+        for apart in (False, True):
+            try:
+                yield _Found(loop, state, made, varying, opset, apart).classified()
+                break
+            except NotAProduct:
+                continue
+
+
+class _Found:
+    """The products that one state is made of, and those that it is read by."""
+
+    def __init__(self, loop: ScanView, state: State, made: ir.Value, varying: set[ir.Value], opset: int, apart: bool) -> None:
+        self._state, self._made = state, made
+        reader = Reader(loop, varying, opset, apart)
+        self._axes = reader.axes
+        own = reader.axes.factor(state.inner)
+        reader.known[state.inner] = own
+        for node in nodes_behind(loop.body, [made], [state.inner]):
+            if any(value in varying for value in reads(node)):
+                reader.known[node.outputs[0]] = reader.read(node)
+        self._next = reader.known.get(made)
+        inside = set(reader.known) - {made}
+        reader.known = {made: reader.axes.factor(made)}
+        self._read = self._reading(loop, reader, inside)
+
+    def _reading(self, loop: ScanView, reader: Reader, inside: set[ir.Value]) -> tuple[ir.Value, Tensor] | None:
+        """Return the one value that the rest of the body reads of the state; nothing else may read it, or what it is made from."""
+        found = list[tuple[ir.Value, Tensor]]()
+        update = set(nodes_behind(loop.body, [self._made]))
+        for node in loop.body:
+            values = [through_identity(value) for value in reads(node)]
+            if node in update or node.op_type == "Identity":
+                continue
+            if any(value in inside for value in values):
+                raise NotAProduct
+            if any(value in reader.known for value in values):
+                tensor = reader.read(node)
+                if _is_summed(tensor, self._made):
+                    found.append((node.outputs[0], tensor))
+                else:
+                    reader.known[node.outputs[0]] = tensor
+        held = {*inside, *reader.known}
+        returned = [output.inner for output in loop.scan_outputs] + [one.next for one in loop.states if one is not self._state]
+        if len(found) > 1 or any(through_identity(value) in held for value in returned):
+            raise NotAProduct
+        return found[0] if found else None
+
+    def classified(self) -> MatrixState:
+        """Return what is what; raises NotAProduct."""
+        if self._next is None:
+            raise NotAProduct
+        made = self._axes.settled(self._next)
+        inner = self._state.inner
+        kept, written, taken = list[tuple[Product, Factor]](), list[Product](), list[tuple[Product, Factor]]()
+        for product in made.products:
+            own = [factor for factor in product.factors if factor.value is inner]
+            others = Product(product.number, tuple(factor for factor in product.factors if factor.value is not inner))
+            if not own:
+                written.append(others)
+            elif len(own) > 1:
+                raise NotAProduct
+            else:
+                (kept if own[0].labels == made.labels else taken).append((others, own[0]))
+        if len(kept) != 1 or len(written) != 1 or len(taken) > 1 or kept[0][0].number != 1:
+            raise NotAProduct
+        return self._with_roles(made.labels, kept[0][0], written[0], taken[0] if taken else None)
+
+    def _with_roles(self, labels: Labels, decay: Product, written: Product, taken: tuple[Product, Factor] | None) -> MatrixState:
+        named = [label for label in labels if label is not None]
+        query, read, key = None, None, None
+        if self._read is not None:
+            value, tensor = self._read
+            query, key, read_labels = self._query(tensor, labels)
+            read = (value, read_labels)
+        summed = None
+        if taken is not None:
+            key, summed = self._axis_taken(labels, taken[1], key, has_query=query is not None)
+        if query is None and taken is None:
+            key = self._guessed(named, decay, written)
+        keys = Product(1.0, tuple(factor for factor in written.factors if key is not None and key in factor.named))
+        rest = Product(written.number, tuple(factor for factor in written.factors if factor not in keys.factors))
+        by = None
+        if taken is not None:
+            by, rest = _delta(decay, keys, rest, taken[0], key, summed)
+        shared = {*decay.named, *keys.named, *(query.named if query else ()), *(by.named if by else ())}
+        values = tuple(label for label in named if label != key and label not in shared)
+        heads = tuple(label for label in named if label != key and label not in values)
+        if not rest.named <= {*heads, *values} or not decay.named <= {*heads, key} or not keys.named <= {*heads, key}:
+            raise NotAProduct
+        return MatrixState(self._state, self._axes, labels, heads, key, values, decay, keys, rest, by, query, read)
+
+    def _query(self, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
+        """Return the query on the labels of the state, the one axis that is summed over, and the axes of what is read."""
+        (product,) = tensor.products
+        (own,) = (factor for factor in product.factors if factor.value is self._made)
+        to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
+        if [label is None for label in own.labels] != [label is None for label in labels]:
+            raise NotAProduct
+        gone = [to[label] for label in own.named if label not in tensor.labels]
+        others = tuple(factor for factor in product.factors if factor is not own)
+        if len(gone) != 1 or any(label not in to for factor in others for label in factor.named):
+            raise NotAProduct
+        query = Product(product.number, tuple(_relabelled(factor, to) for factor in others))
+        return query, gone[0], tuple(None if label is None else to.get(label) for label in tensor.labels)
+
+    @staticmethod
+    def _axis_taken(labels: Labels, own: Factor, key: int | None, *, has_query: bool) -> tuple[int, int]:
+        """Return the axis of the keys, and the label over which the state is summed where it is taken away."""
+        pairs = [(mine, other) for mine, other in zip(labels, own.labels, strict=True) if mine != other]
+        if len(pairs) != 1 or pairs[0][0] is None or pairs[0][1] is None or (has_query and pairs[0][0] != key):
+            raise NotAProduct
+        return pairs[0][0], pairs[0][1]
+
+    @staticmethod
+    def _guessed(named: Sequence[int], decay: Product, written: Product) -> int:
+        """Return the axis of the keys where nothing reads the state: one that another axis is independent of."""
+        for label in named:
+            along = {other for factor in written.factors if label in factor.named for other in factor.named}
+            if label in along and any(other not in along | decay.named for other in named):
+                return label
+        raise NotAProduct
+
+
+def _is_summed(tensor: Tensor, made: ir.Value) -> bool:
+    """Whether the one product of ``tensor`` is summed over an axis of ``made``."""
+    if len(tensor.products) != 1:
+        return False
+    owns = [factor for factor in tensor.products[0].factors if factor.value is made]
+    return len(owns) == 1 and not owns[0].named <= set(tensor.labels)
+
+
+def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
+    return Factor(factor.value, tuple(None if label is None else to[label] for label in factor.labels))
+
+
+def _delta(
+    decay: Product, keys: Product, rest: Product, taken: Product, key: int | None, summed: int | None
+) -> tuple[Product, Product]:
+    """Return how much is written, and the values, where what is ``taken`` is what the keys find; raises NotAProduct."""
+    if key is None or summed is None:
+        raise NotAProduct
+    to = {label: label for factor in taken.factors for label in factor.named} | {summed: key}
+    found = [_relabelled(factor, to) for factor in taken.factors]
+    found_by = [one for one, factor in zip(found, taken.factors, strict=True) if summed in factor.named]
+    along_key = [factor for factor in decay.factors if key in factor.named]
+    if _without(_without(found_by, along_key), keys.factors) or taken.number != -1 or rest.number != 1:
+        raise NotAProduct
+    others = [factor for factor in taken.factors if summed not in factor.named]
+    written = _without(_without(others, [factor for factor in decay.factors if factor not in along_key]), keys.factors)
+    return Product(1.0, tuple(written)), Product(1.0, tuple(_without(rest.factors, written)))
+
+
+def _without(factors: Sequence[Factor], gone: Sequence[Factor]) -> list[Factor]:
+    left = list(factors)
+    for factor in gone:
+        if factor not in left:
+            raise NotAProduct
+        left.remove(factor)
+    return left

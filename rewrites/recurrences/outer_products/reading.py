@@ -1,0 +1,208 @@
+"""Reads values of a body as sums of products of states and of what does not depend on them.
+
+Followed are products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and what only moves axes. What does not depend on a
+state is taken apart into the factors of outer products, and no further; it stays computed as in the loop.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import reads
+from rewrites.graph.values import shape_dims, static_dims, through_identity
+from rewrites.loops import ScanView
+from rewrites.ops.movement import movement
+from rewrites.ops.versions import axes_of, keepdims
+from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
+
+__all__ = ["Reader"]
+
+_MOST_PRODUCTS, _MOST_FACTORS = 8, 16
+_MOST_READ, _DEEPEST = 512, 32
+_FREE_LETTERS = "0123456789"
+"""What the dots of an equation stand for, axis by axis."""
+
+
+class Reader:
+    """Reads values of the body of ``loop``; ``varying`` are those that depend on a state.
+
+    ``known``: what has been read of those. ``apart``: whether each Mul is taken apart.
+    """
+
+    def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:
+        self.axes, self.known = Axes(), dict[ir.Value, Tensor]()
+        self._loop, self._varying, self._opset, self._apart = loop, varying, opset, apart
+        self._constants, self._left, self._depth = Constants(opset), _MOST_READ, 0
+
+    def read(self, node: ir.Node) -> Tensor:
+        """Return what the one result of ``node``, which depends on a state, is; raises NotAProduct."""
+        if len(node.outputs) != 1:
+            raise NotAProduct
+        found = self._computed(node)
+        if len(found.products) > _MOST_PRODUCTS or any(len(product.factors) > _MOST_FACTORS for product in found.products):
+            raise NotAProduct
+        return self.axes.settled(found)
+
+    def of(self, value: ir.Value | None) -> Tensor:
+        """Return what ``value`` is, on labels of its own; raises NotAProduct."""
+        value = through_identity(value)
+        self._left -= 1
+        if value is None:
+            raise NotAProduct
+        if value in self.known:
+            return self.axes.copied(self.known[value])
+        if value in self._varying:
+            raise NotAProduct
+        node = value.producer()
+        if node is not None and node.graph is self._loop.body and len(node.outputs) == 1 and self._may_follow():
+            self._depth += 1
+            try:
+                apart = self._computed(node)
+            except NotAProduct:
+                return self.axes.factor(value)
+            finally:
+                self._depth -= 1
+            if len(apart.products) == 1 and (node.op_type != "Mul" or self._apart or _is_outer(apart)):
+                return apart
+        return self.axes.factor(value)
+
+    def _may_follow(self) -> bool:
+        return self._left > 0 and self._depth < _DEEPEST
+
+    def _computed(self, node: ir.Node) -> Tensor:
+        given = [value for value in node.inputs if value is not None]
+        is_free = not any(value in self._varying for value in reads(node))
+        if node.domain != "" or not given:
+            raise NotAProduct
+        if node.op_type in ("Cast", "CastLike", "Identity") and given[0].dtype == node.outputs[0].dtype is not None:
+            return self.of(given[0])
+        if node.op_type == "Neg":
+            return _scaled(self.of(given[0]), -1.0)
+        if node.op_type in ("Add", "Sub") and not is_free:
+            return self._added(node)
+        if node.op_type == "Mul":
+            one, other = (self.of(value) for value in given)
+            return self.axes.times(one, other, self.axes.aligned(one.labels, other.labels))
+        if node.op_type == "MatMul":
+            one, other = (self.of(value) for value in given)
+            return self._multiplied(one, other, is_free)
+        if node.op_type == "Einsum" and len(given) > 1:
+            return self._einsum(node, is_free)
+        if node.op_type == "Gemm":
+            return self._gemm(node, is_free)
+        if node.op_type == "ReduceSum" and not is_free:
+            return self._summed(node, self.of(given[0]))
+        return self._moved(node, self.of(given[0]))
+
+    def _added(self, node: ir.Node) -> Tensor:
+        one, other = (self.of(value) for value in node.inputs)
+        other = other if node.op_type == "Add" else _scaled(other, -1.0)
+        return Tensor(self.axes.aligned(one.labels, other.labels), (*one.products, *other.products))
+
+    def _multiplied(self, one: Tensor, other: Tensor, is_free: bool) -> Tensor:
+        left = one.labels if len(one.labels) > 1 else (None, *one.labels)
+        right = other.labels if len(other.labels) > 1 else (*other.labels, None)
+        if not one.labels or not other.labels or (is_free and (left[-1], right[-2]) != (None, None)):
+            raise NotAProduct
+        if (left[-1] is None) != (right[-2] is None):
+            raise NotAProduct
+        self.axes.unite(left[-1], right[-2])
+        labels = self.axes.aligned(left[:-2], right[:-2])
+        labels += left[-2:-1] if len(one.labels) > 1 else ()
+        labels += right[-1:] if len(other.labels) > 1 else ()
+        return self.axes.times(one, other, labels)
+
+    def _einsum(self, node: ir.Node, is_free: bool) -> Tensor:
+        given = [self.of(value) for value in node.inputs]
+        letters, result = _letters(node.attributes.get_string("equation", ""), [len(one.labels) for one in given])
+        named = dict[str, int | None]()
+        for letter, label in zip("".join(letters), chain.from_iterable(one.labels for one in given), strict=True):
+            named[letter] = self.axes.unite(named.get(letter), label)
+        if is_free and any(named[letter] is not None for letter in named.keys() - set(result)):
+            raise NotAProduct
+        whole = given[0]
+        for other in given[1:]:
+            whole = self.axes.times(whole, other, (*whole.labels, *other.labels))
+        return self.axes.summed(replace(whole, labels=tuple(named[letter] for letter in result)), whole.labels)
+
+    def _gemm(self, node: ir.Node, is_free: bool) -> Tensor:
+        if any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta")):
+            raise NotAProduct
+        sides = [self.of(value) for value in node.inputs[:2]]
+        turned = [node.attributes.get_int(name, 0) for name in ("transA", "transB")]
+        one, other = (replace(side, labels=side.labels[::-1]) if way else side for side, way in zip(sides, turned, strict=True))
+        found = self._multiplied(one, other, is_free)
+        if len(node.inputs) < 3 or node.inputs[2] is None:
+            return found
+        if is_free:
+            raise NotAProduct
+        more = self.of(node.inputs[2])
+        return Tensor(self.axes.aligned(found.labels, more.labels), (*found.products, *more.products))
+
+    def _summed(self, node: ir.Node, tensor: Tensor) -> Tensor:
+        axes = axes_of(node, self._opset, len(tensor.labels))
+        if not isinstance(axes, tuple) or not axes:
+            raise NotAProduct
+        kept: Labels = tuple(None if axis in axes else label for axis, label in enumerate(tensor.labels))
+        if not keepdims(node):
+            kept = tuple(label for axis, label in enumerate(tensor.labels) if axis not in axes)
+        return self.axes.summed(replace(tensor, labels=kept), tensor.labels)
+
+    def _moved(self, node: ir.Node, tensor: Tensor) -> Tensor:
+        source = through_identity(node.inputs[0])
+        if source is None or source.shape is None:
+            raise NotAProduct
+        if node.op_type == "Reshape":
+            return replace(tensor, labels=_with_other_ones(tensor.labels, source, node.outputs[0]))
+        dims = shape_dims(source.shape)
+        found = movement(node, self._opset, dims, lambda index: self._constants.of(node.inputs[index]))
+        if found is None or found.axes is None or found.cut:
+            raise NotAProduct
+        lost = set(range(len(tensor.labels))) - {axis for axis in found.axes if axis is not None}
+        if any(tensor.labels[axis] is not None for axis in lost):
+            raise NotAProduct
+        return replace(tensor, labels=tuple(None if axis is None else tensor.labels[axis] for axis in found.axes))
+
+
+def _scaled(tensor: Tensor, number: float) -> Tensor:
+    return replace(tensor, products=tuple(Product(product.number * number, product.factors) for product in tensor.products))
+
+
+def _with_other_ones(labels: Labels, source: ir.Value, made: ir.Value) -> Labels:
+    """Return the labels of ``made``, a Reshape of ``source`` that puts in, or takes out, axes of size 1 alone."""
+    before, after = static_dims(source), static_dims(made)
+    if before is None or after is None or [size for size in before if size != 1] != [size for size in after if size != 1]:
+        raise NotAProduct
+    named = iter([label for label, size in zip(labels, before, strict=True) if size != 1])
+    return tuple(None if size == 1 else next(named) for size in after)
+
+
+def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return the letters of the operands, of ``ranks``, and of the result, those that dots stand for among them."""
+    sides, arrow, result = equation.replace(" ", "").partition("->")
+    operands = sides.split(",")
+    lacking = [rank - len(letters.replace("...", "")) for letters, rank in zip(operands, ranks, strict=True)]
+    dots = _FREE_LETTERS[: max(0, *lacking)]
+    written = [
+        letters.replace("...", dots[len(dots) - count :]) if count >= 0 else letters
+        for letters, count in zip(operands, lacking, strict=True)
+    ]
+    result = result.replace("...", dots)
+    if not arrow or [len(letters) for letters in written] != list(ranks):
+        raise NotAProduct
+    if any(len(set(letters)) < len(letters) or "." in letters for letters in (*written, result)):
+        raise NotAProduct
+    return written, result
+
+
+def _is_outer(tensor: Tensor) -> bool:
+    """Whether a factor has an axis that another lacks, and the other way round."""
+    (product,) = tensor.products
+    return any(_differ(one, other) and _differ(other, one) for one in product.factors for other in product.factors)
+
+
+def _differ(one: Factor, other: Factor) -> bool:
+    return bool(one.named - other.named)

@@ -1,0 +1,40 @@
+"""Parameters that activations are not given are written out where onnxruntime takes 0 instead of the default.
+
+    RNN <activations = ["Affine"]> (x, W, R)    ->    RNN <activations = ["Affine"], activation_alpha = [1], activation_beta = [0]>
+
+The text: "Default values are the same as of corresponding ONNX operators", which for Affine is alpha * x + beta with 1 and 0, and 1
+for ThresholdedRelu. With onnxruntime's 0 an Affine or a ScaledTanh gives 0 whatever it is given.
+
+Works round ORT-RECURRENT-DEFAULTS.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.ops.rnn.functions import compact
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.ops.rnn.taken_as_0 import LISTS, taken_as_0
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
+    """See whether the lists of parameters end before one of those activations."""
+    short = taken_as_0(view)
+    if not short:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        functions = [function for each in view.functions for function in each]
+        for name, values in zip(LISTS, compact(functions), strict=True):
+            if values:
+                view.node.attributes[name] = ir.AttrFloat32s(name, values)
+        return [view.node]
+
+    return Patch(
+        f"wrote out what {', '.join(dict.fromkeys(short))} takes where nothing is given, for which onnxruntime takes 0", edit
+    )
+
+
+RULE = Rule("activation-defaults", "rnn_nodes", "recurrent node", check)

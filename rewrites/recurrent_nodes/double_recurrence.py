@@ -1,0 +1,26 @@
+"""A node on float64 becomes a Scan of its equations: onnxruntime loads an LSTM or GRU of that type and fails when it runs.
+
+LSTM (x, W, R) of double    ->    Scan (h0, c0, x @ W')
+where there may be no step  ->    If (there is one) then the Scan else the initial states and an empty sequence
+
+Works round ORT-RECURRENT-DOUBLE.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.recurrent_nodes.expand import as_scans
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether the node is of float64."""
+    if view.dtype != ir.DataType.DOUBLE or view.batch_first:
+        return NOTHING_HERE
+    return as_scans(view, ctx)
+
+
+RULE = Rule("double-recurrence", "rnn_nodes", "recurrent node", check)

@@ -1,0 +1,51 @@
+"""Attributes are written as onnxruntime wants them.
+
+    LSTM <output_sequence = 1, clip = 0.0> (x, W, R)    ->    LSTM <hidden_size = 8> (x, W, R)
+    RNN <activations = ["tanh"]> (x, W, R)              ->    RNN <activations = ["Tanh"]> (x, W, R)
+
+``hidden_size`` is optional in the text, and in the shapes of weights and states anyway. ``output_sequence`` left the operators with
+opset 7; it never changed a number. A clip of 0 or less is none: the text gives such a range no use, and so exporters and other
+runtimes mean it. An RNN on float32 keeps it, since onnxruntime runs that. Names of activations are the text's in any case.
+
+Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.marks import WAS_REFUSED
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
+    """See which attributes onnxruntime would refuse."""
+    attributes = view.node.attributes
+    changes: dict[str, tuple[ir.Attr | None, str]] = {}
+    if not attributes.get_int("hidden_size", 0):
+        changes["hidden_size"] = (ir.AttrInt64("hidden_size", view.hidden), f"said that hidden_size is {view.hidden}")
+    if "output_sequence" in attributes:
+        changes["output_sequence"] = (None, "dropped output_sequence, which left the operator with opset 7")
+    if "clip" in attributes and view.clip is None and (view.kind != "RNN" or WAS_REFUSED.on(view.node)):
+        changes["clip"] = (None, f"dropped a clip of {attributes.get_float('clip', 0.0):g}, which means none")
+    names = list(attributes.get_strings("activations", ()))
+    spelt = [function.name for functions in view.functions for function in functions]
+    if names and view.kind == "RNN" and names[: len(spelt)] != spelt:
+        changes["activations"] = (ir.AttrStrings("activations", spelt), "spelt activations as the operator's text does")
+    if not changes:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        for name, (attribute, _) in changes.items():
+            if attribute is None:
+                del attributes[name]
+            else:
+                attributes[name] = attribute
+        return [view.node]
+
+    return Patch("; ".join(what for _, what in changes.values()), edit)
+
+
+RULE = Rule("recurrent-attributes", "rnn_nodes", "recurrent node", check)

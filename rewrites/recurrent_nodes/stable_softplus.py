@@ -1,0 +1,33 @@
+"""A node with Softplus that onnxruntime did not run becomes a Scan of its equations, where Softplus stays finite.
+
+    RNN <activations = ["Softplus"], layout = 1> (x, W, R)    ->    Scan (h0, x @ W') between transposes
+
+onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite from about 88 on. Float16 is computed in float32 as they
+do. Only for nodes that it did not run as they were: what ran keeps its numbers.
+
+Works round ORT-RECURRENT-SOFTPLUS.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.marks import WAS_REFUSED
+from rewrites.ops.rnn.recurrent_node import RecurrentNode
+from rewrites.recurrent_nodes.expand import as_scans
+from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """See whether a node that onnxruntime would not have run applies Softplus."""
+    used = any(function.name == "Softplus" for functions in view.functions for function in functions)
+    if not WAS_REFUSED.on(view.node) or not used or view.batch_first:
+        return NOTHING_HERE
+    if view.dtype == ir.DataType.FLOAT16:
+        return Patch("computes in float32, as onnxruntime's kernels do", lambda: [in_float32(view, ctx)])
+    return as_scans(view, ctx)
+
+
+RULE = Rule("stable-softplus", "rnn_nodes", "recurrent node", check)

@@ -1,0 +1,163 @@
+"""A Scan whose state changes its shape from step to step, which onnxruntime refuses, becomes a Loop, which may.
+
+    l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
+
+Only where that is plain to see: the body gives a state other sizes than it is given, appends to it, or gives a Slice, Tile, Pad,
+Compress or Resize of it, itself or in a branch. Scanned strings stay, since onnxruntime's Gather does not copy them whole.
+
+Works round ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
+"""
+
+import onnx
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.long_vectors import has_long_vectors
+from rewrites.base import since
+from rewrites.base.raised_by import is_raised_by
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.dims import differ, forgotten, with_axes, without_axis
+from rewrites.graph.marks import carry
+from rewrites.graph.replace import replace_value, take_over
+from rewrites.graph.values import const_array, static_dims, through_identity
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import Loop, ScanView, State, captured_values
+from rewrites.ops.versions import shape_of, slice_axis, squeeze, transpose
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+_TO_THE_START = -(1 << 62)
+_RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether a state is given back in another shape."""
+    if not isinstance(loop, ScanView) or loop.batched:
+        return NOTHING_HERE
+    grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
+    if grown is None:
+        return NOTHING_HERE
+    if any(scan.outer.dtype == ir.DataType.STRING for scan in loop.scan_inputs):
+        return NotApplicable("GROWING-STRINGS", f"the state '{grown.inner.name}' grows, and strings are scanned")
+    if ctx.opset < since.SLICE_INPUTS and any(output.reverse for output in loop.scan_outputs):
+        return NotApplicable("GROWING-OPSET", f"a result is stacked backwards, in opset {ctx.opset}")
+
+    def edit() -> list[ir.Node]:
+        return [_as_loop(loop, ctx)]
+
+    what = f"made it a Loop, since the state '{grown.inner.name}' changes its shape, which onnxruntime's Scan refuses"
+    return Patch(what, edit)
+
+
+def _resizes(value: ir.Value, state: State) -> bool:
+    """Whether ``value`` is the state with something appended or cut off, in some branch at least."""
+    source = through_identity(value)
+    node = None if source is None else source.producer()
+    if node is None or source is None or node.domain != "":
+        return False
+    if node.op_type == "If":
+        place = list(node.outputs).index(source)
+        return any(_resizes(branch.outputs[place], state) for branch in node_graphs(node))
+    if node.op_type == "Concat":
+        return len(node.inputs) > 1 and any(through_identity(operand) is state.inner for operand in node.inputs)
+    if node.op_type not in _RESIZING or through_identity(node.inputs[0]) is not state.inner:
+        return False
+    sizes = static_dims(source)
+    return sizes is None or sizes != static_dims(state.inner)
+
+
+def _reshaped(loop: ScanView, ctx: Context) -> State | None:
+    """Infer the body from the initial shapes, and return the first state whose known sizes come back as others.
+
+    onnx infers the body as a whole, since it then follows sizes that nodes compute: a Reshape to such sizes has a rank.
+    """
+    if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
+        return None
+    given = [*zip([state.inner for state in loop.states], [state.initial.shape for state in loop.states], strict=True)]
+    given += [(scan.inner, without_axis(scan.outer.shape, scan.axis)) for scan in loop.scan_inputs]
+    given += [(value, value.shape) for value in captured_values(loop.body)]
+    graph = onnx.GraphProto(name="body")
+    for value, shape in given:
+        if not isinstance(value.type, ir.TensorType):
+            return None
+        graph.input.append(ir.serde.serialize_value(ir.Value(name=value.name, type=value.type, shape=shape)))
+        array = const_array(value)
+        if array is not None and array.dtype.kind in "iu":
+            graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+    graph.node.extend(ir.serde.serialize_node(node) for node in loop.body)
+    graph.output.extend(ir.serde.serialize_value(ir.Value(name=state.next.name, type=state.next.type)) for state in loop.states)
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
+    model = onnx.helper.make_model(graph, ir_version=ctx.model.ir_version, opset_imports=imports)
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=not has_long_vectors(loop.body))
+    except Exception as error:
+        if not is_raised_by(error, "onnx"):
+            raise
+        return None  # what onnx's inference cannot say is not plain to see
+    for state, info in zip(loop.states, inferred.graph.output, strict=True):
+        shape = ir.serde.deserialize_type_proto_for_shape(info.type)
+        if differ(state.initial.shape, shape):
+            return state
+    return None
+
+
+def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
+    old, body, graph = loop.node, loop.body, loop.node.graph
+    assert graph is not None
+    before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
+    first = loop.scan_inputs[0]
+    count = squeeze(before, shape_of(before, first.outer, first.axis), [0])
+    step = ir.Value(name=ctx.names.fresh("step"), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
+    goes_on = ir.Value(name=ctx.names.fresh("goes_on"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
+    for scan in loop.scan_inputs:
+        place = inside.op("Sub", inside.op("Sub", count, inside.const(1)), step) if scan.reverse else step
+        row = inside.op("Gather", scan.outer, place, axis=scan.axis, hint=scan.inner.name)
+        replace_value(scan.inner, row, ctx.names)
+    condition = inside.op("Identity", goes_on)
+    _forget_sizes(loop)
+    for node in reversed(inside.nodes):
+        body.insert_before(body[0], node)
+    results = list(body.outputs)
+    body.inputs[:] = [step, goes_on, *(state.inner for state in loop.states)]
+    body.outputs[:] = [condition, *results]
+    del old.attributes["body"]
+    outputs = [ir.Value(name=ctx.names.fresh(value.name or "result"), type=value.type) for value in old.outputs]
+    operands = [count, None, *(state.initial for state in loop.states)]
+    node = ir.Node("", "Loop", operands, [ir.AttrGraph("body", body)], outputs=outputs, name=old.name, version=old.version)
+    node.doc_string = old.doc_string
+    node.metadata_props.update(old.metadata_props)
+    carry(old, node)
+    given = list(outputs[: len(loop.states)])
+    for output, value in zip(loop.scan_outputs, outputs[len(loop.states) :], strict=True):
+        value.shape = with_axes(output.inner.shape, 0, None)
+        given.append(_laid_out(after, value, output.axis, output.reverse))
+    graph.insert_before(old, [*before.nodes, node, *after.nodes])
+    for state in loop.states:
+        if state.final is not None and not state.final.is_graph_output():
+            state.final.shape = None
+    for theirs, mine in zip(old.outputs, given, strict=True):
+        take_over(theirs, mine, ctx.names)
+    graph.remove(old, safe=True)
+    return node
+
+
+def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value:
+    if reverse:
+        value = slice_axis(b, value, 0, -1, _TO_THE_START, -1)
+    if axis:
+        rank = 0 if value.shape is None else len(value.shape)
+        order = list(range(1, rank))
+        value = transpose(b, value, [*order[:axis], 0, *order[axis:]])
+    return value
+
+
+def _forget_sizes(loop: ScanView) -> None:
+    """Forget the sizes of what a body computes and is given as states: they are those of the first step."""
+    values = [value for node in all_nodes(loop.body) for value in node.outputs]
+    for value in [*(state.inner for state in loop.states), *values]:
+        value.shape = forgotten(value.shape, lambda _: True)
+
+
+RULE = Rule("growing-state", "repair", "loop", check)

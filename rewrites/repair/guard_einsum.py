@@ -1,0 +1,62 @@
+"""Keeps an Einsum from operands without elements, of some of which onnxruntime dies.
+
+    Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
+
+One name asks for this and for what guards recurrent nodes: `guard-recurrence`.
+
+Conditions: two operands or more, one of which may be empty; no ellipsis; the element type and the ranks are known.
+
+Works round ORT-EINSUM-OF-NOTHING.
+"""
+
+from collections import Counter
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.branches import write_if
+from rewrites.graph.context import Context
+from rewrites.graph.values import rank_of, static_dims
+from rewrites.ops.rnn.written_again import put_in_place
+from rewrites.ops.versions import concat, reduce, shape_of, squeeze
+from rewrites.recurrent_nodes.empty_results import zeros_of
+from rewrites.recurrent_nodes.guarded import is_guarded
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
+    """See whether an operand of the Einsum may be empty, and what it gives then."""
+    operands = [value for value in node.inputs if value is not None]
+    terms, result = _letters(node)
+    free = [value for value in operands if (dims := static_dims(value)) is None or 0 in dims]
+    kind = operands[0].dtype
+    if not free or kind is None or "." in result or [len(term) for term in terms] != [rank_of(value) for value in operands]:
+        return NOTHING_HERE
+    if all(is_guarded(ctx, node.graph, value, range(rank_of(value) or 0)) for value in free):
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        sizes = concat(b, [b.op("Shape", value) for value in free], 0)
+        condition = squeeze(b, b.op("Less", b.const([0]), reduce(b, "ReduceMin", sizes, [0], keepdims=True)), [0])
+        some, none = b.another(), b.another()
+        (full,) = some.like(node, node.inputs)
+        homes = {letter: (value, axis) for term, value in zip(terms, operands, strict=True) for axis, letter in enumerate(term)}
+        dims = [shape_of(none, *homes[letter]) for letter in result]
+        shape = concat(none, dims, 0) if dims else none.const(np.zeros(0, np.int64))
+        (made,) = write_if(b, condition, (some, [full]), (none, [zeros_of(none, shape, kind)]), node.outputs[0].name)
+        put_in_place(ctx, b, node, [made])
+        return []
+
+    return Patch("put it under an If for operands without elements", edit)
+
+
+def _letters(node: ir.Node) -> tuple[list[str], str]:
+    left, arrow, right = node.attributes.get_string("equation", "").replace(" ", "").partition("->")
+    counts = Counter(left.replace(",", ""))
+    return left.split(","), right if arrow else "".join(sorted(letter for letter, count in counts.items() if count == 1))
+
+
+RULE = Rule("guard-recurrence", "repair", "guarded node", check, use="asked")

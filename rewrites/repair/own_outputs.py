@@ -1,0 +1,38 @@
+"""Every output of a Scan body gets a node of its own; so does a Loop's step number where its body returns it.
+
+    body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
+    body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
+
+onnxruntime computes garbage, silently and at every optimisation level, where a Scan body returns one value under two outputs or
+returns an input directly, or a Loop body its step number; the checker accepts such models. What else a Loop
+returns directly is never touched: that it does right.
+
+Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
+"""
+
+import onnx_ir as ir
+
+from rewrites.base.counted import listed
+from rewrites.graph.context import Context
+from rewrites.loops import Loop
+from rewrites.loops.own_results import copy_outputs, not_own
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find body outputs that have no node of their own."""
+    shared = not_own(loop)
+    if not shared:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        copy_outputs(loop.body, shared, ctx.names)
+        return [loop.node]
+
+    names = listed(loop.body.outputs[i].name for i in shared)
+    return Patch(f"gave the body outputs {names} nodes of their own", edit)
+
+
+RULE = Rule("own-outputs", "repair", "loop", check, use="always")

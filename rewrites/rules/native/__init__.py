@@ -1,3 +1,0 @@
-"""Rules that hand a loop or a recurrent node to ortscan's library."""
-
-__all__: list[str] = []

@@ -1,3 +1,0 @@
-"""Recurrences recognised by what they compute, as a whole; never by how they are drawn."""
-
-__all__: list[str] = []

@@ -1,0 +1,66 @@
+"""Puts the scanned axes of a Scan in front, outside the loop."""
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from rewrites.base.counted import counted
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import rank_of
+from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
+from rewrites.ops.versions import transpose
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
+
+__all__ = ["axes_in_front"]
+
+
+def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Say how to move scanned axes other than 0."""
+    if isinstance(loop, LoopView) or loop.batched:
+        return NOTHING_HERE
+    inputs = [scan for scan in loop.scan_inputs if scan.axis != 0]
+    outputs = [output for output in loop.scan_outputs if output.axis != 0]
+    if not inputs and not outputs:
+        return NOTHING_HERE
+    for value, what in [*((scan.outer, "input") for scan in inputs), *((output.inner, "output") for output in outputs)]:
+        if rank_of(value) is None:
+            return NotApplicable("SCAN-RANK-UNKNOWN", f"scan {what} '{value.name}' has an axis other than 0 and no known rank")
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        moved = {id(scan): replace(scan, outer=_to_front(build, scan.outer, scan.axis), axis=0) for scan in inputs}
+        build.insert_before(loop.node)
+        fronted = {id(output): replace(output, outer=_stack_of(output, ctx), axis=0) for output in outputs}
+        for output in outputs:
+            stack = fronted[id(output)].outer
+            assert stack is not None
+            rank = (rank_of(output.inner) or 0) + 1
+            turned = transpose(build, stack, [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)])
+            build.insert_after(loop.node)
+            if output.outer is not None:
+                replace_value(output.outer, turned, ctx.names)
+        return [
+            rebuild(
+                loop,
+                ctx.names,
+                scan_inputs=[moved.get(id(scan), scan) for scan in loop.scan_inputs],
+                scan_outputs=[fronted.get(id(output), output) for output in loop.scan_outputs],
+            )
+        ]
+
+    return Patch(f"moved {counted(len(inputs) + len(outputs), 'scanned axis', 'scanned axes')} to the front outside the loop", edit)
+
+
+def _to_front(build: Builder, value: ir.Value, axis: int) -> ir.Value:
+    rank = rank_of(value) or 0
+    return transpose(build, value, [axis, *(i for i in range(rank) if i != axis)])
+
+
+def _stack_of(output: ScanOutput, ctx: Context) -> ir.Value:
+    shape = None
+    if output.outer is not None and output.outer.shape is not None:
+        dims = list(output.outer.shape.dims)
+        shape = ir.Shape([dims.pop(output.axis), *dims])
+    return ir.Value(name=ctx.names.fresh(f"{output.inner.name}_steps"), type=output.inner.type, shape=shape)

@@ -1,0 +1,75 @@
+"""An induction variable of a Scan becomes a scan input, the values it takes.
+
+    Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
+
+Conditions: an int32 or int64 of one element whose next value is itself plus a constant other than 0, not by way of floating-point
+numbers. What reads the state alone can leave the loop then. Never an opset-8 Scan, which has a row of states for each batch row.
+"""
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from rewrites.analysis.induction.emission import times
+from rewrites.analysis.induction.induction_variables import Counter, counters
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import listed
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import static_dims
+from rewrites.loops import Loop, ScanInput, ScanView, rebuild
+from rewrites.loops.parts import ScanOutput
+from rewrites.ops.versions import count_up, reshape, shape_of, unsqueeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find induction variables."""
+    if not isinstance(loop, ScanView) or loop.batched:
+        return NOTHING_HERE
+    found = [counter for counter in counters(loop, ctx.opset) if counter.step and counter.exact_to is None]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        gone = {counter.state.inner for counter in found}
+        kept = [state for state in loop.states if state.inner not in gone]
+        first = loop.scan_inputs[0]
+        steps = shape_of(build, first.outer, first.axis)
+        inputs = [*loop.scan_inputs, *(ScanInput(_numbers(build, counter, steps), counter.state.inner) for counter in found)]
+        for counter in found:
+            final = counter.state.final
+            if final is not None and (final.uses() or final.is_graph_output()):
+                replace_value(final, _after(build, counter, steps), ctx.names)
+        build.insert_before(loop.node)
+        stays = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
+        loop.body.outputs[:] = stays
+        remove_nodes(unread_nodes(loop.body))
+        outputs: list[ScanOutput] = [replace(output) for output in loop.scan_outputs]
+        return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs, scan_outputs=outputs)]
+
+    names = listed(counter.state.inner.name for counter in found)
+    return Patch(f"made the counting states {names} scan inputs", edit)
+
+
+def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
+    """Return what the state is in each step, stacked."""
+    numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
+    dims = static_dims(counter.state.initial) or ()
+    numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
+    return numbers if counter.start.number == 0 else b.op("Add", numbers, counter.state.initial)
+
+
+def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
+    """Return the state after all steps."""
+    initial = counter.state.initial
+    number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
+    return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)
+
+
+RULE = Rule("induction-inputs", "scan_form", "loop", check, formerly="counted-inputs")

@@ -1,0 +1,95 @@
+"""A Scan's state that is an induction variable in each row becomes a scan input.
+
+    Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
+
+Such as sequence lengths that are counted down, one for each row. Conditions: int32 or int64 of known rank, not just one element, to
+which a constant of one element is added or of which it is taken. Never an opset-8 Scan, which has a row of states for each batch
+row.
+
+Works round ONNX-OUTER-PRODUCT.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.analysis.induction.emission import times
+from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.base.counted import listed
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_scalar, rank_of, through_identity
+from rewrites.loops import Loop, ScanInput, ScanView, State, rebuild
+from rewrites.ops.versions import count_up, reshape, shape_of, squeeze, unsqueeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """``step``: what is added in each step."""
+
+    state: State
+    rank: int
+    step: int
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find states of which each row is an induction variable."""
+    if not isinstance(loop, ScanView) or loop.batched:
+        return NOTHING_HERE
+    found = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]
+    if not found:
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        gone = {counting.state.inner for counting in found}
+        first, backwards = loop.scan_inputs[0], all(scan.reverse for scan in loop.scan_inputs)
+        steps = shape_of(build, first.outer, first.axis)
+        numbers = count_up(build, steps)
+        if backwards:
+            numbers = build.op("Sub", build.op("Sub", steps, build.const([1])), numbers)
+        inputs, finals = list(loop.scan_inputs), list[tuple[ir.Value, ir.Value]]()
+        for counting in found:
+            state = counting.state
+            start = unsqueeze(build, state.initial, [0])
+            # an Unsqueeze here would be followed by onnx's data propagation, which takes it for a vector still
+            moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
+            inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
+            if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+                whole = squeeze(build, times(build, steps, counting.step, state.initial.dtype), [0])
+                finals.append((state.final, build.op("Add", state.initial, whole)))
+        build.insert_before(loop.node)
+        for old, new in finals:
+            replace_value(old, new, ctx.names)
+        kept = [state for state in loop.states if state.inner not in gone]
+        loop.body.outputs[:] = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
+        remove_nodes(unread_nodes(loop.body))
+        return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs)]
+
+    names = listed(counting.state.inner.name for counting in found)
+    return Patch(f"made the counting states {names} scan inputs", edit)
+
+
+def _counting(loop: ScanView, state: State) -> _Counting | None:
+    after = through_identity(state.next)
+    node = None if after is None else after.producer()
+    rank = rank_of(state.inner)
+    if node is None or node.graph is not loop.body or node.op_type not in ("Add", "Sub") or node.domain != "" or not rank:
+        return None
+    if state.initial.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return None
+    places = [place for place, value in enumerate(node.inputs) if through_identity(value) is state.inner]
+    if len(places) != 1 or (node.op_type == "Sub" and places != [0]):
+        return None
+    other = node.inputs[1 - places[0]]
+    number = const_scalar(other)
+    if other is None or number is None or not 0 < abs(int(number)) < 2**31 or (rank_of(other) or 0) > rank:
+        return None
+    return _Counting(state, rank, -int(number) if node.op_type == "Sub" else int(number))
+
+
+RULE = Rule("induction-rows", "scan_form", "loop", check, formerly="counted-rows")

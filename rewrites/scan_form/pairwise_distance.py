@@ -1,0 +1,124 @@
+"""A loop that compares each row with all rows of a matrix becomes one matrix of distances; only with ``fast_math``.
+
+    D = Scan(xs) body(x) => ReduceSumSquare(Sub(Y, x), axes = -1)    # xs [T, D], Y [N, D]
+    ->    D = com.microsoft.CDist(xs, Y)   where the target has it and the type is float or double
+    ->    D = Max(ReduceSumSquare(xs) + ReduceSumSquare(Y) - 2 xs Y^T, 0)   else
+
+Both forms expand the square, which rounds differently from summing the squares of differences: where two points are close the
+relative error is large. Hence never without ``fast_math``. ``ReduceSum`` of ``Pow`` 2 or of ``Mul`` by itself counts as well.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_scalar, dim_of, rank_of, static_dims
+from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
+from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, transpose
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find sums of squared differences between a scanned row and a matrix from outside."""
+    if isinstance(loop, LoopView) or loop.batched or len(loop.scan_inputs) < 1:
+        return NOTHING_HERE
+    for node in loop.body:
+        match = _match(node, loop, ctx)
+        if match is not None:
+            break
+    else:
+        return NOTHING_HERE
+    if not ctx.options.fast_math:
+        return NotApplicable("FAST-MATH", f"'{node.outputs[0].name}' is a pairwise distance, which fast_math makes one operator")
+    rows, matrix, reverse = match
+    total = node.outputs[0]
+
+    def edit() -> list[ir.Node]:
+        build = ctx.builder()
+        distances = _distances(build, rows, matrix, ctx)
+        build.insert_before(loop.node)
+        stand_in = ir.Value(name=ctx.names.fresh(f"{total.name}_row"), type=total.type, shape=total.shape)
+        replace_value(total, stand_in, ctx.names)
+        changed = ScanView.of(loop.node, ctx.opset)
+        return [rebuild(changed, ctx.names, scan_inputs=[*changed.scan_inputs, ScanInput(distances, stand_in, 0, reverse)])]
+
+    return Patch(f"computed the pairwise distances '{total.name}' at once", edit)
+
+
+def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value, bool] | None:
+    """Return the scanned rows [T, D], the matrix [N, D] and the direction where ``node`` sums their squared differences over D."""
+    difference = _squared(node)
+    producer = difference.producer() if difference is not None else None
+    total = node.outputs[0]
+    if not total.uses() and not total.is_graph_output():
+        return None
+    if producer is None or producer.op_type != "Sub" or producer.domain != "" or rank_of(total) != 1:
+        return None
+    if keepdims(node) or axes_of(node, ctx.opset, 2) in (None, DYNAMIC) or axes_of(node, ctx.opset, 2) != (1,):
+        return None
+    if total.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        return None
+    inside = set(loop.body.inputs) | {value for inner in loop.body for value in inner.outputs}
+    scanned = {scan.inner: scan for scan in loop.scan_inputs}
+    for row, matrix in (producer.inputs, reversed(producer.inputs)):
+        if row is None or matrix is None or matrix in inside or rank_of(matrix) != 2:
+            continue
+        origin = _row_of(row)
+        scan = scanned.get(origin)
+        width = dim_of(matrix, 1)
+        if (
+            scan is not None
+            and scan.axis == 0
+            and rank_of(origin) == 1
+            and isinstance(width, int)
+            and static_dims(origin) == (width,)
+        ):
+            return scan.outer, matrix, scan.reverse
+    return None
+
+
+def _squared(node: ir.Node) -> ir.Value | None:
+    if node.domain != "" or not node.inputs or node.inputs[0] is None:
+        return None
+    if node.op_type == "ReduceSumSquare":
+        return node.inputs[0]
+    square = node.inputs[0].producer()
+    if node.op_type != "ReduceSum" or square is None or square.domain != "":
+        return None
+    if square.op_type == "Pow" and const_scalar(square.inputs[1]) == 2:
+        return square.inputs[0]
+    return square.inputs[0] if square.op_type == "Mul" and square.inputs[0] is square.inputs[1] else None
+
+
+def _row_of(value: ir.Value) -> ir.Value:
+    """Look through an Unsqueeze of [D] to [1, D], which broadcasts just the same."""
+    producer = value.producer()
+    if producer is not None and producer.op_type == "Unsqueeze" and producer.domain == "" and producer.inputs[0] is not None:
+        dims = static_dims(value)
+        if dims is not None and len(dims) == 2 and dims[0] == 1:
+            return producer.inputs[0]
+    return value
+
+
+def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -> ir.Value:
+    if "com.microsoft" in ctx.options.domains:
+        ctx.model.opset_imports.setdefault("com.microsoft", 1)
+        result = build.op("CDist", rows, matrix, domain="com.microsoft", metric="sqeuclidean")
+        result.type = rows.type
+        result.shape = ir.Shape([dim_of(rows, 0), dim_of(matrix, 0)])
+        return result
+    assert rows.dtype is not None
+    kind = rows.dtype.numpy()
+    squares = build.op(
+        "Add", reduce(build, "ReduceSumSquare", rows, [1], True), reduce(build, "ReduceSumSquare", matrix, [1], False)
+    )
+    product = build.op("MatMul", rows, transpose(build, matrix, [1, 0]))
+    twice = build.op("Mul", product, build.const(np.array(2, kind)))
+    return build.op("Max", build.op("Sub", squares, twice), build.const(np.array(0, kind)))
+
+
+RULE = Rule("pairwise-distance", "scan_form", "loop", check)

@@ -1,0 +1,154 @@
+"""A state that holds several side by side becomes those.
+
+    Scan(hc0, xs) body(hc, x) => Concat(f(h, x), g(c, x))  with h, c = Split(hc)
+    ->    Scan(h0, c0, xs) body(h, c, x) => (f(h, x), g(c, x))    with h0, c0 = Split(hc0)
+
+Conditions: the body returns a Concat of parts of known sizes, and what it reads of the state is whole parts, by Split, Slice or
+Gather at constants. What else reads the state reads a Concat of the parts. Never a state of an opset-8 Scan: rows of a batch come
+in between.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, dim_of, rank_of, through_identity
+from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
+from rewrites.ops.versions import DYNAMIC, axis_of, concat, slice_axis, slice_spec, split_spec, squeeze
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """``value``: parts ``start`` to ``stop`` of the state, without the axis where ``squeezed``."""
+
+    value: ir.Value
+    start: int
+    stop: int
+    squeezed: bool = False
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """``ends``: where the parts end along ``axis``."""
+
+    state: State
+    axis: int
+    parts: tuple[ir.Value, ...]
+    ends: tuple[int, ...]
+    reads: tuple[_Read, ...]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find a state that is put together of parts and taken apart into them."""
+    if loop.batched:
+        return NOTHING_HERE
+    packed = next((found for state in loop.states if (found := _packed(loop, state, ctx.opset)) is not None), None)
+    if packed is None:
+        return NOTHING_HERE
+    state, starts = packed.state, (0, *packed.ends)
+    place = loop.states.index(state)
+
+    def edit() -> list[ir.Node]:
+        before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
+        made = []
+        for part, (start, end) in zip(packed.parts, itertools.pairwise(starts), strict=True):
+            initial = slice_axis(before, state.initial, packed.axis, start, end)
+            inner = ir.Value(name=ctx.names.fresh(f"{state.inner.name}_part"), type=part.type, shape=part.shape)
+            made.append(State(initial, inner, part, None))
+        now = {
+            read.value: _part(inside, [made[i].inner for i in range(read.start, read.stop)], packed.axis, read)
+            for read in packed.reads
+        }
+        states = [
+            replace(each, next=now.get(each.next, each.next)) for each in (*loop.states[:place], *made, *loop.states[place + 1 :])
+        ]
+        outputs = [replace(output, inner=now.get(output.inner, output.inner)) for output in loop.scan_outputs]
+        lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
+        loop.body.outputs[:] = [*lead, *(each.next for each in states), *(output.inner for output in outputs)]
+        for old, new in now.items():
+            replace_value(old, new, ctx.names)
+        remove_nodes([node for old in now if (node := old.producer()) is not None and node.graph is not None])
+        if state.inner.uses():
+            replace_value(state.inner, concat(inside, [each.inner for each in made], packed.axis), ctx.names)
+        for node in reversed(inside.nodes):
+            loop.body.insert_before(loop.body[0], node)
+        inside.nodes = []
+        whole: ir.Value | None = None
+        if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+            whole = concat(after, [each.initial for each in made], packed.axis)
+            after.insert_after(loop.node)
+            replace_value(state.final, whole, ctx.names)
+        before.insert_before(loop.node)
+        node = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
+        joining = None if whole is None else whole.producer()
+        if joining is not None:
+            for index in range(len(made)):
+                joining.replace_input_with(index, node.outputs[place + index])
+        give_own_nodes(loop.body, ctx.names)
+        return [node]
+
+    return Patch(f"made the state '{state.inner.name}' the {len(packed.parts)} it consists of", edit)
+
+
+def _part(b: Builder, inners: Sequence[ir.Value], axis: int, read: _Read) -> ir.Value:
+    whole = concat(b, inners, axis)
+    return squeeze(b, whole, [axis]) if read.squeezed else whole
+
+
+def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
+    joined = through_identity(state.next)
+    node = None if joined is None else joined.producer()
+    rank = rank_of(state.inner)
+    if node is None or node.graph is not loop.body or node.op_type != "Concat" or node.domain != "" or not rank:
+        return None
+    axis = axis_of(node, 0, rank)
+    parts = [value for value in node.inputs if value is not None]
+    sizes = [size for value in parts if isinstance(size := dim_of(value, axis), int)]
+    if len(parts) < 2 or len(sizes) != len(parts) or 0 in sizes or any(value.is_graph_output() for value in (state.inner,)):
+        return None
+    ends = tuple(itertools.accumulate(sizes))
+    bounds = {end: place for place, end in enumerate((0, *ends))}
+    reads = list[_Read]()
+    for user, _ in state.inner.uses():
+        if user.graph is not loop.body:
+            return None
+        for value, start, stop, squeezed in _ranges(user, state.inner, axis, rank, ends[-1], opset):
+            if start not in bounds or stop not in bounds or start >= stop:
+                return None
+            reads.append(_Read(value, bounds[start], bounds[stop], squeezed))
+    return _Packed(state, axis, tuple(parts), ends, tuple(reads)) if reads else None
+
+
+def _ranges(
+    node: ir.Node, whole: ir.Value, axis: int, rank: int, length: int, opset: int
+) -> Iterator[tuple[ir.Value, int, int, bool]]:
+    """Return what ``node`` reads of ``whole`` along ``axis``, as values and where they start and stop; -1 where not known."""
+    if node.domain != "" or node.inputs[0] is not whole:
+        return
+    if node.op_type == "Split":
+        spec = split_spec(node, opset, rank)
+        sizes = spec.sizes_of(length) if spec.axis == axis else None
+        ends = [-1] * len(node.outputs) if sizes is None else list(itertools.accumulate(sizes))
+        yield from ((value, start, end, False) for value, start, end in zip(node.outputs, [0, *ends], ends, strict=False))
+    elif node.op_type == "Slice":
+        cut = slice_spec(node, opset, rank)
+        known = cut is not DYNAMIC and cut.axes == (axis,) and cut.steps == (1,)
+        begin, end, _ = slice(cut.starts[0], cut.ends[0]).indices(length) if cut is not DYNAMIC and known else (-1, -1, 1)
+        yield node.outputs[0], begin, end, False
+    elif node.op_type == "Gather" and axis_of(node, 0, rank) == axis:
+        index = const_array(node.inputs[1])
+        place = int(index) % length if index is not None and index.ndim == 0 and -length <= int(index) < length else -2
+        yield node.outputs[0], place, place + 1, True
+
+
+RULE = Rule("scalar-replacement", "scan_form", "loop", check, formerly="packed-states")

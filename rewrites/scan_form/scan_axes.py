@@ -1,0 +1,25 @@
+"""Scanned axes other than 0 are moved to the front outside the loop.
+
+    ys = Scan<scan_input_axes = [1], scan_output_axes = [1]>(xs)    ->    ys = Transpose(Scan(Transpose(xs)))
+
+onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and every later rule meets axis 0 only.
+Directions stay: a reversal inside a Scan is free. Needs the rank of the scanned tensor.
+
+Works round ORT-SCAN-MOVED-AXES.
+"""
+
+from rewrites.graph.context import Context
+from rewrites.loops import Loop
+from rewrites.loops.moved_axes import may_end_the_process
+from rewrites.rule import NotApplicable, Patch, Rule
+from rewrites.scan_form.axes_in_front import axes_in_front
+
+__all__ = ["RULE", "check"]
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """Find scanned axes other than 0."""
+    return axes_in_front(loop, ctx)
+
+
+RULE = Rule("scan-axes", "scan_form", "loop", check, needed=may_end_the_process)

@@ -1,0 +1,72 @@
+"""A constant of one number has as many axes as what it is added to or multiplied by, where that ends in an axis of size 1.
+
+    y = Mul(x, k)    x [T, 1], k []    ->    y = Mul(x, k')    k' [1, 1]
+
+The result has the same bits and the same shape. onnxruntime takes elements one by one, 10 ns each, where an operand has fewer axes
+than the other and that one's last axis is of size 1; with equal ranks it takes all of them at once, 40 times faster. Stacks of one
+channel, and sums and means that keep their axis, end so.
+
+Conditions: the other operand has a known rank and may have ``_LEAST`` elements or more; the node has two operands, or is a Where;
+outside the bodies of loops. Never what a caller may override.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array, dim_of, rank_of, static_dims
+from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import is_loop
+from rewrites.ops.traits import operators
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+_LEAST = 64
+_FIRST_OPSET = 7  # up to 6, operators are told to broadcast
+_BROADCAST = operators("elementwise") - {"CastLike", "Clip"}
+
+
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find constants of one number with fewer axes."""
+    if ctx.opset < _FIRST_OPSET:
+        return NOTHING_HERE
+    found = [(node, place, value) for node in _outside_loops(model.graph) for place, value in _with_axes(node)]
+
+    def edit() -> list[ir.Node]:
+        for node, place, value in found:
+            node.replace_input_with(place, ctx.constants.value(value))
+        return []
+
+    return Patch("gave constants of one number the axes of what they meet", edit) if found else NOTHING_HERE
+
+
+def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
+    inside = {inner for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node) for inner in all_nodes(body)}
+    return (node for node in all_nodes(graph) if node not in inside)
+
+
+def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
+    """Return the places of such constants among the operands, and what is to stand there."""
+    if node.domain != "" or node.op_type not in _BROADCAST or len(node.inputs) != (3 if node.op_type == "Where" else 2):
+        return []
+    ranks = [None if value is None else rank_of(value) for value in node.inputs]
+    known = [rank for rank in ranks if rank is not None]
+    if len(known) != len(ranks) or len(set(known)) == 1:
+        return []
+    largest = max(known)
+    if not any(value is not None and rank_of(value) == largest and _ends_in_one(value) for value in node.inputs):
+        return []
+    arrays = [(place, const_array(value)) for place, value in enumerate(node.inputs) if known[place] < largest]
+    return [(place, array.reshape([1] * largest)) for place, array in arrays if array is not None and array.size == 1]
+
+
+def _ends_in_one(value: ir.Value) -> bool:
+    sizes = static_dims(value)
+    return dim_of(value, -1) == 1 and (sizes is None or math.prod(sizes) >= _LEAST)
+
+
+RULE = Rule("axes-of-scalars", "tidy", "model", check)

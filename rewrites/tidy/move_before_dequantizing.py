@@ -1,0 +1,102 @@
+"""Numbers are moved before they are dequantized, where onnxruntime would write a node of its own that it then refuses.
+
+    Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
+
+onnxruntime quantizes and dequantizes anew after a node that only moves numbers. It ends the process while it loads the model where
+a body or branch reads what is moved. From opset 21 on it does not load what it made so of int8 ("output_dtype INT8 does not match
+y_zero_point type UINT8"), nor, in any opset, of int32, which no QuantizeLinear gives. Scales that are not known,
+and such for each row, it leaves alone, and so do we.
+
+Works round ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.context import Context
+from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import take_over
+from rewrites.graph.values import const_array
+from rewrites.graph.walk import all_nodes
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+_MOVES = frozenset({"Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+_SINCE = 21
+
+
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find moves of what is dequantized, in the forms that onnxruntime does not load."""
+    followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
+    if not any(_to_move(node, ctx) for node in followed) and all(map(_is_read, followed)):
+        return NOTHING_HERE
+
+    def edit() -> list[ir.Node]:
+        waiting = [node for node in all_nodes(model.graph) if _is_followed(node)]
+        while waiting:
+            node = waiting.pop()
+            waiting += [_exchange(node, move, ctx) for move in _to_move(node, ctx)]
+            if not _is_read(node):
+                remove_nodes([node])
+        return []
+
+    return Patch("moves numbers before it dequantizes them, since onnxruntime does not load what it would make of them", edit)
+
+
+def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
+    refused = _is_refused(node, ctx.opset)
+    moves = [user for user, place in node.outputs[0].uses() if place == 0 and _moves(user, node)]
+    return [move for move in moves if refused or _is_captured(move)]
+
+
+def _is_read(node: ir.Node) -> bool:
+    return bool(node.outputs[0].uses()) or node.outputs[0].is_graph_output()
+
+
+def _is_followed(node: ir.Node) -> bool:
+    """Whether onnxruntime looks for nodes that move what ``node`` gives."""
+    if node.op_type != "DequantizeLinear" or node.domain != "":
+        return False
+    numbers = const_array(node.inputs[1])
+    return numbers is not None and numbers.size == 1 and const_array(node.inputs[0]) is None
+
+
+def _is_refused(node: ir.Node, opset: int) -> bool:
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    return zero is not None and (zero.dtype == ir.DataType.INT32 or (zero.dtype == ir.DataType.INT8 and opset >= _SINCE))
+
+
+def _is_captured(move: ir.Node) -> bool:
+    """Whether a body or branch reads what ``move`` gives, or what is moved further."""
+    waiting = [move]
+    while waiting:
+        node = waiting.pop()
+        users = [user for user, _ in node.outputs[0].uses()]
+        if any(user.graph is not move.graph for user in users):
+            return True
+        waiting.extend(user for user in users if _moves(user, move))
+    return False
+
+
+def _moves(node: ir.Node, source: ir.Node) -> bool:
+    return node.op_type in _MOVES and node.domain == "" and node.graph is source.graph
+
+
+def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
+    """Write ``move`` before ``node``, for the users of ``move``; return the node that dequantizes for those."""
+    b, old = ctx.builder(), move.outputs[0]
+    given = node.inputs[0]
+    assert given is not None
+    (moved,) = b.like(move, [given, *move.inputs[1:]])
+    moved.type, moved.shape = given.type, old.shape
+    (result,) = b.like(node, [moved, *node.inputs[1:]])
+    result.type, result.shape = old.type, old.shape
+    b.insert_before(move)
+    take_over(old, result, ctx.names)
+    remove_nodes([move])
+    made = result.producer()
+    assert made is not None
+    return made
+
+
+RULE = Rule("move-before-dequantizing", "tidy", "model", check, use="always")

@@ -1,0 +1,151 @@
+"""A product of which nothing but the shape is read is not computed: its shape is told by its operands'.
+
+    s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
+    s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) but for the last size, [4])
+
+Exporters make initial states so, as zeros beside a product that the recurrence takes over; its weights would be there twice then.
+What is computed from the product element by element may stand between.
+
+Conditions: the right operand has a known shape of rank 2; nobody else reads what is left out, which is no output; what is added to
+it on the way is no larger.
+"""
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.cleanup.sizes_read import places_read
+from rewrites.graph.context import Context
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import dim_of, rank_of, static_dims
+from rewrites.graph.walk import all_nodes
+from rewrites.ops.traits import operators
+from rewrites.ops.versions import concat, slice_axis
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+_TO_THE_END = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class _Source:
+    """``value`` has the sizes of what is left out but for the last, which is ``last`` there."""
+
+    value: ir.Value
+    last: int
+
+
+def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
+    """Find Shapes of products that nobody else reads."""
+    found = [
+        (node, source)
+        for node in all_nodes(model.graph)
+        if node.op_type == "Shape" and node.domain == "" and not node.outputs[0].is_graph_output()
+        if (source := _source(node)) is not None
+    ]
+
+    def edit() -> list[ir.Node]:
+        for node, source in found:
+            if _reads_no_last_size(node, source, ctx):
+                node.replace_input_with(0, source.value)
+                continue
+            b = ctx.builder()
+            sizes = slice_axis(b, b.op("Shape", source.value), 0, 0, -1)
+            whole = concat(b, [sizes, b.const([source.last])], 0)
+            start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", _TO_THE_END)
+            if (start, end) != (0, _TO_THE_END):
+                whole = slice_axis(b, whole, 0, int(start or 0), int(end or 0))
+            b.insert_before(node)
+            replace_value(node.outputs[0], whole, ctx.names)
+        return []
+
+    return Patch("reads the shapes of products from their operands", edit) if found else NOTHING_HERE
+
+
+def _source(shape: ir.Node) -> _Source | None:
+    """Follow the value that ``shape`` reads back to the operand of a product."""
+    value, last, passed = shape.inputs[0], None, False
+    while value is not None and not value.is_graph_output() and all(_is_left_out(user, passed) for user, _ in value.uses()):
+        node = value.producer()
+        if node is None or node.graph is not shape.graph:
+            break
+        size = _last_size(node)
+        operand = node.inputs[0] if size is not None else _of_the_same_shape(node)
+        if operand is None:
+            break
+        last = size if last is None else last
+        value, passed = operand, True
+    if value is None or last is None or rank_of(value) is None:
+        return None
+    return _Source(value, last)
+
+
+def _is_left_out(user: ir.Node, passed: bool) -> bool:
+    """Whether a node reads nothing but the shape, or is left out itself, its one result having been followed."""
+    return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
+
+
+def _only_shaped(value: ir.Value) -> bool:
+    pending, seen = [value], {value}
+    while pending:
+        one = pending.pop()
+        if one.is_graph_output():
+            return False
+        for user, _ in one.uses():
+            if user.op_type == "Shape" and user.domain == "":
+                continue
+            if len(user.outputs) != 1 or (_last_size(user) is None and _of_the_same_shape(user) is None):
+                return False
+            if user.outputs[0] not in seen:
+                seen.add(user.outputs[0])
+                pending.append(user.outputs[0])
+    return True
+
+
+def _last_size(node: ir.Node) -> int | None:
+    """Return the last size of a product whose other sizes are those of its first operand; None of another node."""
+    if node.domain != "" or node.op_type not in ("MatMul", "Gemm") or node.inputs[0] is None or node.inputs[1] is None:
+        return None
+    sizes = static_dims(node.inputs[1])
+    if sizes is None or len(sizes) != 2 or (rank_of(node.inputs[0]) or 0) < 2 or _is_set(node, "transA"):
+        return None
+    return sizes[0] if _is_set(node, "transB") else sizes[1]
+
+
+def _is_set(node: ir.Node, name: str) -> bool:
+    return node.attributes.get_int(name, 0) != 0
+
+
+def _of_the_same_shape(node: ir.Node) -> ir.Value | None:
+    """Return the operand of an elementwise node that has the shape of its result, as far as that is known for sure."""
+    if node.domain != "" or node.op_type not in operators("elementwise") or len(node.outputs) != 1:
+        return None
+    given = [value for value in node.inputs if value is not None]
+    for value in given:
+        if all(other is value or _is_no_larger(other, value) for other in given):
+            return value
+    return None
+
+
+def _is_no_larger(other: ir.Value, value: ir.Value) -> bool:
+    sizes, rank = static_dims(other), rank_of(value)
+    if sizes is None or rank is None or len(sizes) > rank:
+        return False
+    return all(size == 1 or size == dim_of(value, axis - len(sizes)) for axis, size in enumerate(sizes))
+
+
+def _reads_no_last_size(shape: ir.Node, source: _Source, ctx: Context) -> bool:
+    rank = rank_of(source.value) or 0
+    if dim_of(source.value, -1) == source.last:
+        return True
+    whole = not {"start", "end"} & shape.attributes.keys()
+    return whole and all(place == 0 and _spares_the_last(user, rank, ctx) for user, place in shape.outputs[0].uses())
+
+
+def _spares_the_last(user: ir.Node, rank: int, ctx: Context) -> bool:
+    places = places_read(user, rank, ctx.opset)
+    return places is not None and all(-rank <= at < rank and at % rank != rank - 1 for at in places.reshape(-1).tolist())
+
+
+RULE = Rule("shapes-of-products", "tidy", "model", check)

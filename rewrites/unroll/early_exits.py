@@ -1,0 +1,98 @@
+"""Where the target has no Loop, one that may stop early takes all the steps it may, and its states stand still from where it stops.
+
+    h = Loop(5, c0, h0) body(i, c, h) => (g(h), f(h))
+    ->    h = Loop(5, true, h0, c0) body(i, c, h, going) => (c, Where(going, f(h), h), And(going, g(h)))
+
+which is unrolled then. Conditions: the trip count M is a constant, and the steps are few enough to be unrolled; nothing is stacked,
+for as many rows as there are steps; no operator of the body can fail, whatever it is given, nor draws random numbers; the states
+are tensors of known sizes that no step changes; the body runs on zeros, since perhaps it never has run.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.analysis.shapes.steady_shapes import unsettled_shapes
+from rewrites.analysis.speculation import not_speculatable
+from rewrites.analysis.unroll_limits import nodes_when_unrolled
+from rewrites.base import since
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_scalar, rank_of, static_dims
+from rewrites.graph.walk import all_nodes
+from rewrites.loop_form.run_for import run_for
+from rewrites.loops import Loop, LoopView, State, rebuild
+from rewrites.loops.checks import label
+from rewrites.ops.versions import reshape, where
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.unroll.runs_on_zeros import runs_on_zeros
+
+__all__ = ["RULE", "check"]
+
+_CODE = "EARLY-EXIT"
+_NODES_A_STATE = 4
+"""What choosing between two values of a state takes at most."""
+
+
+def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+    """See whether a Loop that is stopped early may take all its steps."""
+    if not isinstance(loop, LoopView) or loop.never_stops_early or ctx.opset < since.WHERE:
+        return NOTHING_HERE
+    if "Loop" in ctx.options.target.control_flow or ctx.options.unroll.steps == 0:
+        return NOTHING_HERE
+    limit = const_scalar(loop.limit)
+    steps = 0 if limit is None else max(0, int(limit))
+    limits = ctx.options.unroll
+    nodes = nodes_when_unrolled(loop, steps) + steps * (_NODES_A_STATE * len(loop.states) + 2)
+    if limit is None or nodes > limits.nodes or (limits.steps is not None and steps > limits.steps):
+        most = "has no constant trip count M" if limit is None else f"may take {steps} steps, which make up to {nodes} nodes"
+        return NotApplicable(_CODE, f"the condition is computed in the body, and the Loop {most}: too many to take all of them")
+    reason = _obstacle(loop, ctx)
+    if reason is not None:
+        return NotApplicable(_CODE, f"{reason}, so steps after the last cannot be taken")
+
+    def edit() -> list[ir.Node]:
+        masked = LoopView.of(_masked(loop, ctx), ctx.opset)
+        run_for(masked, ctx.constants.value(np.array(steps, np.int64)), ctx)
+        return [masked.node]
+
+    return Patch(f"takes all {steps} steps, and keeps its states from where it was to stop", edit)
+
+
+def _obstacle(loop: LoopView, ctx: Context) -> str | None:
+    if loop.scan_outputs:
+        return f"'{loop.scan_outputs[0].inner.name}' is stacked, once for each step that is taken"
+    culprit = next((node for node in all_nodes(loop.body) if not is_deterministic(node)), None) or not_speculatable(loop.body)
+    if culprit is not None:
+        return f"{culprit.op_type} {label(culprit)} might fail, or draw other numbers"
+    for state in loop.states:
+        dims = [static_dims(value) for value in (state.initial, state.inner, state.next)]
+        if not isinstance(state.initial.type, ir.TensorType) or None in dims or dims.count(dims[0]) < len(dims):
+            return f"the sizes of the state '{state.inner.name}' are not known, or change"
+    unsettled = unsettled_shapes(loop, ctx)
+    if isinstance(unsettled, NotApplicable):
+        return unsettled.detail
+    return None if runs_on_zeros(loop.body, ctx) else "the body does not run on zeros"
+
+
+def _masked(loop: LoopView, ctx: Context) -> ir.Node:
+    """Let each state stay what it is once the condition is false; return the new node."""
+    going = ir.Value(name=ctx.names.fresh("going"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
+    outside, inside = ctx.builder(), ctx.builder()
+    first = ctx.constants.value(np.array(True)) if loop.condition is None else _scalar(outside, loop.condition)
+    states = [
+        State(state.initial, state.inner, where(inside, going, state.next, state.inner), state.final) for state in loop.states
+    ]
+    after = inside.op("And", going, _scalar(inside, loop.condition_out))
+    outside.insert_before(loop.node)
+    for node in inside.nodes:
+        loop.body.append(node)
+    inside.nodes = []
+    return rebuild(loop, ctx.names, states=[*states, State(first, going, after, None)])
+
+
+def _scalar(build: Builder, flag: ir.Value) -> ir.Value:
+    return flag if rank_of(flag) == 0 else reshape(build, flag, [])
+
+
+RULE = Rule("early-exits", "unroll", "loop", check)

@@ -1,0 +1,79 @@
+"""Where the target has no If, both branches run and the condition chooses between what they give.
+
+    y = If(c) then () => (f(x)) else () => (g(x))    ->    y = Where(c, f(x), g(x))
+
+Conditions: no operator in either branch can fail, whatever it is given, nor draws random numbers; each result has the same known
+sizes in both; both branches run on zeros. An If inside a loop that is left stays: it runs where the loop runs.
+"""
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import is_deterministic
+from rewrites.analysis.speculation import not_speculatable
+from rewrites.base import since
+from rewrites.graph.context import Context
+from rewrites.graph.moving import lift_initializers, move_before, remove_nodes
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import rank_of, static_dims
+from rewrites.ops.versions import reshape, where
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.unroll.runs_on_zeros import runs_on_zeros
+
+__all__ = ["RULE", "check"]
+
+_BRANCHES = ("then_branch", "else_branch")
+
+
+def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
+    """See whether both branches of an If may run, and what they give is alike."""
+    if "If" in ctx.options.target.control_flow or ctx.opset < since.WHERE:
+        return NOTHING_HERE
+    reason = _obstacle(node, ctx)
+    if reason is not None:
+        return NotApplicable("IF-BRANCHES", f"If '{node.name or node.outputs[0].name}' stays, since {reason}")
+
+    def edit() -> list[ir.Node]:
+        _flatten(node, ctx)
+        return []
+
+    return Patch("runs both branches, and the condition chooses between what they give", edit)
+
+
+def _obstacle(node: ir.Node, ctx: Context) -> str | None:
+    branches = [node.attributes[name].as_graph() for name in _BRANCHES]
+    for branch in branches:
+        culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or not_speculatable(branch)
+        if culprit is not None:
+            return f"{culprit.op_type} '{culprit.name or culprit.outputs[0].name}' might fail in a branch that is not wanted"
+    for one, other in zip(*(branch.outputs for branch in branches), strict=True):
+        if not isinstance(one.type, ir.TensorType) or one.dtype != other.dtype:
+            return f"its result '{one.name}' is no tensor"
+        if static_dims(one) is None or static_dims(one) != static_dims(other):
+            return f"the sizes of its results '{one.name}' and '{other.name}' differ, or are not known"
+    for branch in branches:
+        if not runs_on_zeros(branch, ctx):
+            return f"its branch '{branch.name}' does not run by itself, or is too large to try"
+    return None
+
+
+def _flatten(node: ir.Node, ctx: Context) -> None:
+    results: list[list[ir.Value]] = []
+    for name in _BRANCHES:
+        branch = node.attributes[name].as_graph()
+        results.append(list(branch.outputs))
+        branch.outputs[:] = []
+        lift_initializers(branch, ctx.model.graph, ctx.names)
+        move_before(node, list(branch), ctx.names)
+    build = ctx.builder()
+    condition = node.inputs[0]
+    assert condition is not None
+    if rank_of(condition) != 0:
+        condition = reshape(build, condition, [])
+    chosen = [where(build, condition, one, other) for one, other in zip(*results, strict=True)]
+    build.insert_before(node)
+    for old, new in zip(node.outputs, chosen, strict=True):
+        replace_value(old, new, ctx.names)
+    remove_nodes([node])
+
+
+RULE = Rule("flatten-ifs", "unroll", "If", check)

@@ -1,0 +1,86 @@
+"""A recurrent node that the target does not run becomes Scans of its equations, which are then unrolled.
+
+    Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
+
+Only where the target runs no loops either, the number of steps is known and within the limits, and the node is in no loop that is
+left: there it is better off as it is, on the CPU. Numbers stay those of onnxruntime: a row of length 0 ends in zeros, and float16
+is computed in float32.
+
+Works round ORT-RECURRENT-EMPTY-ROW.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.unroll_limits import node_too_long
+from rewrites.base import since
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context
+from rewrites.graph.values import const_array
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.ops.rnn.taken_as_0 import taken_as_0
+from rewrites.ops.rnn.written_again import write_again
+from rewrites.ops.versions import unsqueeze, where
+from rewrites.recurrent_nodes.absent_nodes import Absent
+from rewrites.recurrent_nodes.expand import expand
+from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.rule import Patch, Rule
+
+__all__ = ["RULE", "check"]
+
+_LENGTHS = 4
+
+
+def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
+    """Say how to put Scans in the place of the node, or why it stays."""
+    if not is_recurrent(absent.node):
+        return NotApplicable("UNROLL-NODE", f"{absent.why}, whose numbers the equations in floats do not give")
+    view = read(absent.node)
+    if isinstance(view, NotApplicable):
+        return view
+    plain = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
+    unsaid = bool(taken_as_0(view)) or ("clip" in view.node.attributes and view.clip is None)
+    if not plain or unsaid or ctx.opset < since.SCAN:
+        return NotApplicable("UNROLL-NODE", f"{absent.why}, and in this form it is not written out")
+    steps = absent.steps
+    if not isinstance(steps, int):
+        return NotApplicable("UNROLL-UNKNOWN", f"{absent.why}, and its number of steps is not known before the model runs")
+    refusal = node_too_long(steps, view.directions, ctx.options.unroll)
+    if refusal is not None:
+        return NotApplicable(refusal.code, f"{absent.why}, and {refusal.detail}")
+
+    def edit() -> list[ir.Node]:
+        current = _with_plain_lengths(view, steps, ctx)
+        current = _read(in_float32(current, ctx)) if current.dtype == ir.DataType.FLOAT16 else current
+        expand(current, ctx)
+        return []
+
+    scans = "two Scans" if view.directions > 1 else "a Scan"
+    return Patch(f"wrote the {view.kind} as {scans} of its equations, since {absent.why}", edit)
+
+
+def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:
+    """Drop lengths that say nothing; let rows of length 0 end in zeros, as onnxruntime does."""
+    lengths = view.input("sequence_lens")
+    if lengths is None:
+        return view
+    known = const_array(lengths)
+    b, inputs = ctx.builder(), list(view.node.inputs)
+    if known is not None and (known == steps).all():
+        inputs[_LENGTHS] = None
+        return _read(write_again(ctx, b, view.node, inputs, lambda _, value: value))
+    if known is not None and (known > 0).all():
+        return view
+    some = unsqueeze(b, b.op("Less", b.const(np.array(0, np.int32)), lengths), [0, 2])
+    assert view.dtype is not None
+    zero = b.const(np.zeros((), view.dtype.numpy()))
+    return _read(write_again(ctx, b, view.node, inputs, lambda i, value: where(b, some, value, zero) if i else value))
+
+
+def _read(node: ir.Node) -> RecurrentNode:
+    view = read(node)
+    assert isinstance(view, RecurrentNode)
+    return view
+
+
+RULE = Rule("unroll", "unroll", "absent node", check)

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from ortscan.api import rewritten
+from ortscan.modelio import give_back
+from rewrites.cleanup import dead_code
+from rewrites.loop_form import loop_to_scan, written_rows
+from tests.rewrites.apply import patches, read
+from tests.rewrites.fission.harness import data
+from tests.rewrites.harness import becomes, loop, scan, stays
+from tests.support.text import assert_same_numbers, model_from_text, ort_run
+
+ROW = "x = Gather (xs, i) h1 = Add (h, x) u = Unsqueeze (h1, zero)"
+PLACE = "q = Unsqueeze (i, zero)"
+ND = f"{PLACE} p = Unsqueeze (q, zero) t1 = ScatterND (t, p, u)"
+WEIGHTS = (
+    "int64[1] zero = {0}, int64[1] one = {1}, int64 two = {2}, int64 o = {0}, int64[1] far = {9223372036854775807}, int64[1,2] ones = {1, 1}"
+    ", int64[3,1] rows = {0, 1, 2}, int64[1,3] columns = {0, 1, 2}, int64[2,1] cells = {0, 1}, int64[2,1] swapped = {1, 0}, int64[2,2] all = {1, 0, 1, 0}"
+)  # fmt: skip
+
+
+def writing(inside: str, *, t: str = "float[3,2]", **changes) -> str:
+    return loop(
+        f"{ROW} {inside}",
+        inputs=f"float[2] h, {t} t",
+        outputs=f"float[2] h1, {t} t1",
+        operands="s, t0",
+        **{"given": f"float[2] s, float[3,2] xs, {t} t0", "results": f"float[2] z, {t} ys", "weights": WEIGHTS, **changes},
+    )
+
+
+def test_a_tensor_written_wholly_is_the_stack() -> None:
+    becomes(
+        [written_rows, dead_code],
+        writing(ND),
+        """g (float[2] s, float[3,2] xs, float[3,2] t0) => (float[2] z, float[3,2] ys) <int64 m = {3}, int64[1] a = {0}, int64[1] d = {0}> {
+            z, ys = Loop <body = b (i, c, h) => (c1, h1, y) {
+                c1 = Identity (c)  x = Gather (xs, i)  h1 = Add (h, x)  u = Unsqueeze (h1, a)  y = Squeeze (u, d)
+            }> (m, , s) }""",
+    )
+
+
+LONG = {"t": "float[7,2]"}
+MASK = "e = Equal (rows, i) t1 = Where (e, u, t)"
+PARTS = f"{PLACE} q1 = Add (q, one) a = Slice (t, zero, q, zero) b = Slice (t, q1, far, zero) t1 = Concat <axis = 0> (a, u, b)"
+WRITES = {
+    "from a place on": writing(f"j = Add (i, two) {ND.replace('(i,', '(j,')}", **LONG),
+    "backwards": writing(f"j = Sub (two, i) {ND.replace('(i,', '(j,')}", **LONG),
+    "backwards wholly": writing(f"j = Sub (two, i) {ND.replace('(i,', '(j,')}"),
+    "element by element": writing(f"{PLACE} r = Mul (ones, q) t1 = ScatterElements <axis = 0> (t, r, u)", **LONG),
+    "where its number is": writing(MASK),
+    "where its number is, of another axis": writing(MASK.replace("rows", "columns").replace("u, t", "w, t").replace("e =", "w = Unsqueeze (h1, one) e ="), t="float[2,3]"),
+    "between the others": writing(PARTS, **LONG),
+    "cell by cell": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
+    "cell by cell, by allowzero": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape <allowzero = 1> (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
+    "columns": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (cells, r2) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}", t="float[2,5]"),
+    "after what is there was read": writing(f"v = Gather (t, i) u1 = Add (u, v) {ND.replace(', u)', ', u1)')}"),
+    "and its size asked for": writing(f"n = Shape (t) n1 = Slice (n, one, far, zero) n0 = Concat <axis = 0> (one, n1) u1 = Expand (u, n0) {ND.replace(', u)', ', u1)')}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_every_way_to_write_keeps_its_numbers(case: str) -> None:
+    becomes(written_rows, WRITES[case])
+    after, _ = becomes([written_rows, dead_code, loop_to_scan], WRITES[case])
+    scans = [node for node in after.graph.node if node.op_type == "Scan"]
+    assert len(scans[0].output) == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+@pytest.mark.parametrize("more", ["", "t0 = Expand (f, n)"])
+def test_as_many_rows_as_there_are_steps_are_written(size: int, more: str) -> None:
+    text = writing(
+        ND,
+        t="float[T,2]",
+        steps=None,
+        given="float[2] s, float[T,2] xs" + ("" if more else ", float[T,2] t0"),
+        before=f"n = Shape (xs) m = Gather (n, o) {more}",
+        weights=f"{WEIGHTS}, float f = {{0}}",
+    ).replace(", int64 m) =>", ") =>")
+    becomes(written_rows, text, T=size)
+    becomes([written_rows, dead_code, loop_to_scan], text, T=size)
+
+
+STAYING = {
+    "where there is no row": writing("e = Equal (none, i) t1 = Where (e, u, t)", t="float[0,2]", weights=f"{WEIGHTS}, int64[0,1] none = {{}}"),
+    "outside the tensor": writing(f"j = Add (i, two) {ND.replace('(i,', '(j,')}"),
+    "twice the same row": writing(ND.replace("(i,", "(two,")),
+    "every other row": writing(f"j = Add (i, i) {ND.replace('(i,', '(j,')}", **LONG),
+    "and read elsewhere": writing(f"{ND} y = Tanh (t)").replace("t1)", "t1, float[3,2] y)", 1).replace("ys)", "ys, float[N,3,2] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "and what is written is read": writing(f"{ND} y = ReduceMax <axes = [1], keepdims = 0> (t1)").replace("t1)", "t1, float[3] y)", 1).replace("ys)", "ys, float[N,3] w)", 1).replace("z, ys =", "z, ys, w =").replace("<axes = [1], keepdims = 0> (t1)", "<keepdims = 0> (t1, one)"),
+    "by number and read": writing(f"{MASK} y = Tanh (t1)").replace("t1)", "t1, float[3,2] y)", 1).replace("ys)", "ys, float[N,3,2] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "between the others and read": writing(f"{PARTS} t2 = Identity (t1) y = Tanh (t2)").replace("t1)", "t1, float[3,2] y)", 1).replace("ys)", "ys, float[N,3,2] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "and what is written is stacked too": writing(f"{ND} y = Identity (t1)").replace("t1)", "t1, float[3,2] y)", 1).replace("ys)", "ys, float[N,3,2] w)", 1).replace("z, ys =", "z, ys, w ="),
+    "and read where the last step wrote": writing(f"j = Sub (i, two) k = Abs (j) v = Gather (t, k) u1 = Add (u, v) {ND.replace(', u)', ', u1)')}"),
+    "adding": writing(ND.replace("ScatterND", "ScatterND <reduction = \"add\">")),
+    "cells in another order": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (r2, swapped) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
+    "one cell twice": writing("p = Mul (all, i) t1 = ScatterND (t, p, h1)"),
+    "the other way round": writing(MASK.replace("u, t", "t, u")),
+    "one row short": writing(PARTS.replace("Add (q, one)", "Identity (q)"), t="float[T,2]", given="float[2] s, float[3,2] xs, float[3,2] t0", results="float[2] z, float[N,2] ys"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STAYING)
+def test_what_is_no_such_write_stays(case: str) -> None:
+    stays(written_rows, STAYING[case])
+
+
+def test_a_loop_of_unknown_length_may_not_write_all_rows() -> None:
+    text = writing(ND, steps=None)
+    stays(written_rows, text)
+    becomes(loop_to_scan, text, feeds={**data(read(text), m=1), "m": np.array(2)})
+
+
+def test_a_scan_is_left_alone() -> None:
+    stays(written_rows, scan("h1 = Add (h, x) y = Tanh (h)"))
+
+
+def test_a_row_that_inference_does_not_know_has_the_type_of_the_tensor() -> None:
+    model = model_from_text(
+        f"""<ir_version: 10, opset_import: ["": 18, "com.microsoft": 1]>
+        g (float[3,2] xs, float[3,2] t0) => (float[3,2] ys) <{WEIGHTS}, int64 m = {{3}}, bool c0 = {{1}}> {{
+            ys = Loop <body = b (int64 i, bool c, float[3,2] t) => (bool c1, t1) {{
+                c1 = Identity (c)  x = Gather (xs, i)  h1 = com.microsoft.QuickGelu (x)  u = Unsqueeze (h1, zero)  {ND}
+            }}> (m, c0, t0)
+        }}""",
+        check=False,
+    )
+    loaded, report = rewritten(model, passes=["written-rows", "dead-code"], debug=True)
+    assert patches(report)
+    feeds = data(model)
+    assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))

@@ -1,0 +1,120 @@
+"""Polynomials of activations are, at any point, what their steps are in plain numbers; equal keys mean equal numbers."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from rewrites.recurrences.cells.linear_map import Affine
+from rewrites.recurrences.cells.polynomial import Activation, Polynomial, Product, TooComplex
+from tests.rewrites.recurrences.cells.algebra import at, point, random_affine, random_polynomial
+
+WIDTH = 3
+
+
+def drawn(seed: int, depth: int = 3) -> tuple[Polynomial, np.ndarray, dict] | None:
+    try:
+        return random_polynomial(np.random.default_rng(seed), WIDTH, depth)
+    except TooComplex:
+        return None
+
+
+def test_whatever_is_built_is_at_a_point_what_the_same_steps_give_in_numbers() -> None:
+    found = [one for seed in range(600) if (one := drawn(seed)) is not None]
+    assert len(found) > 500
+    assert sum(bool(polynomial.products) for polynomial, _, _ in found) > 300
+    for polynomial, numbers, where in found:
+        np.testing.assert_allclose(at(polynomial, where), numbers, rtol=1e-9, atol=1e-9)
+
+
+def test_products_are_collected_ordered_and_not_zero() -> None:
+    for seed in range(300):
+        one = drawn(seed)
+        for key, product in one[0].products.items() if one is not None else ():
+            assert key == product.key
+            assert product.coefficient.any()
+            assert [str(atom.key) for atom in product.atoms] == sorted(str(atom.key) for atom in product.atoms)
+
+
+def test_sums_and_products_have_the_same_key_in_any_order() -> None:
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        # eighths of small numbers add without rounding, so the order of a sum cannot show
+        a, b, c = (Polynomial(random_affine(random, WIDTH)) for _ in range(3))
+        t = Polynomial.activation("Tanh", a)
+        assert a.plus(b).key == b.plus(a).key
+        assert a.plus(b).plus(t).key == a.plus(t.plus(b)).key
+        assert t.times(b).key == b.times(t).key
+        assert t.times(b).times(c).key == t.times(b.times(c)).key or a.is_constant or b.is_constant or c.is_constant
+        assert t.plus(b).scaled(0.5).key == t.scaled(0.5).plus(b.scaled(0.5)).key
+        assert t.plus(t.scaled(-1.0)).key == Polynomial.constant(np.zeros(WIDTH)).key
+
+
+def test_equal_keys_mean_equal_numbers_everywhere() -> None:
+    by_key: dict[object, list[Polynomial]] = {}
+    for seed in range(1500):
+        one = drawn(seed, depth=1)
+        if one is not None:
+            by_key.setdefault(one[0].key, []).append(one[0])
+    alike = [pair for same in by_key.values() for pair in itertools.pairwise(same)]
+    assert len(alike) > 50
+    where = point(np.random.default_rng(0), batch=20)
+    for one, other in alike:
+        np.testing.assert_array_equal(at(one, where), at(other, where))
+
+
+def test_the_two_ways_to_write_a_blend_are_one() -> None:
+    random = np.random.default_rng(3)
+    n, h = (Polynomial(random_affine(np.random.default_rng(seed), WIDTH)) for seed in (3, 9))
+    z, one = Polynomial.activation("Sigmoid", Polynomial(random_affine(random, WIDTH))), Polynomial.constant(np.ones(WIDTH))
+    first = n.plus(z.times(h.plus(n.scaled(-1.0))))
+    second = one.plus(z.scaled(-1.0)).times(n).plus(z.times(h))
+    where = point(random)
+    np.testing.assert_allclose(at(first, where), at(second, where))
+
+
+@pytest.mark.parametrize("clip", [None, 0.75])
+@pytest.mark.parametrize(("name", "factor", "added", "becomes"), [("Tanh", 0.5, 0.5, "Sigmoid"), ("Sigmoid", 2.0, -1.0, "Tanh")])
+def test_a_stretched_activation_is_another_one(name: str, factor: float, added: float, becomes: str, clip: float | None) -> None:
+    inner = Polynomial.constant(np.zeros(WIDTH)).plus(Polynomial(Affine.source("x", WIDTH)))
+    atom = Activation(name, 0.0, 0.0, inner, clip)
+    found = Polynomial.of_atom(atom).scaled(factor).plus(Polynomial.constant(np.full(WIDTH, added)))
+    where = point(np.random.default_rng(1))
+    assert found.single is not None
+    assert found.single.name == becomes
+    np.testing.assert_allclose(at(found, where), at(atom, where) * factor + added)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3.0, 3.0), (0.0, 6.0), (-1.0, 3.0)])
+def test_a_clip_stretched_to_the_unit_is_a_hard_sigmoid(low: float, high: float) -> None:
+    inner = Polynomial(Affine.source("x", WIDTH)).scaled(4.0)
+    clip = Polynomial.activation("Clip", inner, low, high)
+    found = clip.scaled(1 / (high - low)).plus(Polynomial.constant(np.full(WIDTH, -low / (high - low))))
+    where = point(np.random.default_rng(1))
+    assert found.single is not None
+    assert found.single.name == "HardSigmoid"
+    np.testing.assert_allclose(at(found, where), (at(clip, where) - low) / (high - low))
+
+
+def test_what_is_too_much_for_any_cell_is_given_up() -> None:
+    tanh = Polynomial.activation("Tanh", Polynomial(Affine.source("x", WIDTH)))
+    power = tanh
+    for _ in range(4):
+        power = power.times(tanh)
+    (product,) = power.products.values()
+    assert isinstance(product, Product)
+    assert len(product.atoms) == 5
+    with pytest.raises(TooComplex):
+        power.times(tanh)
+
+
+@pytest.mark.parametrize("factor", [1.0, -2.0, 0.25])
+@pytest.mark.parametrize("name", ["Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"])
+def test_a_clip_of_the_argument_goes_into_the_activation_with_its_factor(name: str, factor: float) -> None:
+    inner = Polynomial(Affine.source("x", WIDTH)).scaled(2.0)
+    argument = Polynomial.activation("Clip", inner, -1.5, 1.5).scaled(factor)
+    found = Polynomial.activation(name, argument, 0.125, 0.5)
+    where = point(np.random.default_rng(2))
+    assert found.single is not None
+    assert (found.single.name, found.single.clip) == (name, 1.5 * abs(factor))
+    np.testing.assert_allclose(at(found, where), at(Activation(name, 0.125, 0.5, argument), where))

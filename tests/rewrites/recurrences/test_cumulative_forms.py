@@ -1,0 +1,150 @@
+"""Products, largest and smallest values, and flags of all steps at once are those of the loop, for any number of steps."""
+
+import numpy as np
+import pytest
+
+from rewrites.fission import loop_fission
+from rewrites.graph.context import Options
+from rewrites.recurrences.cumulative import cumulative
+from tests.rewrites.apply import apply, patches, reasons
+from tests.support.runtime import ort_run
+from tests.support.text import model_from_text
+
+KINDS = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": np.int64, "uint32": np.uint32, "bool": np.bool_}
+
+
+def written(
+    op: str,
+    kind: str,
+    steps: int | str,
+    *,
+    wants: str = "after",
+    ways: int = 0,
+    swapped: bool = False,
+    start: str = "",
+    width: str = "2",
+) -> str:
+    """A loop that returns its state `before` or `after` each step, or its `final` value, or several of these."""
+    pair = "x, s" if swapped else "s, x"
+    results = [f"{kind}[{width}] last"] if "final" in wants else []
+    results += [f"{kind}[{steps},{width}] {name}s" for name in ("before", "after") if name in wants]
+    copies = [f"{name} = Identity ({value})" for name, value in (("before", "s"), ("after", "s1")) if name in wants]
+    outputs = [f"{kind}[{width}] s1", *(f"{kind}[{width}] {name}" for name in ("before", "after") if name in wants)]
+    outer = ["last", *(f"{name}s" for name in ("before", "after") if name in wants)]
+    given = f"{kind}[{steps},{width}] xs" if start else f"{kind}[{width}] s0, {kind}[{steps},{width}] xs"
+    directions = f"scan_input_directions = [{ways}], " + (
+        f"scan_output_directions = [{ways}{f', {ways}' if len(copies) > 1 else ''}], " if copies else ""
+    )
+    return f"""g ({given}) => ({", ".join(results)}) {f"<{kind}[{width}] s0 = {start}>" if start else ""} {{
+        {", ".join(outer)} = Scan <num_scan_inputs = 1, {directions}
+            body = b ({kind}[{width}] s, {kind}[{width}] x) => ({", ".join(outputs)}) {{
+                s1 = {op} ({pair}) {"  ".join(copies)} }}> (s0, xs) }}"""
+
+
+def numbers(kind: str, steps: int, width: int = 2) -> np.ndarray:
+    rng = np.random.default_rng(steps)
+    if kind == "bool":
+        return rng.random((steps, width)) < 1.5 / steps
+    if kind.startswith(("int", "uint")):
+        limits = np.iinfo(KINDS[kind])
+        return rng.integers(limits.min, limits.max, (steps, width), KINDS[kind], endpoint=True)
+    return rng.standard_normal((steps, width)).astype(KINDS[kind])
+
+
+def computed(text: str, feeds: dict[str, np.ndarray], opset: int = 18) -> list[str]:
+    before = model_from_text(text, opset)
+    after, _ = apply(before, [cumulative, loop_fission], feeds=feeds)
+    assert not any(node.op_type == "Scan" for node in after.graph.node)
+    for mine, loops in zip(ort_run(after, feeds), ort_run(before, feeds), strict=True):
+        assert np.array_equal(mine, loops, equal_nan=mine.dtype.kind == "f")
+    return [node.op_type for node in after.graph.node]
+
+
+def feeds_of(kind: str, xs: np.ndarray, start: str = "") -> dict[str, np.ndarray]:
+    return {"xs": xs} | ({} if start else {"s0": xs[len(xs) // 2]})
+
+
+@pytest.mark.parametrize("wants", ["after", "before", "final", "final before after"])
+@pytest.mark.parametrize("ways", [0, 1])
+@pytest.mark.parametrize("kind", ["float", "double", "int32", "int64", "uint32"])
+def test_products_are_one_node(kind, ways, wants) -> None:
+    for start in ("", "{1, 1}"):
+        xs = numbers(kind, 7)
+        kinds = computed(written("Mul", kind, "T", wants=wants, ways=ways, start=start), feeds_of(kind, xs, start), opset=26)
+        assert kinds.count("CumProd") == 1
+
+
+@pytest.mark.parametrize(
+    "values", [[1e30, 1e30, 1e-30, 1e-30], [1e-30, 1e-30, 1e30, 1e30], [np.inf, 0, 1, 2], [-0.0, 1, -1, np.nan]]
+)
+def test_products_overflow_where_the_loop_does(values) -> None:
+    xs = np.array(values, np.float32).reshape(4, 1).repeat(2, 1)
+    computed(written("Mul", "float", 4), {"xs": xs, "s0": np.ones(2, np.float32)}, opset=26)
+
+
+@pytest.mark.parametrize("steps", [2, 7, 24, 25, 36, 37, 100, 263])
+@pytest.mark.parametrize("ways", [0, 1])
+@pytest.mark.parametrize(("op", "kind"), [("Max", "float"), ("Min", "double"), ("Max", "int64"), ("Min", "int32")])
+def test_largest_and_smallest_values_run_in_blocks(op, kind, ways, steps) -> None:
+    xs = numbers(kind, steps)
+    for wants in ("after", "final before after"):
+        computed(written(op, kind, steps, wants=wants, ways=ways, swapped=wants == "after"), feeds_of(kind, xs))
+
+
+@pytest.mark.parametrize("place", [0, 20, 59])
+@pytest.mark.parametrize("steps", [60, "T"])
+def test_nan_passes_on_as_in_the_loop(steps, place) -> None:
+    xs = numbers("float", 60)
+    xs[place, 0], xs[30, 1] = np.nan, np.inf
+    for start in (xs[1], np.array([0, np.nan], np.float32)):
+        computed(written("Max", "float", steps, wants="final" if steps == "T" else "after"), {"xs": xs, "s0": start})
+
+
+@pytest.mark.parametrize("steps", [2, 15, 16, 17, 100, 1000])
+@pytest.mark.parametrize("ways", [0, 1])
+def test_the_last_of_wide_rows_is_found_in_parts(ways, steps) -> None:
+    xs = numbers("float", steps, 64)
+    xs[steps // 2, 3] = np.nan
+    assert "Split" in computed(written("Max", "float", steps, wants="final", ways=ways, width="64"), feeds_of("float", xs))
+
+
+def test_sizes_that_are_free_are_kept_in_blocks() -> None:
+    computed(written("Max", "float", 50, width="B"), feeds_of("float", numbers("float", 50, 3)))
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_a_last_value_needs_no_number_of_steps(op) -> None:
+    for kind in ("float", "int32"):
+        xs = numbers(kind, 9)
+        assert op in computed(written(op.removeprefix("Reduce"), kind, "T", wants="final"), feeds_of(kind, xs))
+
+
+@pytest.mark.parametrize("wants", ["after", "before", "final", "final before after"])
+@pytest.mark.parametrize("ways", [0, 1])
+@pytest.mark.parametrize("op", ["And", "Or"])
+def test_flags_are_counted(op, ways, wants) -> None:
+    for start in ("", "{0, 0}", "{1, 1}", "{1, 0}"):
+        for xs in (numbers("bool", 9), ~numbers("bool", 9)):
+            feeds = {"xs": xs} | ({} if start else {"s0": np.array([True, False])})
+            computed(written(op, "bool", "T", wants=wants, ways=ways, start=start), feeds)
+
+
+REFUSED = {
+    "products before opset 26": (written("Mul", "float", 8), 18, "CUMULATIVE-OPSET"),
+    "products of halves": (written("Mul", "float16", 8), 26, "CUMULATIVE-TYPE"),
+    "the largest of steps whose number is not known": (written("Max", "float", "T"), 18, "CUMULATIVE-STEPS"),
+    "wide rows": (written("Max", "float", 4096, width="512"), 18, "CUMULATIVE-COST"),
+    "many flags": (written("Or", "bool", "T", width="512"), 18, "CUMULATIVE-COST"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_had_or_is_slower_stays(case) -> None:
+    text, opset, code = REFUSED[case]
+    _, report = apply(text, [cumulative], opset=opset, options=Options())
+    assert (patches(report), reasons(report)) == ([], [code])
+
+
+def test_a_second_look_finds_nothing_to_do() -> None:
+    after, _ = apply(written("Max", "float", 100), [cumulative, loop_fission])
+    assert patches(apply(after, [cumulative, loop_fission])[1]) == []
