@@ -15,7 +15,7 @@ SCAN = """<ir_version: 8, opset_import: ["": 14, "my": 1]> g (KIND[1,T,2] x, flo
     <KIND[1,1] h = {0}, float16[2,1] w = {15360, 16384}, float[2,1] d = {1, 2}> {
     TURNED
     last, ys = Scan <num_scan_inputs = 1, body = b (KIND[1,1] s, float16[1,2] r) => (KIND[1,1] s1, KIND[1,1] y) {
-        PRODUCT a = Add (p, s) s1 = Tanh (a) y = Identity (s1) }> (h, t)
+        PRODUCT a = Mul (p, s) s1 = Tanh (a) y = Identity (s1) }> (h, t)
 }
 <domain: "my", opset_import: ["": 14]> turn (x) => (t) { t = Transpose <perm = [1, 0, 2]> (x) }
 <domain: "my", opset_import: ["": 14]> pair (x) => (s, t) { s = Neg (x) t = Transpose <perm = [1, 0, 2]> (x) }
