@@ -71,7 +71,6 @@ from rewrites.tidy import (
     keep_float_weights,
     level_half_products,
     move_before_dequantizing,
-    own_dequantized_weights,
     quantize_before_transposing,
     read_past_returning_casts,
     shapes_of_products,
@@ -191,9 +190,8 @@ AFTER: tuple[Rule[ir.Model], ...] = (
     keep_float_weights.RULE,
     read_past_returning_casts.RULE,
     copy_stacked_strings.RULE,
-    own_dequantized_weights.RULE,
 )
-"""Rules on a model after all on its loops: without them onnxruntime may refuse it, compute something else, or crash."""
+"""Rules on a model after all on its loops: without them onnxruntime may compute something else, or die."""
 
 STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
 WEIGHTS_INTO_BODIES: Rule[ir.Model] = weights_into_bodies.RULE

@@ -80,7 +80,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A body that dequantizes constant weights of a graph around it for a single product does not load.",
-        worked_round=("rewrites.tidy.own_dequantized_weights", "ortscan.verification.compare_models"),
+        worked_round=("ortscan.verification.compare_models",),
     ),
     Quirk(
         id="ORT-RETURNING-CASTS",
