@@ -15,8 +15,8 @@ from ortscan.targets import TARGETS
 from tests.attacks.frame import Box, attack
 from tests.rewrites.direction.test_random_directions import AFTER, SPELLINGS
 from tests.rewrites.direction.two_directions import two_scans
-from tests.rewrites.recurrences.cells import written
 from tests.rewrites.recurrences.test_masked_cells import masked
+from tests.rewrites.recurrences.written_cells import written
 
 __all__: list[str] = []
 

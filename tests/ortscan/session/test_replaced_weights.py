@@ -9,7 +9,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanError, OrtscanWarning
-from tests.rewrites.recurrences.cells import written
+from tests.rewrites.recurrences.written_cells import written
 
 OTHER = np.random.default_rng(7)
 

@@ -11,8 +11,8 @@ from ortscan.modelio import give_back
 from ortscan.running.subgraphs import all_nodes
 from tests.rewrites.direction.test_both_directions import ops
 from tests.rewrites.direction.two_directions import two_scans
-from tests.rewrites.recurrences.cells import ENCODINGS, written
 from tests.rewrites.recurrences.test_masked_cells import KEEPING, OUTPUTS, feeds_of, masked
+from tests.rewrites.recurrences.written_cells import ENCODINGS, written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

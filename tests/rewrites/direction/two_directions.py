@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.rewrites.recurrences.cells import HIDDEN, Written
+from tests.rewrites.recurrences.written_cells import HIDDEN, Written
 
 __all__ = ["SIZE", "STEPS", "TwoNodes", "two_scans"]
 

@@ -16,7 +16,7 @@ from tests.rewrites.apply import apply, read
 from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import loop, scan
 from tests.rewrites.loop_form.random_loops import random_loop
-from tests.rewrites.recurrences.cells import written_cells
+from tests.rewrites.recurrences.written_cells import written_cells
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

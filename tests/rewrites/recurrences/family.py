@@ -13,7 +13,7 @@ import onnx
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
-from tests.rewrites.recurrences.cells import ENCODINGS, HIDDEN, INPUT, SIGMOIDS, written
+from tests.rewrites.recurrences.written_cells import ENCODINGS, HIDDEN, INPUT, SIGMOIDS, written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

@@ -6,7 +6,7 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
-from tests.rewrites.recurrences.cells import ENCODINGS, Written, written
+from tests.rewrites.recurrences.written_cells import ENCODINGS, Written, written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

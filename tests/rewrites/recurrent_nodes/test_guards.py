@@ -12,7 +12,7 @@ from rewrites.fission import loop_fission
 from rewrites.recurrent_nodes import guard_recurrence
 from rewrites.repair import guard_scan
 from tests.rewrites.apply import apply, patches, reasons
-from tests.rewrites.recurrences.cells import written
+from tests.rewrites.recurrences.written_cells import written
 from tests.rewrites.recurrent_nodes.nodes import INPUTS, OneNode
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
