@@ -1,102 +1,99 @@
-"""The one form in which each activation is read, however its arithmetic is written.
+"""Identities of activations, so that each function has one form however its arithmetic is written.
 
     HardSigmoid(x, a, b)        ->  HardSigmoid(a * x + b, 1, 0)
     Clip(x, -3, 3) / 6 + 0.5    ->  HardSigmoid(x / 6 + 0.5, 1, 0)
     (1 + tanh(x / 2)) / 2       ->  Sigmoid(x),  and  2 * sigmoid(2 * x) - 1  ->  Tanh(x)
-    f(Clip(x, -c, c))           ->  f with its argument clipped,  and  Clip(x, 0, c)  ->  Relu so
+    1 - sigmoid(x)              ->  Sigmoid(-x)
+    -2 * tanh(x)                ->  ScaledTanh(-x, 2, 1)
 
 Factors of Clip are compared in float32, in which the body computes.
 """
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rewrites.recurrences.cells.linear_map import Affine
+from rewrites.ops.rnn.functions import Function
 
-if TYPE_CHECKING:
-    from rewrites.recurrences.cells.polynomial import Activation, Polynomial, Product
-
-__all__ = ["as_one_activation", "normal_form"]
-
-_NEVER_CLIPPED = frozenset({"Clip", "Exp", "Softplus"})
+__all__ = ["Form", "complement", "merge_clips", "multiple", "normal_form", "stretched"]
 
 
-def normal_form(atom: "Activation") -> "Activation":
-    """Return an activation in its normal form."""
-    if atom.name in ("Clip", "Relu"):
-        return _clipped(atom)
-    if atom.name == "HardSigmoid" and (atom.alpha, atom.beta) == (1.0, 0.0):
-        return atom
-    atom = _with_clip(atom)
-    if atom.name == "HardSigmoid" and atom.clip is None:
-        constant = type(atom.of).constant(np.full(atom.of.width, atom.beta))
-        return replace(atom, alpha=1.0, beta=0.0, of=atom.of.scaled(atom.alpha).plus(constant))
-    return atom
+@dataclass(frozen=True)
+class Form:
+    """``function(factor * x + added)``; None adds nothing."""
+
+    function: Function
+    factor: float
+    added: float | None = None
 
 
-def _with_clip(atom: "Activation") -> "Activation":
-    """Take a symmetric Clip of the argument into the activation."""
-    if atom.name in _NEVER_CLIPPED or len(atom.of.products) != 1 or not atom.of.affine.is_zero:
-        return atom
-    (product,) = atom.of.products.values()
-    inner, factor = product.atoms[0], _uniform(product.coefficient)
-    if len(product.atoms) != 1 or isinstance(inner, Affine) or inner.name != "Clip" or factor is None or inner.alpha != -inner.beta:
-        return atom
-    return replace(atom, clip=abs(factor) * inner.beta, of=inner.of.scaled(factor))
+def normal_form(function: Function) -> Form:
+    """Return the normal form of a function that clips nothing that it is applied to."""
+    if function.name in ("Clip", "Relu"):
+        return Form(_clip(*_bounds(function)), 1.0)
+    if function.name == "HardSigmoid" and function.clip is None and (function.alpha, function.beta) != (1.0, 0.0):
+        return Form(replace(function, alpha=1.0, beta=0.0), function.alpha, function.beta)
+    return Form(function, 1.0)
 
 
-def _clipped(atom: "Activation") -> "Activation":
-    """Return Clip or Relu; one of another is one."""
-    low, high = _bounds(atom)
-    inner = atom.of.single
-    if inner is not None and inner.name in ("Clip", "Relu"):
-        below, above = (min(max(bound, low), high) for bound in _bounds(inner))
-        if below < above:
-            low, high, atom = below, above, inner
-    if (low, high) == (0.0, math.inf):
-        return replace(atom, name="Relu", alpha=0.0, beta=0.0, clip=None)
+def merge_clips(outer: Function, inner: Function) -> Function | None:
+    """Return the Clip or Relu that ``outer`` of ``inner`` is, or None if they are no such two functions."""
+    if not {outer.name, inner.name} <= {"Clip", "Relu"}:
+        return None
+    low, high = _bounds(outer)
+    below, above = (min(max(bound, low), high) for bound in _bounds(inner))
+    return _clip(below, above) if below < above else None
+
+
+def _clip(low: float, high: float) -> Function:
     if low == 0.0:
-        return replace(atom, name="Relu", alpha=0.0, beta=0.0, clip=high)
-    return replace(atom, name="Clip", alpha=low, beta=high, clip=None)
+        return Function("Relu", clip=None if high == math.inf else high)
+    return Function("Clip", low, high)
 
 
-def _bounds(atom: "Activation") -> tuple[float, float]:
-    if atom.name == "Relu":
-        return 0.0, math.inf if atom.clip is None else atom.clip
-    return atom.alpha, atom.beta
+def _bounds(function: Function) -> tuple[float, float]:
+    if function.name == "Relu":
+        return 0.0, math.inf if function.clip is None else function.clip
+    return function.alpha, function.beta
 
 
-def as_one_activation(affine: Affine, products: "Mapping[Hashable, Product]") -> "Polynomial | None":
-    """Return a number times an activation plus a number as an activation, where it is one."""
-    if len(products) != 1 or not affine.is_constant:
+def stretched(function: Function, factor: float, added: float) -> Form | None:
+    """Return ``factor * function(x) + added`` as another function, if it is one; None for ``function`` itself."""
+    if (factor, added) == (1.0, 0.0):
         return None
-    (product,) = products.values()
-    atom = product.atoms[0]
-    factor, added = _uniform(product.coefficient), _uniform(affine.bias)
-    if len(product.atoms) != 1 or isinstance(atom, Affine) or factor is None or added is None or (factor, added) == (1.0, 0.0):
-        return None
-    found: Activation | None = None
-    if atom.name == "Tanh" and (factor, added) == (0.5, 0.5):
-        found = replace(atom, name="Sigmoid", of=atom.of.scaled(2.0), clip=None if atom.clip is None else 2.0 * atom.clip)
-    elif atom.name == "Sigmoid" and (factor, added) == (2.0, -1.0):
-        found = replace(atom, name="Tanh", of=atom.of.scaled(0.5), clip=None if atom.clip is None else 0.5 * atom.clip)
-    elif atom.name in ("Clip", "Relu") and _is_unit(factor, added, *_bounds(atom)):
-        constant = type(atom.of).constant(np.full(atom.of.width, added))
-        found = replace(atom, name="HardSigmoid", alpha=1.0, beta=0.0, of=atom.of.scaled(factor).plus(constant), clip=None)
-    return None if found is None else type(found.of).of_atom(found)
+    doubled, halved = (None if function.clip is None else scale * function.clip for scale in (2.0, 0.5))
+    if function.name == "Tanh" and (factor, added) == (0.5, 0.5):
+        return Form(replace(function, name="Sigmoid", clip=doubled), 2.0)
+    if function.name == "Sigmoid" and (factor, added) == (2.0, -1.0):
+        return Form(replace(function, name="Tanh", clip=halved), 0.5)
+    if function.name in ("Clip", "Relu") and _is_unit(factor, added, *_bounds(function)):
+        return Form(Function("HardSigmoid", 1.0), factor, added)
+    return None
 
 
 def _is_unit(factor: float, added: float, low: float, high: float) -> bool:
-    """Whether ``[low, high]`` is stretched to ``[0, 1]``."""
+    """Return True if ``[low, high]`` is stretched to ``[0, 1]``."""
     if factor <= 0 or math.isinf(low) or math.isinf(high):
         return False
     lowest, highest = (np.float32(factor) * np.float32(bound) + np.float32(added) for bound in (low, high))
     return bool(abs(lowest) <= 1e-7 and abs(highest - 1) <= 1e-7)
 
 
-def _uniform(numbers: np.ndarray) -> float | None:
-    return float(numbers[0]) if len(numbers) and (numbers == numbers[0]).all() else None
+def complement(function: Function) -> Form | None:
+    """Return ``1 - function(x)`` as a function of a recurrent operator, if it is one."""
+    if function.name == "Sigmoid" or (function.name == "HardSigmoid" and function.beta == 0.5):
+        return Form(function, -1.0)
+    return Form(function, -1.0, 1.0) if function == Function("HardSigmoid", 1.0) else None
+
+
+def multiple(function: Function, factor: float) -> Form | None:
+    """Return ``factor * function(x)`` as a function of a recurrent operator, if it is one."""
+    if factor == 1:
+        return Form(function, 1.0)
+    if function.name != "Tanh":
+        return None
+    if factor < 0:
+        opposite = multiple(function, -factor)
+        return None if opposite is None else replace(opposite, factor=-1.0)
+    return Form(replace(function, name="ScaledTanh", alpha=factor, beta=1.0), 1.0)

@@ -1,51 +1,136 @@
-"""What a recurrent operator computes, as arrays: recognised by the families, then probed, then written as a native node."""
+"""A recurrent cell of a loop, recognised by the families, then probed, then written as a native node.
+
+Its arrays are constants, or are put together from tensors that are known only when the model runs.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import static_dims
 from rewrites.loops import State
-from rewrites.ops.rnn.functions import Function
+from rewrites.ops.rnn.functions import DEFAULTS
+from rewrites.ops.versions import concat, gather, reshape, slice_axis, transpose
+from rewrites.recurrences.cells.equations import Equations
 
-if TYPE_CHECKING:
-    from rewrites.recurrences.cells.recipes import Recipe
-
-__all__ = ["ARRAYS", "Cell", "source_of"]
+__all__ = ["ARRAYS", "Cell", "Numbers", "Piece", "Recipe", "source_of"]
 
 ARRAYS = ("w", "r", "wb", "rb", "peepholes")
 
-
-def source_of(state: State) -> Hashable:
-    """Return the source that ``state`` is, as affine maps name it."""
-    return ("input", state.inner.name)
+Numbers = Mapping[ir.Value, np.ndarray]
+"""What such tensors are taken to hold."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One recurrent cell. Gates are stacked along axis 0 in the operator's own order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
+class Piece:
+    """``factor`` times the numbers of ``weight`` at the flat indices ``at``, in their shape."""
 
-    ``sources``: the scanned values that make up the input, with their widths. ``w``: [gates * hidden, input width]; ``r``:
-    [gates * hidden, hidden]; ``wb``, ``rb``: [gates * hidden]; ``peepholes``: [3 * hidden] (i, o, f) or None. All float64.
-    ``functions``: the activations in the operator's order. ``cell``: the second state of an LSTM. ``recipes``: how arrays of these
-    names come about where they are known only when the model runs; the arrays are examples then.
+    weight: ir.Value
+    at: np.ndarray
+    factor: float
+
+    def value(self, numbers: Numbers) -> np.ndarray:
+        """Return the piece for what the weights hold."""
+        return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
+
+    def rectangle(self) -> tuple[int, int, bool] | None:
+        """Return the first row and column of the part of a matrix that this is, and whether it is transposed; a vector is a row."""
+        rows, columns = self._dims
+        if not rows:
+            return None
+        indices = np.arange(rows * columns).reshape(rows, columns)
+        wide = self.at.reshape(1, -1) if self.at.ndim == 1 else self.at
+        for transposed in (False, True):
+            wanted = wide.T if transposed else wide
+            row, column = divmod(int(wanted[0, 0]), columns)
+            if np.array_equal(indices[row : row + wanted.shape[0], column : column + wanted.shape[1]], wanted):
+                return row, column, transposed
+        return None
+
+    @property
+    def _dims(self) -> tuple[int, int]:
+        dims = [dim for dim in static_dims(self.weight) or () if dim != 1] or [1]
+        return (1, dims[0]) if len(dims) == 1 else (dims[0], dims[1]) if len(dims) == 2 else (0, 0)
+
+    def write(self, b: Builder) -> ir.Value:
+        """Write the piece as a slice of the weight if it is a rectangle of it, otherwise as a Gather."""
+        rectangle = self.rectangle()
+        if rectangle is None:
+            piece = gather(b, reshape(b, self.weight, [-1]), b.const(self.at), 0)
+        else:
+            piece = self._slice(b, *rectangle)
+        assert self.weight.dtype is not None
+        return piece if self.factor == 1 else b.op("Mul", piece, b.const(np.asarray(self.factor, self.weight.dtype.numpy())))
+
+    def _slice(self, b: Builder, row: int, column: int, transposed: bool) -> ir.Value:
+        (rows, columns), shape = self._dims, (1, len(self.at)) if self.at.ndim == 1 else self.at.shape
+        height, width = reversed(shape) if transposed else shape
+        piece = reshape(b, self.weight, [rows, columns])
+        if height < rows:
+            piece = slice_axis(b, piece, 0, row, row + height)
+        if width < columns:
+            piece = slice_axis(b, piece, 1, column, column + width)
+        piece = transpose(b, piece, [1, 0]) if transposed else piece
+        return reshape(b, piece, [len(self.at)]) if self.at.ndim == 1 else piece
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An array as blocks one below the other, each the sum of ``pieces`` and of a constant."""
+
+    blocks: tuple[tuple[tuple[Piece, ...], np.ndarray], ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is added or multiplied."""
+        return all(len(pieces) == 1 and abs(pieces[0].factor) == 1 and not constant.any() for pieces, constant in self.blocks)
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """How many numbers each run of the model copies in blocks, and how many it picks out one by one."""
+        pieces = [piece for parts, _ in self.blocks for piece in parts]
+        picked = sum(piece.at.size for piece in pieces if piece.rectangle() is None)
+        return sum(piece.at.size for piece in pieces) - picked, picked
+
+    def value(self, numbers: Numbers) -> np.ndarray:
+        """Return the array for what the weights hold."""
+        return np.concatenate([constant + sum(piece.value(numbers) for piece in pieces) for pieces, constant in self.blocks])
+
+    def write(self, b: Builder, kind: ir.DataType) -> ir.Value:
+        """Write the array as a tensor of type ``kind``."""
+        blocks = []
+        for pieces, constant in self.blocks:
+            parts = [piece.write(b) for piece in pieces]
+            parts = [part if part.dtype == kind else b.op("Cast", part, to=int(kind)) for part in parts]
+            if constant.any() or not parts:
+                parts.append(b.const(constant.astype(kind.numpy())))
+            blocks.append(reduce(partial(b.op, "Add"), parts))
+        return concat(b, blocks, 0)
+
+
+def source_of(state: State) -> Hashable:
+    """Return the source that ``state`` is, as linear maps name it."""
+    return ("input", state.inner.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Equations):
+    """One recurrent cell of a loop.
+
+    ``hidden``, ``cell``: the hidden state, and the cell state of an LSTM. ``sources``: the scanned values that make up the input,
+    with their widths. ``recipes``: how the arrays of these names come from tensors that are known only when the model runs; the
+    arrays are examples then.
     """
 
-    op_type: str
     hidden: State
-    cell: State | None
+    cell: State | None = None
     sources: tuple[tuple[Hashable, int], ...]
-    w: np.ndarray
-    r: np.ndarray
-    wb: np.ndarray
-    rb: np.ndarray
-    functions: tuple[Function, ...]
-    peepholes: np.ndarray | None = None
-    linear_before_reset: bool = False
-    input_forget: bool = False
-    recipes: "Mapping[str, Recipe]" = field(default_factory=dict)
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -53,29 +138,45 @@ class Cell:
         return (self.hidden,) if self.cell is None else (self.hidden, self.cell)
 
     @property
-    def size(self) -> int:
-        """The number of hidden features."""
-        return int(self.r.shape[1])
+    def dtype(self) -> ir.DataType:
+        """The element type of the hidden state."""
+        assert self.hidden.inner.dtype is not None
+        return self.hidden.inner.dtype
 
     @property
-    def has_bias(self) -> bool:
-        """Whether anything is added to the gates' arguments."""
-        return bool(self.wb.any() or self.rb.any())
+    def has_default_functions(self) -> bool:
+        """Whether the activations are those of an operator that names none."""
+        return tuple(function.name for function in self.functions) == DEFAULTS[self.op_type]
 
-    def with_numbers(self, numbers: Mapping[ir.Value, np.ndarray]) -> "Cell":
+    def with_numbers(self, numbers: Numbers) -> "Cell":
         """Return the cell for what tensors known only when the model runs may hold."""
         arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
         return replace(self, recipes={}, **arrays)
 
     def without_idle_inputs(self) -> "Cell":
-        """Return the cell without the inputs that it multiplies by nothing."""
+        """Return the cell without the inputs that it multiplies by zeros."""
         ends = np.cumsum([width for _, width in self.sources]).tolist()
         columns = {source: self.w[:, end - source[1] : end] for source, end in zip(self.sources, ends, strict=True)}
         used = tuple(source for source in self.sources if columns[source].any())
         w = np.concatenate([columns[source] for source in used], axis=1) if used else np.zeros((len(self.w), 0))
         return replace(self, sources=used, w=w)
 
-    @property
-    def clip(self) -> float | None:
-        """The bounds of the gates' arguments; the output activation of an LSTM has none."""
-        return self.functions[0].clip
+    def describe(self, backwards: bool, masked: bool) -> str:
+        """Return the cell in the words of users, such as ``LSTM, forward, H=128, lengths by mask``.
+
+        Args:
+            backwards: whether the last step comes first.
+            masked: whether rows keep their states in some steps.
+        """
+        names = dict.fromkeys(function.name for function in self.functions)
+        parts = [
+            self.op_type,
+            "" if self.has_default_functions else f"activations {', '.join(names)}",
+            "backward" if backwards else "forward",
+            f"H={self.size}",
+            "peepholes" if self.peepholes is not None else "",
+            "input and forget gates coupled" if self.input_forget else "",
+            "weights computed in the run" if self.recipes else "",
+            "lengths by mask" if masked else "",
+        ]
+        return ", ".join(filter(None, parts))

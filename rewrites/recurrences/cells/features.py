@@ -2,7 +2,8 @@
 
     [B, 4 * H]  =  leading axes [B], features [4 * H] in runs such as [3 * H sigmoids, H tanhs]
 
-All movement of features (Split, Slice, Concat, Gather, Reshape, Transpose among them) is one ``taken``.
+All movement of features (Split, Slice, Concat, Gather, Reshape, Transpose among them) is one ``gather``. The two sides of an
+elementwise operator are brought to the same leading and the same feature axes.
 """
 
 import itertools
@@ -14,7 +15,9 @@ import numpy as np
 from rewrites.recurrences.cells.linear_map import joined
 from rewrites.recurrences.cells.polynomial import Polynomial
 
-__all__ = ["Features"]
+__all__ = ["Dims", "Features", "rows_of", "same_lead", "with_constant", "with_same_shape"]
+
+Dims = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +27,7 @@ class Features:
     ``runs``: polynomials whose widths add up to the number of features.
     """
 
-    dims: tuple[int | str | None, ...]
+    dims: Dims
     shape: tuple[int, ...]
     runs: tuple[Polynomial, ...]
 
@@ -38,12 +41,17 @@ class Features:
         """The number of features."""
         return int(np.prod(self.shape, dtype=np.int64))
 
+    @property
+    def is_matrix(self) -> bool:
+        """Whether there are one leading axis and one axis of features."""
+        return len(self.dims) == len(self.shape) == 1
+
     def indexed(self) -> np.ndarray:
-        """The places of the features, in their shape."""
+        """Return the index of each feature, in their shape."""
         return np.arange(self.width).reshape(self.shape)
 
-    def taken(self, index: np.ndarray) -> "Features":
-        """Return the features at the places in ``index``, in its shape."""
+    def gather(self, index: np.ndarray) -> "Features":
+        """Return the features at ``index``, in its shape."""
         flat = index.reshape(-1)
         starts = np.cumsum([0, *(run.width for run in self.runs)])
         owner = np.searchsorted(starts, flat, side="right") - 1
@@ -53,9 +61,9 @@ class Features:
             if begin == end:
                 continue
             which = int(owner[begin])
-            places = flat[begin:end] - starts[which]
-            whole = len(places) == self.runs[which].width and (places == np.arange(len(places))).all()
-            runs.append(self.runs[which] if whole else self.runs[which].taken(places))
+            inside = flat[begin:end] - starts[which]
+            is_whole = np.array_equal(inside, np.arange(self.runs[which].width))
+            runs.append(self.runs[which] if is_whole else self.runs[which].gather(inside))
         return Features(self.dims, tuple(index.shape), tuple(runs))
 
     def mapped(self, function: Callable[[Polynomial], Polynomial]) -> "Features":
@@ -67,18 +75,60 @@ class Features:
         ends = sorted({*np.cumsum([run.width for run in self.runs]), *np.cumsum([run.width for run in other.runs])})
         bounds = list(zip([0, *ends], ends, strict=False))
         pairs = zip(self._cut(bounds), other._cut(bounds), strict=True)
-        return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(one, another) for one, another in pairs))
+        return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(left, right) for left, right in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
         """Return features ``begin`` to ``end`` as one polynomial, or None where they are of different kinds."""
-        part = self.taken(np.arange(begin, self.width if end is None else end))
+        part = self.gather(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
             return part.runs[0]
         if not all(run.is_affine for run in part.runs):
             return None
         return Polynomial(joined([run.affine for run in part.runs]))
 
+    def broadcast(self, shape: tuple[int, ...]) -> "Features":
+        """Return the features with the axes ``shape``."""
+        return self if self.shape == shape else self.gather(np.broadcast_to(self.indexed(), shape))
+
     def _cut(self, bounds: Sequence[tuple[int, int]]) -> list[Polynomial]:
         if len(bounds) == len(self.runs):
             return list(self.runs)
-        return [run for begin, end in bounds for run in self.taken(np.arange(begin, end)).runs]
+        return [run for begin, end in bounds for run in self.gather(np.arange(begin, end)).runs]
+
+
+def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
+    """Return leading axes without those of size 1: values with equal ones have the same rows."""
+    return [dim for dim in dims if dim != 1]
+
+
+def same_lead(first: Features, second: Features) -> bool:
+    """Return True if the leading axes are the same, but for axes of size 1 in front of the shorter."""
+    short, long = sorted((first.dims, second.dims), key=len)
+    extra = len(long) - len(short)
+    pairs = zip(short, long[extra:], strict=True)
+    return all(dim == 1 for dim in long[:extra]) and all(a is not None and a == b for a, b in pairs)
+
+
+def with_same_shape(first: Features, second: Features) -> tuple[Features, Features] | None:
+    """Return both broadcast to one shape, or None if their leading axes may differ."""
+    if not same_lead(first, second) or len(first.shape) != len(second.shape):
+        return None
+    shape = np.broadcast_shapes(first.shape, second.shape)
+    return first.broadcast(shape), second.broadcast(shape)
+
+
+def with_constant(features: Features, array: np.ndarray) -> tuple[Features, Features] | None:
+    """Return ``features`` and a constant, both broadcast to one shape, or None if the constant varies over the leading axes."""
+    if array.dtype.kind != "f":
+        return None
+    axes = len(features.shape)
+    if array.ndim < axes:
+        array = array.reshape((1,) * (axes - array.ndim) + array.shape)
+    if any(size != 1 for size in array.shape[: array.ndim - axes]):
+        return None
+    extra = max(0, array.ndim - axes - features.lead)
+    dims = (*(1,) * extra, *features.dims)
+    array = array.reshape(array.shape[array.ndim - axes :])
+    shape = np.broadcast_shapes(features.shape, array.shape)
+    numbers = np.broadcast_to(array, shape).reshape(-1)
+    return Features(dims, shape, features.broadcast(shape).runs), Features(dims, shape, (Polynomial.constant(numbers),))

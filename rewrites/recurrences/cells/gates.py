@@ -4,73 +4,139 @@ Works round ORT-RECURRENT-SOFTPLUS.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from rewrites.recurrences.cells.linear_map import Affine
-from rewrites.recurrences.cells.polynomial import Activation, Polynomial
+from rewrites.base.lazy import lazy
+from rewrites.loops import State
+from rewrites.ops.rnn.functions import Function
+from rewrites.recurrences.cells.activation_forms import complement, multiple
+from rewrites.recurrences.cells.cell import source_of
+from rewrites.recurrences.cells.interpretation import Interpretation
+from rewrites.recurrences.cells.linear_map import LinearMap
+from rewrites.recurrences.cells.polynomial import Activation, Atom, Polynomial, uniform
 
-__all__ = ["NATIVE", "complement", "gate", "scaled", "split_affine"]
+__all__ = ["NATIVE", "Candidate", "GateWeights", "atoms_of", "gate", "one_minus", "terms_of"]
 
 NATIVE = frozenset({"Sigmoid", "Tanh", "Relu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu", "Softsign"})
-"""The activations the recurrent operators have, among those the interpretation gives.
+"""The activations of the recurrent operators that the interpretation may return.
 
-Not Softplus: onnxruntime's recurrent kernels compute it as log(1 + exp(x)), which overflows.
+Softplus is left out: onnxruntime's recurrent kernels compute it as log(1 + exp(x)), which overflows.
 """
 
 
 def gate(polynomial: Polynomial) -> Activation | None:
-    """Return ``polynomial`` as one activation the recurrent operators have.
+    """Return ``polynomial`` as one activation of the recurrent operators.
 
-    ``1 - sigmoid(a)`` is ``sigmoid(-a)``, a number times tanh is ``ScaledTanh``, and an affine map alone is ``Affine``.
+    ``1 - sigmoid(a)`` is ``sigmoid(-a)``, a number times tanh is ``ScaledTanh``, and a linear map alone is ``Affine``.
     """
     if polynomial.is_affine:
-        return Activation("Affine", 1.0, 0.0, polynomial)
-    if len(polynomial.products) != 1 or not polynomial.affine.is_constant:
+        return _affine(polynomial)
+    product = polynomial.monomial
+    atom = None if product is None else product.activation
+    if product is None or atom is None or atom.name not in NATIVE:
         return None
-    (product,) = polynomial.products.values()
-    atom = product.atoms[0]
-    if len(product.atoms) != 1 or not isinstance(atom, Activation) or atom.name not in NATIVE:
-        return None
-    factor, added = product.coefficient, polynomial.affine.bias
+    factor, added = uniform(product.coefficient), polynomial.affine.bias
     if not added.any():
-        return scaled(atom, factor)
-    if (factor == -1).all() and (added == 1).all():
-        return complement(atom)
-    return None
+        return _times(atom, factor)
+    return one_minus(atom) if factor == -1 and (added == 1).all() else None
 
 
-def scaled(atom: Activation, factor: np.ndarray) -> Activation | None:
-    """Return a number times an activation as an activation."""
-    if (factor == 1).all():
-        return atom
-    if atom.name != "Tanh" or not (factor == factor[0]).all():
-        return None
-    if factor[0] < 0:
-        return scaled(replace(atom, of=atom.of.scaled(-1.0)), -factor)
-    return replace(atom, name="ScaledTanh", alpha=float(factor[0]), beta=1.0)
-
-
-def complement(activation: Activation) -> Activation | None:
+def one_minus(activation: Activation) -> Activation | None:
     """Return one minus ``activation`` as an activation."""
-    opposite = activation.of.scaled(-1.0)
-    if activation.name == "Sigmoid" or (activation.name == "HardSigmoid" and activation.beta == 0.5):
-        return replace(activation, of=opposite)
-    if activation.name == "HardSigmoid" and (activation.alpha, activation.beta, activation.clip) == (1.0, 0.0, None):
-        return replace(activation, of=opposite.plus(Polynomial.constant(np.ones(opposite.width))))
-    return None
+    form = complement(activation.function)
+    return None if form is None else activation.rewritten(form)
 
 
-def split_affine(affine: Affine, inputs: Sequence[tuple[Hashable, int]], hidden: Hashable) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the weights of ``affine`` on ``inputs`` [width, input width] and on ``hidden`` [width, hidden].
+def _affine(polynomial: Polynomial) -> Activation:
+    return Activation(Function("Affine", 1.0), polynomial)
 
-    None where it has other sources; no columns for ``hidden`` where that is none of them.
+
+def _times(atom: Activation, factor: float | None) -> Activation | None:
+    form = None if factor is None else multiple(atom.function, factor)
+    return None if form is None else atom.rewritten(form)
+
+
+def atoms_of(polynomial: Polynomial) -> list[Atom]:
+    """Return the atoms of all products."""
+    return [atom for product in polynomial.products.values() for atom in product.atoms]
+
+
+def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
+    """Return the activations of the recurrent operators that may be summands, each with the polynomial that it computes.
+
+    These are the activations in the products, numbers times those, and linear maps.
     """
-    known = {key for key, _ in inputs}
-    if not affine.terms.keys() <= known | {hidden}:
-        return None
-    parts = [affine.terms.get(key, np.zeros((width, affine.width))) for key, width in inputs]
-    w = np.concatenate(parts, axis=0).T if parts else np.zeros((affine.width, 0))
-    size = affine.terms.get(hidden)
-    return w, np.zeros((affine.width, 0)) if size is None else size.T
+    terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
+    for product in polynomial.products.values():
+        for atom in product.atoms:
+            if isinstance(atom, LinearMap):
+                alone = Polynomial(atom.scaled(product.coefficient))
+                terms.setdefault(alone.key, (_affine(alone), alone))
+            elif atom.name in NATIVE:
+                terms.setdefault(atom.key, (atom, atom.alone))
+                for factor in (product.coefficient, -product.coefficient):
+                    multiplied = _times(atom, uniform(factor))
+                    if multiplied is not None:
+                        terms.setdefault(multiplied.key, (multiplied, atom.alone * factor))
+    return list(terms.values())
+
+
+@dataclass(frozen=True)
+class GateWeights:
+    """The argument of one gate: ``w`` [hidden, input width], ``r`` [hidden, hidden], ``bias`` [hidden]."""
+
+    w: np.ndarray
+    r: np.ndarray
+    bias: np.ndarray
+
+    @classmethod
+    def stacked(cls, gates: Sequence["GateWeights"]) -> "GateWeights":
+        """Put the weights of several gates one above the other."""
+        return cls(*(np.concatenate([getattr(gate, name) for gate in gates]) for name in ("w", "r", "bias")))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One state, seen as the hidden state of a cell.
+
+    ``inputs``: the scanned sources with their widths, in a fixed order.
+    """
+
+    reading: Interpretation
+    hidden: State
+    next: Polynomial
+    inputs: tuple[tuple[Hashable, int], ...]
+
+    @property
+    def key(self) -> Hashable:
+        """The source of the hidden state."""
+        return source_of(self.hidden)
+
+    @property
+    def size(self) -> int:
+        """The number of hidden features."""
+        return self.next.width
+
+    @lazy
+    def itself(self) -> Polynomial:
+        """The hidden state before the step."""
+        return Polynomial(LinearMap.source(self.key, self.size))
+
+    def weights(self, argument: Polynomial) -> GateWeights | None:
+        """Read the argument of a gate; None if it is not linear in the inputs and the hidden state."""
+        return self.affine_weights(argument.affine) if argument.is_affine else None
+
+    def affine_weights(self, affine: LinearMap) -> GateWeights | None:
+        """Read a linear map in the same way."""
+        if not affine.terms.keys() <= {self.key, *(key for key, _ in self.inputs)}:
+            return None
+        parts = [affine.terms.get(key, np.zeros((width, affine.width))) for key, width in self.inputs]
+        w = np.concatenate(parts, axis=0).T if parts else np.zeros((affine.width, 0))
+        r = affine.terms.get(self.key)
+        return GateWeights(w, np.zeros((affine.width, self.size)) if r is None else r.T, affine.bias)
+
+    def activations(self) -> list[Activation]:
+        """Return the activations in the products of the next value, each once."""
+        return list({atom.key: atom for atom in atoms_of(self.next) if isinstance(atom, Activation)}.values())

@@ -1,10 +1,11 @@
 """Reads a loop's body as polynomials of its sources.
 
-A scanned tensor that is an affine map of another one, such as an input projection done before the loop, is read through to that.
-Only values of floating point type are read as features.
+A scanned tensor that is a linear map of another one, such as an input projection done before the loop, is read as a map of that.
+Only values of floating point type are read as features. Conditions may be assumed to be true or false: such a condition is an
+array of one element, with the rank of its value, and what is computed from it and what it chooses are read accordingly.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,16 +13,19 @@ import onnx_ir as ir
 
 from rewrites.graph.values import rank_of
 from rewrites.loops import ScanInput, ScanView, State
+from rewrites.ops.traits import operators
 from rewrites.recurrences.cells.cell import source_of
 from rewrites.recurrences.cells.features import Features
-from rewrites.recurrences.cells.linear_map import Affine
-from rewrites.recurrences.cells.operators import OPERATORS, read_choice, read_flipped
+from rewrites.recurrences.cells.linear_map import LinearMap
+from rewrites.recurrences.cells.operators import OPERATORS
 from rewrites.recurrences.cells.polynomial import Polynomial, TooComplex
-from rewrites.recurrences.cells.reading import Meaning, Reading
+from rewrites.recurrences.cells.reading import AbstractValue, Reading
 from rewrites.recurrences.constants import Constants
 
 __all__ = ["Interpretation", "Scanned"]
 
+_COPIES = operators("copies")
+_COMBINE = {"Add": np.add, "And": np.logical_and, "Mul": np.multiply, "Or": np.logical_or, "Sub": np.subtract}
 _DEEPEST = 8
 _WIDEST = 2048
 """Wider sources are not read: the matrices of the reading take the square of that."""
@@ -38,7 +42,7 @@ class Scanned:
 
 @dataclass
 class Interpretation(Reading):
-    """What the values of one Scan's body mean; ``scanned``: the scanned sources."""
+    """What the values of one Scan's body are; ``scanned``: the scanned sources."""
 
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
 
@@ -50,17 +54,21 @@ class Interpretation(Reading):
         assumed: Mapping[ir.Value, bool] | None = None,
         numbers: Mapping[ir.Value, np.ndarray] | None = None,
     ) -> "Interpretation":
-        """Read the whole body of ``loop``, whose scanned axes are 0.
+        """Read the whole body of a loop, again if a reading tells that sizes are the same.
 
-        ``assumed``: conditions taken to be true or false. ``numbers``: what captured tensors are taken to hold.
+        Args:
+            loop: its scanned axes are 0.
+            opset: that of the model.
+            assumed: the outcomes that conditions are assumed to have.
+            numbers: what captured tensors are assumed to hold.
         """
         constants, same = Constants(opset, numbers), dict[str, int | str]()
         while True:
-            found = cls(loop, constants, same=dict(same))
-            found._read_body(assumed or {})
-            if found.same == same:
-                return found
-            same = found.same
+            reading = cls(loop, constants, same=dict(same))
+            reading._read_body(assumed or {})
+            if reading.same == same:
+                return reading
+            same = reading.same
 
     def _read_body(self, assumed: Mapping[ir.Value, bool]) -> None:
         for state in self.loop.states:
@@ -79,19 +87,52 @@ class Interpretation(Reading):
         self._known[value] = np.full((1,) * (rank_of(value) or 0), outcome)
         self.decided.add(value)
 
-    def _read(self, node: ir.Node, known: dict[ir.Value, Meaning]) -> None:
-        read = OPERATORS.get(node.op_type, read_choice) if node.domain == "" else None
-        try:
-            meanings = None if read is None else read_choice(self, node) or read(self, node) or read_flipped(self, node)
-        except TooComplex:
-            meanings = None
-        known.update(zip(node.outputs, meanings or [None] * len(node.outputs), strict=True))
+    def _read(self, node: ir.Node, known: dict[ir.Value, AbstractValue]) -> None:
+        read = OPERATORS.get(node.op_type)
+        results: Sequence[AbstractValue] | None = None
+        if node.domain == "":
+            try:
+                results = self._decided(node) or (None if read is None else read(self, node))
+            except TooComplex:
+                results = None
+        known.update(zip(node.outputs, results or [None] * len(node.outputs), strict=True))
+
+    def _decided(self, node: ir.Node) -> Sequence[AbstractValue] | None:
+        """Read a node that an assumed condition decides, or return None."""
+        if not any(value in self.decided for value in node.inputs):
+            return None
+        operands = [self.abstract(value) for value in node.inputs]
+        first, output = operands[0], node.outputs[0]
+        if node.op_type == "Where" and node.inputs[0] in self.decided and isinstance(first, np.ndarray):
+            return self._chosen(node, operands[1 if first.item() else 2])
+        outcome: np.ndarray | None = None
+        if node.op_type in _COMBINE:
+            arrays = [operand.reshape(()) for operand in operands if isinstance(operand, np.ndarray) and operand.size == 1]
+            outcome = _COMBINE[node.op_type](*arrays) if len(arrays) == 2 == len(operands) else None
+        elif isinstance(first, np.ndarray) and node.op_type in _COPIES:
+            outcome = first
+        elif isinstance(first, np.ndarray) and node.op_type == "Not":
+            outcome = ~first
+        elif isinstance(first, np.ndarray) and node.op_type == "Cast":
+            to = ir.DataType(node.attributes.get_int("to", 0))
+            outcome = first.astype(to.numpy()) if to == ir.DataType.BOOL or to.is_floating_point() or to.is_integer() else None
+        if outcome is None:
+            return None
+        self.decided.add(output)
+        return [np.asarray(outcome).reshape((1,) * (rank_of(output) or 0))]
+
+    def _chosen(self, node: ir.Node, chosen: AbstractValue) -> Sequence[AbstractValue] | None:
+        """Return what a Where chooses if it has the result's shape already."""
+        branch = next((value for value in node.inputs[1:] if value is not None and self.abstract(value) is chosen), None)
+        if branch is None or chosen is None or rank_of(branch) != rank_of(node.outputs[0]):
+            return [chosen] if isinstance(chosen, np.ndarray) and chosen.size == 1 else None
+        return None if isinstance(chosen, Features) and _is_spread(chosen, node.outputs[0]) else [chosen]
 
     @property
     def inputs(self) -> list[tuple[Hashable, Scanned]]:
-        """The scanned sources that the body's scan inputs are made of."""
-        found = [self.features(scan.inner) for scan in self.loop.scan_inputs]
-        used = {key for features in found if features is not None for run in features.runs for key in run.affine.terms}
+        """The scanned sources that the body's scan inputs are computed from."""
+        slices = [self.features(scan.inner) for scan in self.loop.scan_inputs]
+        used = {key for features in slices if features is not None for run in features.runs for key in run.affine.terms}
         return [(key, scanned) for key, scanned in self.scanned.items() if key in used]
 
     def _state(self, state: State) -> Features | None:
@@ -102,7 +143,7 @@ class Interpretation(Reading):
         return self._source(source_of(state), value, 0)
 
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
-        """Make ``value`` a source; its first ``skipped`` axes are no axes of one step."""
+        """Return ``value`` as a source; its first ``skipped`` axes are no axes of one step."""
         rank = rank_of(value)
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
             return None
@@ -111,7 +152,7 @@ class Interpretation(Reading):
         if not isinstance(width, int) or not 0 < width <= _WIDEST:
             return None
         self.dims[key] = tuple(lead[skipped:])
-        return Features(tuple(lead), (width,), (Polynomial(Affine.source(key, width)),))
+        return Features(tuple(lead), (width,), (Polynomial(LinearMap.source(key, width)),))
 
     def _slices(self, scan: ScanInput) -> Features | None:
         whole = self._outside(scan.outer, scan, 0)
@@ -136,9 +177,9 @@ class Interpretation(Reading):
                 for operand in inside:
                     del self._known[operand]
                 results = {output: self._known.pop(output) for output in node.outputs}
-                found = results[value]
-                if isinstance(found, Features) and self._is_affine_here(found, scan):
-                    return found
+                result = results[value]
+                if isinstance(result, Features) and self._is_affine_here(result, scan):
+                    return result
         key = ("scanned", value.name, scan.reverse)
         features = self._source(key, value, 1)
         if features is not None:
@@ -146,9 +187,16 @@ class Interpretation(Reading):
         return features
 
     def _is_affine_here(self, features: Features, scan: ScanInput) -> bool:
-        """Whether it is an affine map of sources with the leading axes that the steps have."""
+        """Return True if ``features`` are a linear map of sources that have the leading axes of a step."""
         whole = features.whole()
         if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):
             return False
         lead = self.sizes(scan.inner.shape)[:-1]
         return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)
+
+
+def _is_spread(branch: Features, result: ir.Value) -> bool:
+    """Return True if ``branch`` is broadcast to the shape of ``result``, or may be: only an axis of size 1 is."""
+    sizes = (*branch.dims, *branch.shape)
+    dims = [None] * len(sizes) if result.shape is None else result.shape.dims
+    return any(size == 1 != dim for size, dim in zip(sizes, dims, strict=True))

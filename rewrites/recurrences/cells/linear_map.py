@@ -1,4 +1,4 @@
-"""Affine maps of a step's sources: what MatMul, Gemm and Add by constants, and all movement of features, are closed in.
+"""LinearMap maps of a step's sources: what MatMul, Gemm and Add by constants, and all movement of features, are closed in.
 
     value[..., j] = sum over sources s and their features i of s[..., i] * terms[s][i, j]  +  bias[j]
 
@@ -13,18 +13,18 @@ import numpy as np
 
 from rewrites.base.lazy import lazy
 
-__all__ = ["Affine", "digest", "joined"]
+__all__ = ["LinearMap", "digest", "joined"]
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class LinearMap:
     """``terms``: for each source its matrix of shape [features of the source, width]; ``bias`` of shape [width]. All float64."""
 
     bias: np.ndarray
     terms: Mapping[Hashable, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def source(cls, key: Hashable, width: int) -> "Affine":
+    def source(cls, key: Hashable, width: int) -> "LinearMap":
         """The source itself."""
         return cls(np.zeros(width), {key: np.eye(width)})
 
@@ -49,7 +49,7 @@ class Affine:
         parts = [part for source in sorted(self.terms, key=repr) for part in (repr(source), (self.terms[source] + 0.0).tobytes())]
         return digest("affine", self.width, (self.bias + 0.0).tobytes(), *parts)
 
-    def plus(self, other: "Affine") -> "Affine":
+    def plus(self, other: "LinearMap") -> "LinearMap":
         """Add."""
         terms = dict(self.terms)
         for source, matrix in other.terms.items():
@@ -58,22 +58,22 @@ class Affine:
                 terms[source] = total
             else:
                 terms.pop(source, None)
-        return Affine(self.bias + other.bias, terms)
+        return LinearMap(self.bias + other.bias, terms)
 
-    def scaled(self, factor: np.ndarray) -> "Affine":
+    def scaled(self, factor: np.ndarray) -> "LinearMap":
         """Multiply each feature by a number."""
         terms = {source: matrix * factor for source, matrix in self.terms.items()}
-        return Affine(self.bias * factor, {source: matrix for source, matrix in terms.items() if matrix.any()})
+        return LinearMap(self.bias * factor, {source: matrix for source, matrix in terms.items() if matrix.any()})
 
-    def taken(self, index: np.ndarray) -> "Affine":
+    def gather(self, index: np.ndarray) -> "LinearMap":
         """Return the features at ``index``."""
         terms = {source: np.ascontiguousarray(matrix[:, index]) for source, matrix in self.terms.items()}
-        return Affine(self.bias[index], {source: matrix for source, matrix in terms.items() if matrix.any()})
+        return LinearMap(self.bias[index], {source: matrix for source, matrix in terms.items() if matrix.any()})
 
-    def times(self, matrix: np.ndarray) -> "Affine":
+    def times(self, matrix: np.ndarray) -> "LinearMap":
         """Apply a matrix of shape [width, new width]."""
         terms = {source: _product(own, matrix) for source, own in self.terms.items()}
-        return Affine(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
+        return LinearMap(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
 
 
 def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -98,10 +98,10 @@ def digest(*parts: object) -> str:
     return hashed.hexdigest()
 
 
-def joined(parts: Sequence[Affine]) -> Affine:
+def joined(parts: Sequence[LinearMap]) -> LinearMap:
     """Put maps side by side."""
     sources = {source: len(matrix) for part in parts for source, matrix in part.terms.items()}
     terms = {}
     for source, rows in sources.items():
         terms[source] = np.concatenate([part.terms.get(source, np.zeros((rows, part.width))) for part in parts], axis=1)
-    return Affine(np.concatenate([part.bias for part in parts]), terms)
+    return LinearMap(np.concatenate([part.bias for part in parts]), terms)

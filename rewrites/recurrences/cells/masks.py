@@ -2,10 +2,10 @@
 
     h' = Where(m, f(x, h), h)    or    m * f(x, h) + (1 - m) * h
 
-A mask is a condition of the body that no state has a part in, with one element for each row.
+A mask is a condition of the body that does not depend on a state, with one element for each row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,76 +13,91 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
 from rewrites.loops import ScanView, State
-from rewrites.recurrences.cells.cell import Cell, source_of
-from rewrites.recurrences.cells.families import find_cells
+from rewrites.recurrences.cells.cell import Cell, Numbers, source_of
+from rewrites.recurrences.cells.features import Dims
 from rewrites.recurrences.cells.interpretation import Interpretation
 
-__all__ = ["Mask", "masked_cells"]
+__all__ = ["CellMatch", "Mask", "masks_of"]
 
 _MOST_MASKS = 4
-_THROUGH = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
+_KEEP_RANK = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Rows take the step where the condition ``value`` is ``outcome``; ``taken``, ``kept``: the body there, and elsewhere.
+    """Rows take the step if the condition ``value`` is ``outcome``.
 
-    ``known``: the body elsewhere as far as constants tell, where numbers were put in the place of what only a run tells.
+    ``active``, ``kept``: the body for rows that take the step, and for the others. ``known``: ``kept`` by constants alone, also if
+    ``kept`` assumes numbers for tensors that are known only when the model runs.
     """
 
     value: ir.Value
     outcome: bool
-    taken: Interpretation
+    active: Interpretation
     kept: Interpretation
     known: Interpretation
 
     def keeps(self, state: State) -> bool:
-        """Whether rows that do not take the step keep ``state``."""
+        """Return True if rows that do not take the step keep ``state``."""
         return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return what ``value`` is in other rows, where that is a number for each feature or a state."""
-        found = self.kept.whole(value)
-        if found is None:
+        """Return ``value`` in rows that do not take the step, if that is a number for each feature or a state."""
+        whole = self.kept.whole(value)
+        if whole is None:
             return None
-        if found.is_constant:
+        if whole.is_constant:
             constant = self.known.whole(value)
             return constant.affine.bias if constant is not None and constant.is_constant else None
         states = self.kept.loop.states
         return next((state for state in states if self.kept.are_same(value, state.inner)), None)
 
 
-def masked_cells(loop: ScanView, opset: int, numbers: Mapping[ir.Value, np.ndarray]) -> Iterator[tuple[Cell, Mask]]:
-    """Return the cells that the body is in rows that take the step, where the others keep their states.
+@dataclass(frozen=True)
+class CellMatch:
+    """A cell, the reading it was recognised in, and what else it depends on: a mask, tensors known only when the model runs."""
 
-    ``numbers``: what captured tensors are taken to hold.
-    """
+    cell: Cell
+    reading: Interpretation
+    mask: Mask | None = None
+    weights: tuple[ir.Value, ...] = ()
+
+    @property
+    def lead(self) -> Dims:
+        """The leading axes of the hidden state."""
+        return self.reading.dims[source_of(self.cell.hidden)]
+
+    def keeps_states(self) -> bool:
+        """Return True if the mask has one element for each row, and rows that do not take the step keep all states of the cell."""
+        mask = self.mask
+        return mask is not None and all(map(mask.keeps, self.cell.states)) and _is_for_rows(mask.value, self.reading, self.lead)
+
+
+def masks_of(loop: ScanView, opset: int, numbers: Numbers) -> Iterator[Mask]:
+    """Return the masks that the body may have; ``numbers``: what captured tensors are assumed to hold."""
     for value in _conditions(loop):
         readings = {outcome: Interpretation.of_body(loop, opset, {value: outcome}, numbers) for outcome in (True, False)}
         known = {outcome: Interpretation.of_body(loop, opset, {value: outcome}) for outcome in readings} if numbers else readings
-        for outcome, taken in readings.items():
-            mask = Mask(value, outcome, taken, readings[not outcome], known[not outcome])
-            for cell in find_cells(taken):
-                if all(map(mask.keeps, cell.states)) and _is_for_rows(value, taken, taken.dims[source_of(cell.hidden)]):
-                    yield cell, mask
+        for outcome, active in readings.items():
+            yield Mask(value, outcome, active, readings[not outcome], known[not outcome])
 
 
 def _conditions(loop: ScanView) -> list[ir.Value]:
     """Return the conditions that choose between values in the body, as far back as they keep their rank."""
     varying = varying_values(loop.body, [state.inner for state in loop.states])
-    found: dict[ir.Value, None] = {}
+    conditions: dict[ir.Value, None] = {}
     for node in loop.body:
         if node.op_type not in ("Where", "Cast") or node.domain != "" or node.inputs[0] is None:
             continue
         value = node.inputs[0]
-        while (origin := value.producer()) is not None and origin.graph is loop.body and origin.op_type in _THROUGH:
+        while (origin := value.producer()) is not None and origin.graph is loop.body and origin.op_type in _KEEP_RANK:
             before = origin.inputs[0]
             if before is None or before.dtype != ir.DataType.BOOL:
                 break
             value = before
         if value.dtype == ir.DataType.BOOL and value not in varying and not _is_outside(loop, value):
-            found.setdefault(value)
-    return list(found)[:_MOST_MASKS]
+            conditions.setdefault(value)
+    return list(conditions)[:_MOST_MASKS]
 
 
 def _is_outside(loop: ScanView, value: ir.Value) -> bool:
@@ -90,10 +105,10 @@ def _is_outside(loop: ScanView, value: ir.Value) -> bool:
     return value not in loop.body.inputs and (node is None or node.graph is not loop.body)
 
 
-def _is_for_rows(value: ir.Value, reading: Interpretation, lead: tuple[int | str | None, ...]) -> bool:
-    """Whether ``value`` has one element for each row, or one for all; by broadcasting, a size that is not known is either.
+def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
+    """Return True if ``value`` has one element for each row, or one for all; by broadcasting, an unknown size is either.
 
-    Where rows have several axes, which become one, a size of 1 among others would not spread over them.
+    Several axes of rows become one, over which a size of 1 among others would not be broadcast.
     """
     if value.shape is None:
         return False
@@ -103,4 +118,4 @@ def _is_for_rows(value: ir.Value, reading: Interpretation, lead: tuple[int | str
     if len(lead) > 1:
         return dims == [*lead, 1]
     pairs = zip(dims, lead, strict=False)
-    return len(dims) == len(lead) + 1 and dims[-1] == 1 and all(one in (1, row) or not isinstance(one, int) for one, row in pairs)
+    return len(dims) == len(lead) + 1 and dims[-1] == 1 and all(dim in (1, row) or not isinstance(dim, int) for dim, row in pairs)

@@ -1,8 +1,8 @@
-"""Polynomials of activations and affine maps: the normal form of everything a recurrent cell computes elementwise.
+"""Polynomials of activations and linear maps: the normal form of everything a recurrent cell computes elementwise.
 
     value = affine + sum over products of coefficient * atom * atom * ...
 
-An atom is an activation of such a polynomial, or an affine map that is multiplied by another atom. Coefficients are numbers for
+An atom is an activation of such a polynomial, or a linear map that is multiplied by another atom. Coefficients are numbers for
 each feature. ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` come out alike.
 """
 
@@ -13,13 +13,14 @@ import numpy as np
 
 from rewrites.base.lazy import lazy
 from rewrites.ops.rnn.functions import Function
-from rewrites.recurrences.cells.activation_forms import as_one_activation, normal_form
-from rewrites.recurrences.cells.linear_map import Affine, digest
+from rewrites.recurrences.cells.activation_forms import Form, merge_clips, normal_form, stretched
+from rewrites.recurrences.cells.linear_map import LinearMap, digest
 
-__all__ = ["Activation", "Atom", "Polynomial", "Product", "TooComplex"]
+__all__ = ["Activation", "Atom", "Monomial", "Polynomial", "TooComplex", "uniform"]
 
 _MOST_PRODUCTS = 24
 _HIGHEST_DEGREE = 5
+_NEVER_CLIPPED = frozenset({"Clip", "Exp", "Relu", "Softplus"})
 
 
 class TooComplex(Exception):
@@ -28,42 +29,41 @@ class TooComplex(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """``name`` as the recurrent operators spell it (or ``Exp``, or ``Clip``), applied to each feature of ``of``.
+    """A function of a recurrent operator, or ``Exp``, or ``Clip`` from alpha to beta, applied to each feature of ``of``."""
 
-    ``clip``: the argument is first brought between ``-clip`` and ``clip``.
-    """
-
-    name: str
-    alpha: float
-    beta: float
+    function: Function
     of: "Polynomial"
-    clip: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.name
 
     @lazy
     def key(self) -> Hashable:
         """Equal for equal activations."""
-        return digest(self.name, self.alpha, self.beta, self.clip, self.of.key)
-
-    @property
-    def function(self) -> Function:
-        """What is applied, whatever to."""
-        return Function(self.name, self.alpha, self.beta, self.clip)
+        return digest(self.name, self.function.alpha, self.function.beta, self.function.clip, self.of.key)
 
     @property
     def alone(self) -> "Polynomial":
         """The activation as a polynomial of its own."""
-        return Polynomial.of_atom(self)
+        return _sum(LinearMap(np.zeros(self.of.width)), [Monomial(np.ones(self.of.width), (self,))])
 
-    def taken(self, index: np.ndarray) -> "Activation":
+    def gather(self, index: np.ndarray) -> "Activation":
         """Return the features at ``index``."""
-        return replace(self, of=self.of.taken(index))
+        return replace(self, of=self.of.gather(index))
+
+    def rewritten(self, form: Form) -> "Activation":
+        """Return the activation that applies ``form`` instead."""
+        argument = self.of if form.factor == 1.0 else self.of * form.factor
+        return Activation(form.function, argument if form.added is None else argument + form.added)
 
 
-Atom = Activation | Affine
+Atom = Activation | LinearMap
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class Monomial:
     """``coefficient`` of shape [width], times all ``atoms``, in the order of their keys."""
 
     coefficient: np.ndarray
@@ -79,29 +79,36 @@ class Product:
         """Whether the coefficient is 1 in all features."""
         return bool((self.coefficient == 1).all())
 
+    @property
+    def activation(self) -> Activation | None:
+        """The activation that is the only atom, or None."""
+        return self.atoms[0] if len(self.atoms) == 1 and isinstance(self.atoms[0], Activation) else None
+
 
 @dataclass(frozen=True, eq=False)
 class Polynomial:
-    """``affine`` plus ``products``, no two of which have the same atoms."""
+    """``affine`` plus ``products``, no two of which have the same atoms. Polynomials and numbers are added and multiplied."""
 
-    affine: Affine
-    products: Mapping[Hashable, Product] = field(default_factory=dict)
+    affine: LinearMap
+    products: Mapping[Hashable, Monomial] = field(default_factory=dict)
+    __array_ufunc__ = None
 
     @classmethod
     def constant(cls, numbers: np.ndarray) -> "Polynomial":
         """Loop-invariant."""
-        return cls(Affine(numbers.astype(np.float64)))
+        return cls(LinearMap(numbers.astype(np.float64)))
 
     @classmethod
-    def activation(cls, name: str, of: "Polynomial", alpha: float = 0.0, beta: float = 0.0) -> "Polynomial":
-        """Apply an activation, which is brought to its normal form."""
-        return cls.of_atom(normal_form(Activation(name, alpha, beta, of)))
-
-    @classmethod
-    def of_atom(cls, atom: Activation) -> "Polynomial":
-        """Return an activation as it is."""
-        width = atom.of.width
-        return _sum(Affine(np.zeros(width)), [Product(np.ones(width), (atom,))])
+    def activation(cls, function: Function, of: "Polynomial") -> "Polynomial":
+        """Apply a function that has no clip, which is brought to its normal form."""
+        inner = of.single
+        clip = None if inner is None else merge_clips(function, inner.function)
+        if inner is not None and clip is not None:
+            function, of = clip, inner.of
+        atom = Activation(function, of)
+        if function.name not in _NEVER_CLIPPED and function != Function("HardSigmoid", 1.0):
+            atom = _with_clip(atom)
+        return atom.rewritten(normal_form(atom.function)).alone
 
     @property
     def width(self) -> int:
@@ -125,67 +132,96 @@ class Polynomial:
         return digest(self.affine.key, *(part for pair in parts for part in pair))
 
     @property
+    def monomial(self) -> Monomial | None:
+        """The only product, if nothing that varies is added to it."""
+        return next(iter(self.products.values())) if len(self.products) == 1 and self.affine.is_constant else None
+
+    @property
     def single(self) -> Activation | None:
         """The activation that this is, and nothing else; or None."""
-        if len(self.products) != 1 or not self.affine.is_zero:
-            return None
-        (product,) = self.products.values()
-        atom = product.atoms[0]
-        return atom if len(product.atoms) == 1 and product.is_plain and isinstance(atom, Activation) else None
+        product = self.monomial
+        return product.activation if product is not None and self.affine.is_zero and product.is_plain else None
 
-    def plus(self, other: "Polynomial") -> "Polynomial":
-        """Add."""
+    def __add__(self, other: "Polynomial | float") -> "Polynomial":
+        """Add; a number is added to each feature."""
+        if not isinstance(other, Polynomial):
+            other = Polynomial.constant(np.full(self.width, other))
         return _sum(self.affine.plus(other.affine), [*self.products.values(), *other.products.values()])
 
-    def scaled(self, factor: np.ndarray | float) -> "Polynomial":
-        """Multiply each feature by a number."""
-        numbers = np.broadcast_to(np.asarray(factor, dtype=np.float64), (self.width,))
-        products = [Product(product.coefficient * numbers, product.atoms) for product in self.products.values()]
-        return _sum(self.affine.scaled(numbers), products)
+    def __neg__(self) -> "Polynomial":
+        return self * -1.0
 
-    def taken(self, index: np.ndarray) -> "Polynomial":
-        """Return the features at ``index``."""
-        products = []
-        for product in self.products.values():
-            products.append(Product(product.coefficient[index], _ordered(atom.taken(index) for atom in product.atoms)))
-        return _sum(self.affine.taken(index), products)
+    def __sub__(self, other: "Polynomial") -> "Polynomial":
+        return self + -other
 
-    def times(self, other: "Polynomial") -> "Polynomial":
-        """Multiply feature by feature; raises TooComplex where too much comes of it."""
+    def __rsub__(self, number: float) -> "Polynomial":
+        return -self + number
+
+    def __mul__(self, other: "Polynomial | np.ndarray | float") -> "Polynomial":
+        """Multiply feature by feature; raises TooComplex if the result has too many products or atoms."""
+        if not isinstance(other, Polynomial):
+            return self._scaled(np.broadcast_to(np.asarray(other, dtype=np.float64), (self.width,)))
         if self.is_constant:
-            return other.scaled(self.affine.bias)
+            return other._scaled(self.affine.bias)
         if other.is_constant:
-            return self.scaled(other.affine.bias)
-        affine, products = Affine(np.zeros(self.width)), list[Product]()
-        for one in _parts(self):
-            for factor in _parts(other):
-                atoms = _ordered([*one.atoms, *factor.atoms])
-                coefficient = one.coefficient * factor.coefficient
+            return self._scaled(other.affine.bias)
+        affine, products = LinearMap(np.zeros(self.width)), list[Monomial]()
+        for left in _parts(self):
+            for right in _parts(other):
+                atoms = _ordered([*left.atoms, *right.atoms])
+                coefficient = left.coefficient * right.coefficient
                 if len(atoms) > _HIGHEST_DEGREE:
                     raise TooComplex
                 if not atoms:
-                    affine = affine.plus(Affine(coefficient))
-                elif len(atoms) == 1 and isinstance(atoms[0], Affine):
+                    affine = affine.plus(LinearMap(coefficient))
+                elif len(atoms) == 1 and isinstance(atoms[0], LinearMap):
                     affine = affine.plus(atoms[0].scaled(coefficient))
                 else:
-                    products.append(Product(coefficient, atoms))
+                    products.append(Monomial(coefficient, atoms))
         return _sum(affine, products)
 
+    def _scaled(self, factor: np.ndarray) -> "Polynomial":
+        products = [Monomial(product.coefficient * factor, product.atoms) for product in self.products.values()]
+        return _sum(self.affine.scaled(factor), products)
 
-def _parts(polynomial: Polynomial) -> list[Product]:
+    def gather(self, index: np.ndarray) -> "Polynomial":
+        """Return the features at ``index``."""
+        products = []
+        for product in self.products.values():
+            products.append(Monomial(product.coefficient[index], _ordered(atom.gather(index) for atom in product.atoms)))
+        return _sum(self.affine.gather(index), products)
+
+
+def uniform(numbers: np.ndarray) -> float | None:
+    """Return the number that all ``numbers`` are, or None."""
+    return float(numbers[0]) if len(numbers) and (numbers == numbers[0]).all() else None
+
+
+def _with_clip(atom: Activation) -> Activation:
+    """Take a symmetric Clip of the argument into the activation."""
+    product = atom.of.monomial
+    if product is None or not atom.of.affine.is_zero:
+        return atom
+    inner, factor = product.activation, uniform(product.coefficient)
+    if inner is None or inner.name != "Clip" or factor is None or inner.function.alpha != -inner.function.beta:
+        return atom
+    return Activation(replace(atom.function, clip=abs(factor) * inner.function.beta), inner.of * factor)
+
+
+def _parts(polynomial: Polynomial) -> list[Monomial]:
     """Return the summands as products: the constant, the varying affine part, and the products."""
     affine = polynomial.affine
     parts = list(polynomial.products.values())
     if affine.terms:
         sign = _sign(affine)
-        parts.append(Product(sign, (affine.scaled(sign),)))
+        parts.append(Monomial(sign, (affine.scaled(sign),)))
     elif affine.bias.any():
-        parts.append(Product(affine.bias, ()))
+        parts.append(Monomial(affine.bias, ()))
     return parts
 
 
-def _sign(affine: Affine) -> np.ndarray:
-    """Return the sign of each feature's first weight, so that an affine map and its negative are the same atom."""
+def _sign(affine: LinearMap) -> np.ndarray:
+    """Return the sign of each feature's first weight, so that a linear map and its negative are the same atom."""
     weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
     first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
     return np.where(first < 0, -1.0, 1.0)
@@ -195,13 +231,19 @@ def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
     return tuple(sorted(atoms, key=lambda atom: str(atom.key)))
 
 
-def _sum(affine: Affine, products: Iterable[Product]) -> Polynomial:
-    collected: dict[Hashable, Product] = {}
+def _sum(affine: LinearMap, products: Iterable[Monomial]) -> Polynomial:
+    """Collect equal products; a multiple of one activation plus a number may be another activation."""
+    collected: dict[Hashable, Monomial] = {}
     for product in products:
         known = collected.get(product.key)
         coefficient = product.coefficient if known is None else known.coefficient + product.coefficient
-        collected[product.key] = Product(coefficient, product.atoms)
+        collected[product.key] = Monomial(coefficient, product.atoms)
     kept = {key: product for key, product in collected.items() if product.coefficient.any()}
     if len(kept) > _MOST_PRODUCTS:
         raise TooComplex
-    return as_one_activation(affine, kept) or Polynomial(affine, kept)
+    polynomial = Polynomial(affine, kept)
+    only = polynomial.monomial
+    atom = None if only is None else only.activation
+    factor, added = None if only is None else uniform(only.coefficient), uniform(affine.bias)
+    form = None if atom is None or factor is None or added is None else stretched(atom.function, factor, added)
+    return polynomial if atom is None or form is None else atom.rewritten(form).alone

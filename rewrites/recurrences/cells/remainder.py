@@ -1,4 +1,4 @@
-"""What of a body is left beside a cell: values that the native node gives are scanned there, and everything else stays."""
+"""The part of a body that stays beside a cell: it scans the values that the native node computes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,19 +10,18 @@ from rewrites.analysis.dependence import nodes_behind, reads
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 from rewrites.recurrences.cells.cell import Cell, source_of
-from rewrites.recurrences.cells.interpretation import Interpretation
-from rewrites.recurrences.cells.masks import Mask
+from rewrites.recurrences.cells.masks import CellMatch, Mask
 
 __all__ = ["Remainder", "remainder"]
 
 
 @dataclass(frozen=True)
 class Remainder:
-    """What the rest of the body is.
+    """The rest of the body.
 
-    ``states``: those that stay. ``after``: values that are what the hidden state becomes. ``elsewhere``: values that are so in rows
-    that take the step, and constant in others. ``followers``: states that keep the last hidden state, from their own beginning.
-    ``choices``: Where nodes, each with the place of an operand for which what the hidden state becomes may be put.
+    ``states``: those that stay. ``after``: values that equal the next hidden state. ``elsewhere``: values that do so in rows that
+    take the step, and are constant in others. ``followers``: states that keep the last hidden state, but have initial values of
+    their own. ``choices``: Where nodes, each with the index of an operand that the next hidden state may replace.
     ``needs_previous``: which of the hidden state and the followers are read as they were before the step.
     """
 
@@ -34,11 +33,12 @@ class Remainder:
     needs_previous: tuple[State, ...] = ()
 
 
-def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | None) -> Remainder | None:
-    """Return what is left beside ``cell``, found in ``reading``; None where that needs the cell state under a mask.
+def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
+    """Return what stays beside the cell; None if that needs the cell state under a mask.
 
-    A cell state that is needed in each step stays a state: with the hidden states of all steps given, little of it depends on it.
+    A cell state that is needed in each step stays a state: little of it depends on itself once all hidden states are known.
     """
+    cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)
     assert copied is not None
     after, elsewhere = [copied, cell.hidden.next], dict[ir.Value, np.ndarray]()
@@ -46,7 +46,7 @@ def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | 
     followers = () if mask is None else tuple(state for state in others if _follows(state, cell, mask))
     choices = [] if mask is None else _choices(loop, cell, mask)
     for value in (value for node in loop.body for value in node.outputs if value not in after):
-        if not reading.are_same(value, cell.hidden.next):
+        if not match.reading.are_same(value, cell.hidden.next):
             continue
         if mask is None:
             after.append(value)
@@ -57,54 +57,54 @@ def remainder(loop: ScanView, cell: Cell, reading: Interpretation, mask: Mask | 
             elif otherwise == cell.hidden:
                 after.append(value)
     states = tuple(state for state in others if state not in followers)
-    given = {*after, *elsewhere, *(state.next for state in followers)}
+    computed = {*after, *elsewhere, *(state.next for state in followers)}
     wanted = [*(output.inner for output in loop.scan_outputs), *(state.next for state in states)]
-    seen = _read_by(wanted, loop, given, choices)
-    if cell.cell is not None and seen & {cell.cell.inner, cell.cell.next}:
+    needed = _read_by(wanted, loop, computed, choices)
+    if cell.cell is not None and needed & {cell.cell.inner, cell.cell.next}:
         if mask is not None:
             return None
         states = (*states, cell.cell)
-        seen = _read_by([*wanted, cell.cell.next], loop, given, choices)
-    previous = tuple(state for state in (cell.hidden, *followers) if state.inner in seen)
-    used = [value for value in after if value in (copied, cell.hidden.next) or value in seen]
-    elsewhere = {value: numbers for value, numbers in elsewhere.items() if value in seen}
+        needed = _read_by([*wanted, cell.cell.next], loop, computed, choices)
+    previous = tuple(state for state in (cell.hidden, *followers) if state.inner in needed)
+    used = [value for value in after if value in (copied, cell.hidden.next) or value in needed]
+    elsewhere = {value: numbers for value, numbers in elsewhere.items() if value in needed}
     return Remainder(states, tuple(dict.fromkeys(used)), elsewhere, followers, tuple(choices), previous)
 
 
 def _follows(state: State, cell: Cell, mask: Mask) -> bool:
-    alike = mask.taken.dims.get(source_of(state)) == mask.taken.dims[source_of(cell.hidden)]
-    return alike and mask.taken.are_same(state.next, cell.hidden.next) and mask.keeps(state)
+    same_rows = mask.active.dims.get(source_of(state)) == mask.active.dims[source_of(cell.hidden)]
+    return same_rows and mask.active.are_same(state.next, cell.hidden.next) and mask.keeps(state)
 
 
 def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]]:
-    """Find Where nodes that take what the hidden state becomes in rows that take the step, though it is not yet masked."""
+    """Find Where nodes that choose the unmasked next hidden state in rows that take the step."""
     behind = set(nodes_behind(loop.body, [cell.hidden.next]))
-    found = []
+    choices = []
     for node in loop.body:
-        if node.op_type != "Where" or node in behind or node.inputs[0] not in mask.taken.decided:
+        if node.op_type != "Where" or node in behind or node.inputs[0] not in mask.active.decided:
             continue
-        outcome = mask.taken.meaning(node.inputs[0])
+        outcome = mask.active.abstract(node.inputs[0])
         assert isinstance(outcome, np.ndarray)
-        place = 1 if outcome.item() else 2
-        value = node.inputs[place]
-        if value is not None and mask.taken.are_same(value, cell.hidden.next, axes=True):
-            found.append((node, place))
-    return found
+        index = 1 if outcome.item() else 2
+        value = node.inputs[index]
+        if value is not None and mask.active.are_same(value, cell.hidden.next, axes=True):
+            choices.append((node, index))
+    return choices
 
 
 def _read_by(
-    wanted: Sequence[ir.Value], loop: ScanView, given: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
+    wanted: Sequence[ir.Value], loop: ScanView, computed: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Return ``wanted`` and what it is computed from, up to what is ``given``."""
-    waiting, seen, chosen = list(wanted), set[ir.Value](), dict(choices)
+    """Return ``wanted`` and what it is computed from, as far as the values ``computed`` by the native node."""
+    waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
         value = waiting.pop()
-        if value in seen:
+        if value in needed:
             continue
-        seen.add(value)
+        needed.add(value)
         node = value.producer()
-        if value in given or through_identity(value) in given or node is None or node.graph is not loop.body:
+        if value in computed or through_identity(value) in computed or node is None or node.graph is not loop.body:
             continue
         skipped = node.inputs[chosen[node]] if node in chosen else None
         waiting.extend(each for each in reads(node) if each is not skipped)
-    return seen
+    return needed

@@ -1,24 +1,23 @@
-"""Weights that are computed or fed when the model runs: which of a cell's numbers is which of theirs.
+"""Weights that are computed or fed when the model runs: which of their numbers each number of a cell is.
 
     body reads W, which is an input of the model    ->    LSTM(x, Transpose(Slice(W)), ...)
 
-The body is read with numbers in place of such weights, and once more for each of them with its numbers changed. A number of the
-cell that changes by s times what one of theirs does is s times that one, plus what else it is. All numbers are whole and the
-changes odd, so that nothing is rounded or taken for another; a last reading with new numbers confirms the result.
+The body is read with numbers in place of such weights, and once more for each of them with its numbers changed. If a number of the
+cell changes by s times the change of a number of a weight, it is s times that number, plus something else. All numbers are whole
+and the changes odd, so that nothing is rounded and no two changes are alike; a last reading with new numbers confirms the result.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanView, captured_values
-from rewrites.recurrences.cells.cell import ARRAYS, Cell
-from rewrites.recurrences.cells.recipes import Numbers, Piece, Recipe
+from rewrites.recurrences.cells.cell import ARRAYS, Cell, Numbers, Piece, Recipe
+from rewrites.recurrences.cells.masks import CellMatch
 from rewrites.recurrences.constants import Constants
 
 __all__ = ["cells_of_run_time_weights", "run_time_weights"]
@@ -31,46 +30,41 @@ _FACTORS = (1.0, -1.0, 2.0, 0.5, -2.0, -0.5)
 
 _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_before_reset", "input_forget")
 
-_Found = tuple[Cell, Any]
 
-
-def run_time_weights(loop: ScanView, opset: int) -> list[ir.Value]:
+def run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
     """Return the captured tensors of known shapes that may be weights, and are no constants."""
-    constants, found = Constants(opset), list[ir.Value]()
+    constants, weights = Constants(opset), list[ir.Value]()
     for value in captured_values(loop.body):
         dims = static_dims(value)
         if value.dtype is None or not value.dtype.is_floating_point() or dims is None or constants.of(value) is not None:
             continue
         if 0 not in dims:
-            found.append(value)
-    numbers = sum(math.prod(static_dims(value) or ()) for value in found)
-    return found if len(found) <= _MOST_WEIGHTS and numbers <= _MOST_NUMBERS else []
+            weights.append(value)
+    numbers = sum(math.prod(static_dims(value) or ()) for value in weights)
+    return tuple(weights) if len(weights) <= _MOST_WEIGHTS and numbers <= _MOST_NUMBERS else ()
 
 
-def cells_of_run_time_weights(weights: Sequence[ir.Value], find: Callable[[Numbers], list[_Found]]) -> Iterator[_Found]:
-    """Return the cells that the body is whatever the ``weights`` hold; ``find`` gives those it is with numbers in their place.
-
-    What ``find`` gives beside each cell is passed on.
-    """
+def cells_of_run_time_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
+    """Return the cells that the body is whatever the ``weights`` hold; ``find`` returns those for certain numbers."""
     base, last = _numbers(weights, 1), _numbers(weights, 2)
-    found = find(base)
-    if not found:
+    matches = find(base)
+    if not matches:
         return
     changes = _changes(weights)
     others = [find(base | {weight: np.asarray(base[weight] + changes[weight])}) for weight in weights]
     others.append(find(last))
-    for place, (cell, beside) in enumerate(found):
-        matching = [other[place][0] for other in others if place < len(other) and _alike(cell, other[place][0])]
-        recipes = _recipes(cell, matching, base, changes, last) if len(matching) == len(others) else None
+    for index, match in enumerate(matches):
+        same = [other[index].cell for other in others if index < len(other) and _are_alike(match.cell, other[index].cell)]
+        recipes = _recipes(match.cell, same, base, changes, last) if len(same) == len(others) else None
         if recipes is not None:
-            yield replace(cell, recipes=recipes), beside
+            yield replace(match, cell=replace(match.cell, recipes=recipes), weights=weights)
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Return how the arrays of ``cell`` come about, from what they are in ``others``: one for each change, and the last."""
+    """Return how the arrays of ``cell`` come from the weights; ``others``: the cell for each change, and for ``last``."""
     recipes = dict[str, Recipe]()
     for name in ARRAYS:
-        array, *changed, final = (getattr(one, name) for one in (cell, *others))
+        array, *changed, final = (getattr(each, name) for each in (cell, *others))
         if array is None or array.size == 0:
             continue
         recipe = _recipe(array, dict(zip(changes, changed, strict=True)), base, changes, len(array) // _blocks(cell, name))
@@ -92,34 +86,34 @@ def _numbers(weights: Sequence[ir.Value], seed: int) -> dict[ir.Value, np.ndarra
 
 
 def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
-    """Return odd numbers for each weight, in float64, of which each tells its place."""
+    """Return odd numbers for each weight, in float64, each of which tells its index."""
     rng = np.random.default_rng(3)
-    made = {}
+    changes = {}
     for weight in weights:
         dims = static_dims(weight) or ()
-        places = np.arange(math.prod(dims)).reshape(dims)
-        made[weight] = np.asarray((2 * (places * _SPACING + rng.integers(0, _SPACING, dims)) + 1).astype(np.float64))
-    return made
+        indices = np.arange(math.prod(dims)).reshape(dims)
+        changes[weight] = np.asarray((2 * (indices * _SPACING + rng.integers(0, _SPACING, dims)) + 1).astype(np.float64))
+    return changes
 
 
-def _alike(one: Cell, other: Cell) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in _STRUCTURE) and all(
-        np.shape(getattr(one, name)) == np.shape(getattr(other, name)) for name in ARRAYS
+def _are_alike(cell: Cell, other: Cell) -> bool:
+    return all(getattr(cell, name) == getattr(other, name) for name in _STRUCTURE) and all(
+        np.shape(getattr(cell, name)) == np.shape(getattr(other, name)) for name in ARRAYS
     )
 
 
 def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
-    """Read ``array`` as one block, or as blocks of ``block`` rows where fewer of its numbers must be picked out one by one then."""
-    found = list[Recipe]()
+    """Read ``array`` as one block, or as blocks of ``block`` rows if fewer of its numbers must be picked out one by one then."""
+    recipes = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
         cuts = [slice(start, start + size) for start in range(0, len(array), size)]
         blocks = [_block(array[rows], {weight: other[rows] for weight, other in changed.items()}, base, changes) for rows in cuts]
         known = tuple(each for each in blocks if each is not None)
         if len(known) == len(blocks):
-            found.append(Recipe(known))
-            if not found[-1].work[1]:
+            recipes.append(Recipe(known))
+            if not recipes[-1].work[1]:
                 break
-    return min(found, key=lambda recipe: recipe.work[1], default=None)
+    return min(recipes, key=lambda recipe: recipe.work[1], default=None)
 
 
 def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers) -> tuple[tuple[Piece, ...], np.ndarray] | None:
@@ -137,11 +131,11 @@ def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers)
 
 
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
-    """Find the places whose change ``difference`` is a multiple of."""
+    """Find the numbers of ``weight`` of whose change ``difference`` is a multiple."""
     flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:
         if (first / factor) % 2 != 1 or not 0 < first / factor <= flat[-1]:
             continue
-        places = np.clip((difference / factor - 1) // (2 * _SPACING), 0, len(flat) - 1).astype(np.int64)
-        return Piece(weight, places, factor) if np.array_equal(flat[places] * factor, difference) else None
+        indices = np.clip((difference / factor - 1) // (2 * _SPACING), 0, len(flat) - 1).astype(np.int64)
+        return Piece(weight, indices, factor) if np.array_equal(flat[indices] * factor, difference) else None
     return None

@@ -5,7 +5,7 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import give_back
-from tests.rewrites.recurrences import cells
+from tests.rewrites.recurrences import written_cells as cells
 
 
 def becomes(kind: str, *, steps: int | str, rows: int = 1, width: int = 128, fed: bool = False) -> str:

@@ -1,6 +1,9 @@
-"""What moves features about, or only changes how they are shaped: each is one ``taken``."""
+"""Operators that move features about, or only change their shape: each is one ``gather``.
 
-from collections.abc import Callable, Sequence
+Transposed features may be transposed back, and cut and joined along axis 0.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,36 +12,57 @@ import onnx_ir as ir
 
 from rewrites.graph.dims import same
 from rewrites.ops.movement import Movement, movement
-from rewrites.ops.versions import DYNAMIC, ints_operand, zero_copies_size
-from rewrites.recurrences.cells.features import Features
-from rewrites.recurrences.cells.reading import Meaning, Reading
+from rewrites.ops.versions import DYNAMIC, ints_operand, perm_of, zero_copies_size
+from rewrites.recurrences.cells.features import Dims, Features
+from rewrites.recurrences.cells.reading import AbstractValue, OperatorReader, Reading, Transposed
 
 __all__ = ["MOVEMENT"]
 
-_Read = Callable[[Reading, ir.Node], Sequence[Meaning] | None]
+
+def _identity(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    return [reading.abstract(node.inputs[0])]
 
 
-def _identity(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    return [reading.meaning(node.inputs[0])]
-
-
-def _cast(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    """Keep what loses nothing, or no more than the states, which are rounded in each step, do."""
+def _cast(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    """Read a Cast that loses nothing, or no more than the states do, which are rounded in each step."""
     source, to = node.inputs[0], ir.DataType(node.attributes.get_int("to", 0))
     if source is None or source.dtype is None or not source.dtype.is_floating_point() or not to.is_floating_point():
         return None
     kept = to == source.dtype or (to.itemsize > source.dtype.itemsize and source.dtype != ir.DataType.BFLOAT16)
-    return _identity(reading, node) if kept or to == reading.kind else None
+    return _identity(reading, node) if kept or to == reading.dtype else None
 
 
-def _moved(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x = reading.features(node.inputs[0])
-    move = None if x is None else _movement(reading, node, x)
-    return None if x is None or move is None else [_placed(x, move, index) for index in move.make([_indices(x)])]
+def _moved(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    x = reading.abstract(node.inputs[0])
+    if isinstance(x, Transposed):
+        return _moved_transposed(reading, node, [x])
+    if not isinstance(x, Features) or (move := _movement(reading, node, x)) is None:
+        return None
+    return [_gathered(x, move, index) for index in move.make([_indices(x)])]
+
+
+def _transpose(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    x = reading.abstract(node.inputs[0])
+    swaps = isinstance(x, Transposed | Features) and list(perm_of(node, 2)) == [1, 0]
+    if isinstance(x, Transposed):
+        return [x.features if swaps else x]
+    return _moved(reading, node) or ([Transposed(x)] if isinstance(x, Features) and x.is_matrix and swaps else None)
+
+
+def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transposed]) -> Sequence[AbstractValue] | None:
+    """Read a node that moves features along axis 0 and leaves the rows as they are."""
+    first, widths = parts[0].features, [part.features.width for part in parts]
+    move = movement(node, reading.opset, (first.width, *first.dims), lambda index: None)
+    if move is None or move.axes != (0, 1) or not move.cut <= {0} or any(part.features.dims != first.dims for part in parts):
+        return None
+    starts = np.cumsum([0, *widths])
+    indices = move.make([np.arange(width)[:, None] + start for width, start in zip(widths, starts, strict=False)])
+    joined = replace(first, shape=(int(starts[-1]),), runs=tuple(run for part in parts for run in part.features.runs))
+    return [Transposed(joined.gather(index[:, 0])) for index in indices]
 
 
 def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
-    """Return how ``node`` moves features where it leaves the leading axes as they are, but for axes of size 1."""
+    """Return how ``node`` moves features, or None if it changes leading axes other than those of size 1."""
     move = movement(node, reading.opset, (*x.dims, *x.shape), partial(_constant, reading, node))
     if move is None or move.axes is None or any(axis < x.lead for axis in move.cut):
         return None
@@ -48,41 +72,44 @@ def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
 
 
 def _constant(reading: Reading, node: ir.Node, index: int) -> np.ndarray | None:
-    meaning = reading.meaning(node.inputs[index]) if index < len(node.inputs) else None
-    return meaning if isinstance(meaning, np.ndarray) else None
+    operand = reading.abstract(node.inputs[index]) if index < len(node.inputs) else None
+    return operand if isinstance(operand, np.ndarray) else None
 
 
 def _indices(x: Features) -> np.ndarray:
-    """Return the places of the features, with an axis of size 1 for each leading one."""
+    """Return the index of each feature, with an axis of size 1 for each leading one."""
     return x.indexed().reshape((1,) * x.lead + x.shape)
 
 
-def _placed(x: Features, move: Movement, index: np.ndarray) -> Features:
+def _gathered(x: Features, move: Movement, index: np.ndarray) -> Features:
     """Return the features at ``index``, made by ``move``; new axes before the first of features are leading ones."""
     assert move.axes is not None
     lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
     dims = tuple(1 if axis is None else x.dims[axis] for axis in move.axes[:lead])
-    return replace(x, dims=dims).taken(index.reshape(index.shape[lead:]))
+    return replace(x, dims=dims).gather(index.reshape(index.shape[lead:]))
 
 
-def _concat(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    parts = [reading.meaning(value) for value in node.inputs]
+def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    parts = [reading.abstract(value) for value in node.inputs]
+    transposed = [part for part in parts if isinstance(part, Transposed)]
+    if transposed:
+        return _moved_transposed(reading, node, transposed) if len(transposed) == len(parts) else None
     first = next((part for part in parts if isinstance(part, Features)), None)
     move = None if first is None else _movement(reading, node, first)
     if first is None or move is None:
         return None
     known = [part for part in parts if isinstance(part, Features) and part.lead == first.lead]
-    dims = _settled(reading, known) if len(known) == len(parts) else None
+    dims = _common_lead(reading, known) if len(known) == len(parts) else None
     if dims is None:
         return None
     starts = np.cumsum([0, *(part.width for part in known)])
     (index,) = move.make([_indices(part) + start for part, start in zip(known, starts, strict=False)])
     runs = [run for part in known for run in part.runs]
-    return [_placed(Features(dims, (int(starts[-1]),), tuple(runs)), move, index)]
+    return [_gathered(Features(dims, (int(starts[-1]),), tuple(runs)), move, index)]
 
 
-def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | None, ...] | None:
-    """Return the leading axes that all ``parts`` of a Concat must have, and note them for sources of which they were not known."""
+def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
+    """Return the leading axes that all ``parts`` of a Concat must have, and note them for sources whose own were not known."""
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
         for i, dim in enumerate(part.dims):
@@ -98,8 +125,8 @@ def _settled(reading: Reading, parts: Sequence[Features]) -> tuple[int | str | N
     return tuple(dims)
 
 
-def _reshape(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    """The leading axes stay, or are split and merged among themselves; the features are cut anew."""
+def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    """Read one whose leading axes stay, or are split and merged among themselves; the features get new axes."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     if x is None or sizes is DYNAMIC or sizes is None or (0 in sizes and not zero_copies_size(node)):
         return None
@@ -113,13 +140,13 @@ def _reshape(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     return None
 
 
-def _may_be(found: Sequence[int | str | None], dims: Sequence[int | str | None]) -> bool:
-    """Whether ``found``, of which at most one is not known, holds as many rows as ``dims`` only if it is ``dims``."""
-    return sum(one != other for one, other in zip(found, dims, strict=True)) <= 1
+def _may_be(sizes: Sequence[int | str | None], dims: Sequence[int | str | None]) -> bool:
+    """Return True if ``sizes``, at most one of them unknown, hold as many rows as ``dims`` only if they are ``dims``."""
+    return sum(size != dim for size, dim in zip(sizes, dims, strict=True)) <= 1
 
 
-def _expand(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    """Read one that spreads nothing; two sizes that are not known may differ."""
+def _expand(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    """Read one that repeats nothing; two sizes that are not known may differ."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     source, result = node.inputs[0], node.outputs[0]
     if x is None or source is None:
@@ -128,7 +155,7 @@ def _expand(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
     return [x] if ones or same(source.shape, result.shape) else None
 
 
-MOVEMENT: dict[str, _Read] = {
+MOVEMENT: Mapping[str, OperatorReader] = {
     "Cast": _cast,
     "Concat": _concat,
     "Expand": _expand,
@@ -138,6 +165,6 @@ MOVEMENT: dict[str, _Read] = {
     "Slice": _moved,
     "Split": _moved,
     "Squeeze": _moved,
-    "Transpose": _moved,
+    "Transpose": _transpose,
     "Unsqueeze": _moved,
 }

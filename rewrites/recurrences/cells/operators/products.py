@@ -1,72 +1,55 @@
-"""MatMul and Gemm by constant matrices: affine maps of affine maps, or of products that become sources of their own.
+"""MatMul, Gemm and Einsum by constant matrices: linear maps of linear maps, or of products that become sources of their own.
 
-A product tells how many features its operand has, since it fails for any other number: a size that has but a name is known so,
-unless rows are counted by that name too, as some exporters have it that call all free sizes alike.
+    h @ W    Transpose(Gemm(W, Transpose(h))) = h @ W.T    Einsum<bi,oi->bo>(h, W) = h @ W.T
+
+A product tells how many features its operand has, since it fails for any other number: a size that is only a name is known then,
+unless rows are counted by that name too, since some exporters have one name for all free sizes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import dim_of, shape_dims
 from rewrites.loops import ScanView
-from rewrites.recurrences.cells.features import Features
-from rewrites.recurrences.cells.operators.sides import same_lead
+from rewrites.recurrences.cells.features import Features, same_lead
 from rewrites.recurrences.cells.polynomial import Polynomial
-from rewrites.recurrences.cells.reading import Meaning, Reading
+from rewrites.recurrences.cells.reading import AbstractValue, OperatorReader, Reading, Transposed
 
-__all__ = ["PRODUCTS", "apply_matrix"]
+__all__ = ["PRODUCTS"]
+
+_SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _matmul(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    left, right = (reading.meaning(value) for value in node.inputs)
+def _matmul(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    left, right = (reading.abstract(value) for value in node.inputs)
     if left is None and isinstance(right, np.ndarray) and right.ndim > 1:
         _learn_width(reading, node.inputs[0], right.shape[-2])
+    product: Features | None = None
     if isinstance(left, Features) and isinstance(right, np.ndarray):
-        return apply_matrix(reading, left, right)
-    if isinstance(left, np.ndarray) and isinstance(right, Features) and left.ndim == 2 and right.lead == 0:
-        return apply_matrix(reading, right, left.T)
-    return None
+        product = _apply_matrix(reading, left, right)
+    elif isinstance(left, np.ndarray) and isinstance(right, Features) and left.ndim == 2 and right.lead == 0:
+        product = _apply_matrix(reading, right, left.T)
+    return _matrix_product(reading, node) if product is None else [product]
 
 
-def apply_matrix(reading: Reading, x: Features, matrix: np.ndarray, bias: np.ndarray | None = None) -> Sequence[Meaning] | None:
-    """Return ``x @ matrix``, or None where ``matrix`` is no matrix for the features of ``x``."""
+def _gemm(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    x, matrix = reading.features(node.inputs[0]), reading.abstract(node.inputs[1])
+    if x is None and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and not node.attributes.get_int("transA", 0):
+        _learn_width(reading, node.inputs[0], matrix.shape[1 if node.attributes.get_int("transB", 0) else 0])
+    return _matrix_product(reading, node)
+
+
+def _apply_matrix(reading: Reading, x: Features, matrix: np.ndarray) -> Features | None:
+    """Return ``x @ matrix``, or None if ``matrix`` is no matrix for the features of ``x``."""
     if matrix.dtype.kind != "f" or len(x.shape) != 1 or matrix.ndim < 2 or any(size != 1 for size in matrix.shape[:-2]):
         return None
     if matrix.shape[-2] != x.width or matrix.ndim - 1 > max(x.lead, 1) + 1 or (matrix.ndim > 2 and matrix.ndim - 2 > x.lead - 1):
         return None
     affine = reading.as_source(x).times(matrix.reshape(matrix.shape[-2:]).astype(np.float64))
-    polynomial = Polynomial(affine)
-    if bias is not None:
-        polynomial = polynomial.plus(Polynomial.constant(bias))
-    return [Features(x.dims, (affine.width,), (polynomial,))]
-
-
-def _gemm(reading: Reading, node: ir.Node) -> Sequence[Meaning] | None:
-    x, matrix = reading.features(node.inputs[0]), reading.meaning(node.inputs[1])
-    if x is None and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and not node.attributes.get_int("transA", 0):
-        _learn_width(reading, node.inputs[0], matrix.shape[1 if node.attributes.get_int("transB", 0) else 0])
-    if x is None or not isinstance(matrix, np.ndarray) or node.attributes.get_int("transA", 0) != 0 or x.lead != 1:
-        return None
-    matrix = matrix.T if node.attributes.get_int("transB", 0) else matrix
-    matrix = matrix * node.attributes.get_float("alpha", 1.0)
-    added, beta = node.inputs[2] if len(node.inputs) > 2 else None, node.attributes.get_float("beta", 1.0)
-    if added is None or beta == 0:
-        return apply_matrix(reading, x, matrix)
-    result = apply_matrix(reading, x, matrix)
-    extra = reading.meaning(added)
-    if result is None or not isinstance(result[0], Features):
-        return None
-    if isinstance(extra, np.ndarray):
-        if extra.ndim > 1 and extra.shape[0] != 1:
-            return None
-        numbers = np.broadcast_to(extra.reshape(-1).astype(np.float64) * beta, (result[0].width,))
-        return [result[0].mapped(lambda run: run.plus(Polynomial.constant(numbers)))]
-    if isinstance(extra, Features) and extra.shape == result[0].shape and extra.lead <= 1 and same_lead(extra, result[0]):
-        scaled = extra.mapped(lambda run: run.scaled(beta))
-        return [result[0].combined(scaled, Polynomial.plus)]
-    return None
+    return Features(x.dims, (affine.width,), (Polynomial(affine),))
 
 
 def _learn_width(reading: Reading, x: ir.Value | None, width: int) -> None:
@@ -80,4 +63,80 @@ def _row_names(loop: ScanView) -> set[int | str | None]:
     return {dim for shape in shapes if shape is not None for dim in shape_dims(shape)[:-1]}
 
 
-PRODUCTS: dict[str, Callable[[Reading, ir.Node], Sequence[Meaning] | None]] = {"Gemm": _gemm, "MatMul": _matmul}
+@dataclass(frozen=True)
+class _Operand:
+    """One factor: a constant matrix, or rows, which are along axis 1 if ``is_transposed``."""
+
+    matrix: np.ndarray | None
+    rows: Features | None
+    is_transposed: bool
+
+
+def _operand(abstract: AbstractValue, transpose: bool) -> _Operand | None:
+    if isinstance(abstract, np.ndarray):
+        return _Operand(abstract.T if transpose else abstract, None, False) if abstract.ndim == 2 else None
+    if isinstance(abstract, Transposed):
+        return _Operand(None, abstract.features, not transpose)
+    return _Operand(None, abstract, transpose) if isinstance(abstract, Features) and abstract.is_matrix else None
+
+
+def _matrix_product(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    """Read a product of matrices, one of them constant, and what a Gemm adds."""
+    operands = [reading.abstract(value) for value in node.inputs]
+    pairs = zip(operands[:2], ("transA", "transB"), strict=True)
+    left, right = (_operand(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
+    factor, beta = node.attributes.get_float("alpha", 1.0), node.attributes.get_float("beta", 1.0)
+    addend = operands[2] if len(operands) > 2 and beta != 0 else None
+    if left is None or right is None or (addend is None and beta != 0 and any(value is not None for value in node.inputs[2:])):
+        return None
+    product, is_transposed = None, left.matrix is not None
+    if left.matrix is not None and right.rows is not None and right.is_transposed:
+        product = _apply_matrix(reading, right.rows, left.matrix.T * factor)
+    elif left.rows is not None and not left.is_transposed and right.matrix is not None:
+        product = _apply_matrix(reading, left.rows, right.matrix * factor)
+    if product is not None and addend is not None:
+        product = _with_addend(product, is_transposed, addend, beta)
+    return None if product is None else [Transposed(product) if is_transposed else product]
+
+
+def _with_addend(product: Features, is_transposed: bool, addend: AbstractValue, beta: float) -> Features | None:
+    if isinstance(addend, np.ndarray):
+        numbers = addend.reshape((1,) * (2 - addend.ndim) + addend.shape)
+        numbers = numbers.T if is_transposed else numbers
+        if numbers.ndim > 2 or numbers.shape[0] != 1:
+            return None
+        bias = Polynomial.constant(np.broadcast_to(numbers[0].astype(np.float64) * beta, (product.width,)))
+        return product.mapped(lambda run: run + bias)
+    rows = addend.features if isinstance(addend, Transposed) and is_transposed else None if is_transposed else addend
+    if not isinstance(rows, Features) or rows.shape != product.shape or rows.lead > 1:
+        return None
+    if rows.dims != product.dims and (is_transposed or not same_lead(rows, product)):
+        return None
+    return product.combined(rows.mapped(lambda run: run * beta), Polynomial.__add__)
+
+
+def _einsum(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
+    equation = node.attributes.get_string("equation", "").replace(" ", "")
+    operands = [reading.abstract(value) for value in node.inputs]
+    if len(operands) != 2 or "->" not in equation or "." in equation or equation != equation.lower():
+        return None
+    terms, result = equation.split("->")
+    letters, matrix_letters = terms.split(",")
+    if isinstance(operands[0], np.ndarray):
+        letters, matrix_letters = matrix_letters, letters
+        operands.reverse()
+    x, matrix = operands
+    if not isinstance(x, Features) or not isinstance(matrix, np.ndarray) or matrix.dtype.kind != "f":
+        return None
+    lead, own = letters[: x.lead], letters[x.lead :]
+    rest = result[x.lead :]
+    if result[: x.lead] != lead or set(lead) & set(matrix_letters) or len(set(letters)) != len(letters) or not rest:
+        return None
+    copies = _SPARE[: len(own)]
+    unit = np.eye(x.width).reshape(*x.shape, *x.shape)
+    mapping = np.einsum(f"{copies}{own},{matrix_letters}->{copies}{rest}", unit, matrix.astype(np.float64))
+    affine = reading.as_source(x).times(mapping.reshape(x.width, -1))
+    return [Features(x.dims, tuple(mapping.shape[len(own) :]), (Polynomial(affine),))]
+
+
+PRODUCTS: Mapping[str, OperatorReader] = {"Einsum": _einsum, "Gemm": _gemm, "MatMul": _matmul}

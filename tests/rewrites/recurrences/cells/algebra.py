@@ -4,13 +4,14 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
+from rewrites.ops.rnn.functions import Function
 from rewrites.recurrences.cells.features import Features
-from rewrites.recurrences.cells.linear_map import Affine
+from rewrites.recurrences.cells.linear_map import LinearMap
 from rewrites.recurrences.cells.polynomial import Activation, Polynomial
 
 __all__ = ["SOURCES", "affine_at", "at", "features_at", "point", "random_affine", "random_polynomial"]
 
-SOURCES: Mapping[Hashable, int] = {"x": 3, "h": 2, ("scanned", "z", False): 1}
+SOURCES: Mapping[Hashable, int] = {"x": 3, ("input", "h"): 2, ("scanned", "z", False): 1}
 
 Point = Mapping[Hashable, np.ndarray]
 
@@ -36,7 +37,7 @@ def point(random: np.random.Generator, batch: int = 4) -> Point:
     return {source: random.integers(-16, 17, (batch, width)) / 8 for source, width in SOURCES.items()}
 
 
-def affine_at(affine: Affine, where: Point) -> np.ndarray:
+def affine_at(affine: LinearMap, where: Point) -> np.ndarray:
     total = np.broadcast_to(affine.bias, (len(next(iter(where.values()))), affine.width)).copy()
     for source, matrix in affine.terms.items():
         for i, row in enumerate(matrix):
@@ -44,15 +45,16 @@ def affine_at(affine: Affine, where: Point) -> np.ndarray:
     return total
 
 
-def at(value: Polynomial | Activation | Affine, where: Point) -> np.ndarray:
+def at(value: Polynomial | Activation | LinearMap, where: Point) -> np.ndarray:
     """What `value` is for each row of the point."""
-    if isinstance(value, Affine):
+    if isinstance(value, LinearMap):
         return affine_at(value, where)
     if isinstance(value, Activation):
         x = at(value.of, where)
-        if value.clip is not None:
-            x = np.minimum(np.maximum(x, -value.clip), value.clip)
-        return _FUNCTIONS[value.name](x, value.alpha, value.beta)
+        function = value.function
+        if function.clip is not None:
+            x = np.minimum(np.maximum(x, -function.clip), function.clip)
+        return _FUNCTIONS[function.name](x, function.alpha, function.beta)
     total = affine_at(value.affine, where)
     for product in value.products.values():
         part = np.broadcast_to(product.coefficient, total.shape)
@@ -67,11 +69,11 @@ def features_at(features: Features, where: Point) -> np.ndarray:
     return np.concatenate([at(run, where) for run in features.runs], axis=1).reshape(-1, *features.shape)
 
 
-def random_affine(random: np.random.Generator, width: int) -> Affine:
+def random_affine(random: np.random.Generator, width: int) -> LinearMap:
     chosen = [source for source in SOURCES if random.random() < 0.5]
     terms = {source: random.integers(-1, 2, (SOURCES[source], width)) / 2 for source in chosen}
     bias = random.integers(-1, 2, width) * (random.random() < 0.5)
-    return Affine(bias.astype(np.float64), {source: matrix for source, matrix in terms.items() if matrix.any()})
+    return LinearMap(bias.astype(np.float64), {source: matrix for source, matrix in terms.items() if matrix.any()})
 
 
 def random_polynomial(random: np.random.Generator, width: int, depth: int = 2) -> tuple[Polynomial, np.ndarray, Point]:
@@ -89,31 +91,31 @@ def _grown(random: np.random.Generator, width: int, depth: int, where: Point) ->
     if step == "taken":
         index = random.integers(0, width + 1, width)
         of, numbers = _grown(random, width + 1, depth - 1, where)
-        return of.taken(index), numbers[:, index]
+        return of.gather(index), numbers[:, index]
     one, numbers = _grown(random, width, depth - 1, where)
     if step == "scaled":
         factor = random.choice([-1.0, 0.0, 0.5, 2.0], width)
-        return one.scaled(factor), numbers * factor
+        return one * factor, numbers * factor
     if step == "activation":
-        name, alpha, beta = ACTIVATIONS[random.integers(len(ACTIVATIONS))]
-        return Polynomial.activation(name, one, alpha, beta), _FUNCTIONS[name](numbers, alpha, beta)
+        function = ACTIVATIONS[random.integers(len(ACTIVATIONS))]
+        return Polynomial.activation(function, one), _FUNCTIONS[function.name](numbers, function.alpha, function.beta)
     other, more = _grown(random, width, depth - 1, where)
-    return (one.plus(other), numbers + more) if step == "sum" else (one.times(other), numbers * more)
+    return (one + other, numbers + more) if step == "sum" else (one * other, numbers * more)
 
 
 ACTIVATIONS = [
-    ("Clip", -1.0, 1.0),
-    ("Clip", 0.0, 2.0),
-    ("Clip", -0.5, np.inf),
-    ("Clip", -np.inf, 0.5),
-    ("Elu", 0.5, 0.0),
-    ("HardSigmoid", 0.25, 0.5),
-    ("HardSigmoid", 1.0, 0.0),
-    ("LeakyRelu", 0.25, 0.0),
-    ("Relu", 0.0, 0.0),
-    ("Sigmoid", 0.0, 0.0),
-    ("Softplus", 0.0, 0.0),
-    ("Softsign", 0.0, 0.0),
-    ("Tanh", 0.0, 0.0),
-    ("ThresholdedRelu", 0.5, 0.0),
+    Function("Clip", -1.0, 1.0),
+    Function("Clip", 0.0, 2.0),
+    Function("Clip", -0.5, np.inf),
+    Function("Clip", -np.inf, 0.5),
+    Function("Elu", 0.5, 0.0),
+    Function("HardSigmoid", 0.25, 0.5),
+    Function("HardSigmoid", 1.0, 0.0),
+    Function("LeakyRelu", 0.25, 0.0),
+    Function("Relu", 0.0, 0.0),
+    Function("Sigmoid", 0.0, 0.0),
+    Function("Softplus", 0.0, 0.0),
+    Function("Softsign", 0.0, 0.0),
+    Function("Tanh", 0.0, 0.0),
+    Function("ThresholdedRelu", 0.5, 0.0),
 ]

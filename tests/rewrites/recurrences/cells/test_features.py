@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from rewrites.ops.rnn.functions import Function
 from rewrites.recurrences.cells.features import Features
 from rewrites.recurrences.cells.polynomial import Polynomial
 from tests.rewrites.recurrences.cells.algebra import at, features_at, point, random_affine
@@ -31,7 +32,7 @@ def drawn(random: np.random.Generator, shape: tuple[int, ...], lead: int = 1) ->
     while left:
         width = int(random.integers(1, left + 1))
         run = Polynomial(random_affine(random, width))
-        runs.append(Polynomial.activation("Tanh", run) if random.random() < 0.5 else run)
+        runs.append(Polynomial.activation(Function("Tanh"), run) if random.random() < 0.5 else run)
         left -= width
     return Features(("B",) * lead, shape, tuple(runs))
 
@@ -42,7 +43,7 @@ def test_movement_of_features_is_movement_of_numbers(name: str) -> None:
         random = np.random.default_rng(seed)
         features, where = drawn(random, (3, 8)), point(random)
         numbers = features_at(features, where)
-        found = features.taken(MOVES[name](features.indexed()))
+        found = features.gather(MOVES[name](features.indexed()))
         wanted = np.stack([MOVES[name](row) for row in numbers])
         assert found.shape == wanted.shape[1:]
         assert sum(run.width for run in found.runs) == found.width
@@ -52,14 +53,14 @@ def test_movement_of_features_is_movement_of_numbers(name: str) -> None:
 
 def test_what_is_taken_whole_is_the_same_run() -> None:
     features = drawn(np.random.default_rng(1), (24,))
-    assert features.taken(features.indexed()).runs == features.runs
+    assert features.gather(features.indexed()).runs == features.runs
 
 
 def test_runs_of_two_are_cut_where_either_is() -> None:
     for seed in range(50):
         random = np.random.default_rng(seed)
         one, other, where = drawn(random, (3, 4)), drawn(random, (3, 4), lead=2), point(random)
-        found = one.combined(other, Polynomial.plus)
+        found = one.combined(other, Polynomial.__add__)
         assert (found.lead, found.shape) == (2, (3, 4))
         np.testing.assert_allclose(features_at(found, where), features_at(one, where) + features_at(other, where), atol=1e-12)
 
@@ -71,7 +72,7 @@ def test_a_whole_part_is_one_polynomial_or_none() -> None:
         features, where = drawn(random, (8,)), point(random)
         begin, end = sorted(random.choice(9, 2, replace=False).tolist())
         found, numbers = features.whole(begin, end), features_at(features, where)[:, begin:end]
-        part = features.taken(np.arange(begin, end))
+        part = features.gather(np.arange(begin, end))
         assert (found is None) == (len(part.runs) > 1 and not all(run.is_affine for run in part.runs))
         kinds.add(found is None)
         if found is not None:

@@ -1,11 +1,18 @@
 """A gate read off a polynomial computes the polynomial; its argument comes apart into weights on inputs and hidden state."""
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
-from rewrites.recurrences.cells.gates import NATIVE, complement, gate, scaled, split_affine
-from rewrites.recurrences.cells.polynomial import Activation, Polynomial
+from rewrites.loops import State
+from rewrites.ops.rnn.functions import Function
+from rewrites.recurrences.cells.gates import NATIVE, Candidate, gate
+from rewrites.recurrences.cells.interpretation import Interpretation
+from rewrites.recurrences.cells.linear_map import LinearMap
+from rewrites.recurrences.cells.polynomial import Polynomial
 from tests.rewrites.recurrences.cells.algebra import ACTIVATIONS, SOURCES, affine_at, at, point, random_affine
+from tests.rewrites.recurrences.cells.random_bodies import random_body
+from tests.rewrites.recurrences.cells.test_interpretation import scan_of
 
 WIDTH = 3
 
@@ -28,10 +35,8 @@ READ = {
 @pytest.mark.parametrize(("factor", "added"), READ)
 def test_a_gate_computes_what_the_polynomial_does(factor: float, added: float) -> None:
     gates = set()
-    for seed, (name, alpha, beta) in enumerate(ACTIVATIONS, start=1):
-        value = (
-            Polynomial.activation(name, drawn(seed), alpha, beta).scaled(factor).plus(Polynomial.constant(np.full(WIDTH, added)))
-        )
+    for seed, function in enumerate(ACTIVATIONS, start=1):
+        value = Polynomial.activation(function, drawn(seed)) * factor + added
         found, where = gate(value), point(np.random.default_rng(seed))
         if found is not None:
             gates.add(found.name)
@@ -46,44 +51,25 @@ def test_an_affine_map_alone_is_a_gate() -> None:
     np.testing.assert_array_equal(at(found, where), at(drawn(1), where))
 
 
-def test_one_minus_a_gate_is_a_gate_of_the_opposite() -> None:
-    complements = set()
-    for seed, (name, alpha, beta) in enumerate(ACTIVATIONS):
-        for clip in (None, 0.5):
-            atom = Activation(name, alpha, beta, drawn(seed), clip)
-            found, where = complement(atom), point(np.random.default_rng(seed))
-            if found is not None:
-                complements.add((name, clip))
-                np.testing.assert_allclose(at(found, where), 1 - at(atom, where), atol=1e-12)
-    assert complements == {("Sigmoid", None), ("Sigmoid", 0.5), ("HardSigmoid", None), ("HardSigmoid", 0.5)}
-
-
-def test_only_tanh_takes_a_factor_and_only_the_same_for_all_features() -> None:
-    tanh = Activation("Tanh", 0.0, 0.0, drawn(1))
-    where = point(np.random.default_rng(1))
-    for factor in (3.0, -2.0):
-        found = scaled(tanh, np.full(WIDTH, factor))
-        assert found is not None
-        np.testing.assert_allclose(at(found, where), factor * at(tanh, where))
-    assert scaled(tanh, np.array([1.0, 2.0, 1.0])) is None
-    assert scaled(Activation("Sigmoid", 0.0, 0.0, drawn(1)), np.full(WIDTH, 2.0)) is None
+def test_only_a_factor_that_all_features_have_is_taken_into_a_gate() -> None:
+    assert gate(Polynomial.activation(Function("Tanh"), drawn(1)) * np.array([1.0, 2.0, 1.0])) is None
 
 
 def test_an_argument_is_weights_times_its_sources() -> None:
-    inputs, hidden = [(source, SOURCES[source]) for source in list(SOURCES)[:2]], list(SOURCES)[2]
-    split = 0
+    inputs, hidden = [(source, SOURCES[source]) for source in ("x", ("scanned", "z", False))], ir.Value(name="h")
+    state = State(hidden, hidden, hidden, None)
+    loop, ctx = scan_of(random_body(0), "B")
+    reading, read = Interpretation.of_body(loop, ctx.opset), 0
     for seed in range(60):
         random = np.random.default_rng(seed)
         affine, where = random_affine(random, WIDTH), point(random)
-        for given, state in ((inputs, hidden), ([inputs[1]], "x")):
-            found = split_affine(affine, given, state)
-            known = {state, *(source for source, _ in given)}
-            assert (found is None) == bool(affine.terms.keys() - known)
-            if found is not None:
-                w, r = found
-                total = np.concatenate([where[source] for source, _ in given], axis=1) @ w.T + affine.bias
-                total = total + (where[state] @ r.T if r.shape[1] else 0)
+        for sources in (inputs, inputs[1:]):
+            candidate = Candidate(reading, state, Polynomial(LinearMap.source("x", 2)), tuple(sources))
+            weights = candidate.affine_weights(affine)
+            assert (weights is None) == bool(affine.terms.keys() - {candidate.key, *(source for source, _ in sources)})
+            if weights is not None:
+                x = np.concatenate([where[source] for source, _ in sources], axis=1)
+                total = x @ weights.w.T + where[candidate.key] @ weights.r.T + weights.bias
                 np.testing.assert_allclose(affine_at(affine, where), total, atol=1e-12)
-                assert bool(r.shape[1]) == (state in affine.terms)
-                split += 1
-    assert split > 40
+                read += 1
+    assert read > 40

@@ -13,7 +13,7 @@ from rewrites.graph.context import Context
 from rewrites.loops import ScanView, view
 from rewrites.recurrences.cells.cell import source_of
 from rewrites.recurrences.cells.interpretation import Interpretation
-from rewrites.recurrences.cells.reading import Flipped
+from rewrites.recurrences.cells.reading import Transposed
 from tests.rewrites.apply import context_of, one_loop
 from tests.rewrites.recurrences.cells.algebra import at, features_at
 from tests.rewrites.recurrences.cells.random_bodies import ROWS, SHAPES, Body, random_body
@@ -69,16 +69,16 @@ def compare(body: Body, reading: Interpretation, feeds: dict[str, np.ndarray], t
     numbers, where, read = numbers_of(body, feeds), point_of(reading, feeds), Counter[str]()
     for node in reading.loop.body:
         for value in node.outputs:
-            meaning, wanted = reading.meaning(value), numbers.get(value.name or "")
-            if meaning is None or wanted is None:
+            abstract, wanted = reading.abstract(value), numbers.get(value.name or "")
+            if abstract is None or wanted is None:
                 continue
-            flipped, why = isinstance(meaning, Flipped), f"{told}, {value.name}: {body.nodes}"
-            read[f"flipped {node.op_type}" if flipped else node.op_type] += 1
-            if isinstance(meaning, np.ndarray):
-                np.testing.assert_allclose(np.broadcast_to(meaning, wanted.shape), wanted, atol=1e-6, err_msg=why)
+            is_transposed, why = isinstance(abstract, Transposed), f"{told}, {value.name}: {body.nodes}"
+            read[f"transposed {node.op_type}" if is_transposed else node.op_type] += 1
+            if isinstance(abstract, np.ndarray):
+                np.testing.assert_allclose(np.broadcast_to(abstract, wanted.shape), wanted, atol=1e-6, err_msg=why)
                 continue
-            features = meaning.features if isinstance(meaning, Flipped) else meaning
-            wanted = wanted.T if flipped else wanted
+            features = abstract.features if isinstance(abstract, Transposed) else abstract
+            wanted = wanted.T if is_transposed else wanted
             lead = wanted.shape[: features.lead]
             assert wanted.shape[features.lead :] == features.shape, why
             assert all(
@@ -98,7 +98,7 @@ def test_what_is_read_is_what_the_body_computes(rows: str, inferred: bool) -> No
             loop, ctx = scan_of(body, rows, inferred=inferred)
             read += compare(body, Interpretation.of_body(loop, ctx.opset), feeds_of(seed), f"seed {seed}")
     assert {op for op, count in read.items() if count > 2} >= OFTEN, read
-    assert {"flipped Transpose", "flipped MatMul", "flipped Gemm", "flipped Split"} <= read.keys(), read
+    assert {"transposed Transpose", "transposed MatMul", "transposed Gemm", "transposed Split"} <= read.keys(), read
 
 
 @pytest.mark.long
@@ -133,4 +133,4 @@ def test_what_is_added_to_a_product_and_is_not_understood_is_not_left_out(produc
     loop, ctx = scan_of(body, "B")
     reading = Interpretation.of_body(loop, ctx.opset)
     (result,) = [value for node in loop.body for value in node.outputs if value.name == "v1"]
-    assert (reading.meaning(result) is not None) == understood
+    assert (reading.abstract(result) is not None) == understood

@@ -1,8 +1,8 @@
-"""Affine maps of sources are closed under what is done to them, and are at any point what numpy makes of the numbers."""
+"""LinearMap maps of sources are closed under what is done to them, and are at any point what numpy makes of the numbers."""
 
 import numpy as np
 
-from rewrites.recurrences.cells.linear_map import Affine, digest, joined
+from rewrites.recurrences.cells.linear_map import LinearMap, digest, joined
 from tests.rewrites.recurrences.cells.algebra import SOURCES, affine_at, point, random_affine
 
 WIDTH = 4
@@ -18,10 +18,10 @@ def test_every_operation_is_the_same_operation_on_numbers() -> None:
         results = {
             "plus": (one.plus(other), a + b),
             "scaled": (one.scaled(factor), a * factor),
-            "taken": (one.taken(index), a[:, index]),
+            "taken": (one.gather(index), a[:, index]),
             "times": (one.times(matrix), a @ matrix),
             "scaled and times": (one.scaled(factor).times(matrix), a * factor @ matrix),
-            "joined": (joined([one, other, one.taken(index)]), np.concatenate([a, b, a[:, index]], axis=1)),
+            "joined": (joined([one, other, one.gather(index)]), np.concatenate([a, b, a[:, index]], axis=1)),
         }
         for name, (found, wanted) in results.items():
             np.testing.assert_allclose(affine_at(found, where), wanted, atol=1e-12, err_msg=name)
@@ -32,7 +32,7 @@ def test_every_operation_is_the_same_operation_on_numbers() -> None:
 def test_a_source_is_itself_and_nothing_else() -> None:
     where = point(np.random.default_rng(0))
     for source, width in SOURCES.items():
-        np.testing.assert_array_equal(affine_at(Affine.source(source, width), where), where[source])
+        np.testing.assert_array_equal(affine_at(LinearMap.source(source, width), where), where[source])
 
 
 def test_features_that_are_picked_and_scaled_are_multiplied_as_they_are() -> None:
@@ -41,7 +41,7 @@ def test_features_that_are_picked_and_scaled_are_multiplied_as_they_are() -> Non
     for source, width in SOURCES.items():
         index, factor = random.permutation(width)[: width // 2 + 1], random.integers(0, 3, width // 2 + 1).astype(np.float64)
         matrix = random.standard_normal((len(index), 5))
-        found = Affine.source(source, width).taken(index).scaled(factor).times(matrix)
+        found = LinearMap.source(source, width).gather(index).scaled(factor).times(matrix)
         np.testing.assert_allclose(affine_at(found, where), where[source][:, index] * factor @ matrix, atol=1e-12)
 
 

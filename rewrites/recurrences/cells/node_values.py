@@ -1,6 +1,6 @@
-"""Writes the native node of a cell, and what of the loop it gives: body values for all steps, and results."""
+"""Writes the native node of a cell, and the values of the loop that it computes: body values for all steps, and results."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,32 +16,30 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of
 from rewrites.loops import ScanView
 from rewrites.ops.versions import concat, reshape, slice_axis, unsqueeze, where
-from rewrites.recurrences.cells.cell import Cell, source_of
-from rewrites.recurrences.cells.cost import turns_slowly
-from rewrites.recurrences.cells.empty_sequence import write_guarded
-from rewrites.recurrences.cells.features import Features
-from rewrites.recurrences.cells.found_cells import Found
+from rewrites.recurrences.cells.cell import Cell
+from rewrites.recurrences.cells.features import Dims, Features
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.masked_steps import has_run, write_masked
-from rewrites.recurrences.cells.masks import Mask
-from rewrites.recurrences.cells.native_node import NativeResults, join_rows, part_rows, write_between_reversals, write_native
+from rewrites.recurrences.cells.masks import CellMatch, Mask
+from rewrites.recurrences.cells.native_node import NativeResults, join_rows, part_rows, write_guarded, write_native
 from rewrites.recurrences.cells.remainder import Remainder
+from rewrites.recurrences.cells.suitability import reverses_slowly
 
-__all__ = ["Given", "write_given"]
+__all__ = ["NodeValues", "write_node"]
 
 
 @dataclass
-class Given:
-    """``places``: the body values that the native node gives for all steps. ``results``: the loop's results that it gives."""
+class NodeValues:
+    """``body``: the body values that the native node computes for all steps. ``results``: the loop's results that it computes."""
 
-    places: list[ir.Value]
+    body: list[ir.Value]
     results: list[tuple[ir.Value | None, ir.Value]]
 
 
-def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> Given | NotApplicable:
-    """Write the native node, and say what it gives; the reason where a mask cannot be had for all steps at once."""
-    cell, reading, mask = found.cell, found.reading, found.mask
-    b, backwards, lead = stacks.build, stacks.backwards, reading.dims[source_of(cell.hidden)]
+def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) -> NodeValues | NotApplicable:
+    """Write the native node, and return the values it computes, or the reason why its mask is not known for all steps at once."""
+    cell, reading, mask, lead = match.cell, match.reading, match.mask, match.lead
+    b, backwards = stacks.build, stacks.backwards
     for value in (*rest.after, *rest.elsewhere):
         if not _can_be_shaped(value, _features(reading, value), lead):
             return NotApplicable(
@@ -53,18 +51,17 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
     inputs = [_input(stacks, reading, key, width, lead) for key, width in cell.sources]
     if not inputs:
         cell, inputs = _with_input(stacks, cell)
+    reversals = ctx.opset >= since.SLICE_INPUTS and reverses_slowly(cell, lead, ctx.options)
 
     def write(part: Builder) -> NativeResults:
         if runs is None:
-            if backwards and ctx.opset >= since.SLICE_INPUTS and turns_slowly(cell, lead, ctx.options):
-                return write_between_reversals(part, cell, inputs, lead)
-            return write_native(part, cell, inputs, backwards, lead)
+            return write_native(part, cell, inputs, lead, reverse=backwards, between_reversals=reversals)
         return write_masked(part, cell, inputs, backwards, lead, runs)
 
     may_be_empty = _may_be_empty(stacks.loop, cell, lead, runs is not None)
     native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
     _name_sizes(native, lead, cell.size)
-    places = list(rest.after)
+    body = list(rest.after)
     results: list[tuple[ir.Value | None, ir.Value]] = [(cell.hidden.final, native.hidden)]
     if cell.cell is not None and native.cell is not None:
         results.append((cell.cell.final, native.cell))
@@ -72,30 +69,30 @@ def write_given(stacks: Stacks, found: Found, rest: Remainder, ctx: Context) -> 
         stacks.place(value, _shaped(b, native.sequence, lead, _features(reading, value)))
     for value, numbers in rest.elsewhere.items():
         assert runs is not None
-        assert cell.hidden.inner.dtype is not None
-        constant = b.const(numbers.astype(cell.hidden.inner.dtype.numpy()))
+        constant = b.const(numbers.astype(cell.dtype.numpy()))
         stacks.place(value, _shaped(b, where(b, runs, native.sequence, constant), lead, _features(reading, value)))
-        places.append(value)
+        body.append(value)
     for state in rest.followers:
         assert runs is not None
         first = unsqueeze(b, state.initial, [0])
         stacks.place(state.next, where(b, has_run(b, runs, backwards), native.sequence, first))
-        places.append(state.next)
+        body.append(state.next)
         results.append((state.final, stacks.last(state.next)))
     for state in rest.needs_previous:
         stacks.place(state.inner, stacks.delayed(state))
-        places.append(state.inner)
-    return Given(list(dict.fromkeys(places)), results)
+        body.append(state.inner)
+    return NodeValues(list(dict.fromkeys(body)), results)
 
 
-def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Sequence[int | str | None]) -> ir.Value:
-    """Return a scanned source: [steps, *lead, width]."""
+def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Dims) -> ir.Value:
+    """Return a scanned source as [steps, *lead, width]; its own leading axes may have other axes of size 1."""
     scanned, own = reading.scanned[key], reading.dims[key]
-    return _with_lead(stacks, stacks.ordered(scanned.outer, scanned.reverse), own, lead, width)
+    value = stacks.ordered(scanned.outer, scanned.reverse)
+    return value if own == lead else part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
 
 
-def _name_sizes(native: NativeResults, lead: Sequence[int | str | None], size: int) -> None:
-    """Let results have the states' sizes by name, so that what scans them is seen to have the same rows."""
+def _name_sizes(native: NativeResults, lead: Dims, size: int) -> None:
+    """Name the sizes of the results as those of the states, so that loops that scan them are known to have the same rows."""
     steps = native.sequence.shape[0] if native.sequence.shape is not None else None
     native.sequence.shape = ir.Shape([steps, *lead, size])
     for final in (native.hidden, native.cell):
@@ -103,20 +100,11 @@ def _name_sizes(native: NativeResults, lead: Sequence[int | str | None], size: i
             final.shape = ir.Shape([*lead, size])
 
 
-def _may_be_empty(loop: ScanView, cell: Cell, lead: Sequence[int | str | None], masked: bool) -> bool:
-    """Whether there may be no steps, or no rows where the node does not run on none."""
+def _may_be_empty(loop: ScanView, cell: Cell, lead: Dims, masked: bool) -> bool:
+    """Return True if there may be no steps, or no rows for a node that does not run on none."""
     if not isinstance(loop.steps, int) and not has_steps(loop.node.graph):
         return True
     return (cell.op_type != "RNN" or masked) and any(not isinstance(dim, int) for dim in lead)
-
-
-def _with_lead(
-    stacks: Stacks, value: ir.Value, own: Sequence[int | str | None], lead: Sequence[int | str | None], width: int
-) -> ir.Value:
-    """Return [steps, *own, width] as [steps, *lead, width]: the same but for axes of size 1."""
-    if list(own) == list(lead):
-        return value
-    return part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
 
 
 def _features(reading: Interpretation, value: ir.Value) -> Features:
@@ -125,20 +113,20 @@ def _features(reading: Interpretation, value: ir.Value) -> Features:
     return features
 
 
-def _can_be_shaped(value: ir.Value, features: Features, lead: Sequence[int | str | None]) -> bool:
-    """Whether a stack of ``lead`` rows can get the axes that ``value`` has, which are those of ``features``."""
+def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
+    """Return True if a stack of ``lead`` rows can get the axes that ``value`` has, which are those of ``features``."""
     axes = [*features.dims, *features.shape]
     rank = rank_of(value)
     unknown = sum(not isinstance(dim, int) for dim in features.dims)
-    return (rank is None or rank == len(axes)) and (unknown <= 1 or list(features.dims) == list(lead))
+    return (rank is None or rank == len(axes)) and (unknown <= 1 or features.dims == lead)
 
 
-def _shaped(b: Builder, stack: ir.Value, lead: Sequence[int | str | None], features: Features) -> ir.Value:
+def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
     """Return [steps, *lead, width] with the axes that ``features`` have behind the steps.
 
     A value of the body may hold the rows with more axes of size 1, before, between or behind them.
     """
-    same = list(features.dims) == list(lead)
+    same = features.dims == lead
     if same and features.shape == (features.width,):
         return stack
     sizes = [0] * len(lead) if same else [dim if isinstance(dim, int) else -1 for dim in features.dims]
@@ -158,10 +146,10 @@ def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
 
 
 def _with_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
-    """Return ``cell`` with the input that the operators ask for, where it runs on its state alone: zeros [steps, ..., 1]."""
+    """Return a ``cell`` without inputs with the input that the operators need: zeros [steps, ..., 1]."""
     b, initial = stacks.build, cell.hidden.initial
     assert initial.dtype is not None
     rows = slice_axis(b, b.op("Shape", initial), 0, 0, -1)
     zeros = ir.tensor(np.zeros(1, initial.dtype.numpy()))
-    made = b.op("ConstantOfShape", concat(b, [stacks.steps, rows, b.const([1])], 0), value=zeros)
-    return replace(cell, sources=((("zeros",), 1),), w=np.zeros((len(cell.w), 1))), [made]
+    inputs = b.op("ConstantOfShape", concat(b, [stacks.steps, rows, b.const([1])], 0), value=zeros)
+    return replace(cell, sources=((("zeros",), 1),), w=np.zeros((len(cell.w), 1))), [inputs]

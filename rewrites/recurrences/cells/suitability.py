@@ -1,0 +1,151 @@
+"""Whether a native node can and should replace the loop of a cell: types and shapes, the target, the cost.
+
+Cost is measured with onnxruntime 1.31 on CPU, against a Scan with its projections hoisted: LSTM and GRU nodes win up to a batch of
+about 8 and tie after that, a GRU losing a little from 16 rows on; an RNN node loses two to three times from a batch of 4 on, and
+wins for one row up to a width of about 128, for two up to 64. Targets that run no loops take native nodes always. The reverse
+direction of an LSTM or GRU reverses its steps row by row: 4 to 7 percent slower than Slices around a forward node at 16 rows,
+within one percent at 4.
+
+Weights that are known only when the model runs are copied into the node's layout each time, at about 1 ns a number in blocks
+and 5.5 ns one by one; a step gains about 5 microseconds and 0.05 ns a number. Rows that do not run all steps cost a sort and two
+gathers, about 15 microseconds. If the cell state of each step is needed, gates are computed once more for all steps, which pays
+for small states only: 3 times faster for 16 numbers in a state, as fast for 256.
+
+Works round ORT-RECURRENT-DOUBLE.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.unroll_limits import node_too_long, too_long
+from rewrites.base.abilities import Abilities
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.context import Context, Options
+from rewrites.loops import Loop
+from rewrites.recurrences.cells.cell import Cell, source_of
+from rewrites.recurrences.cells.features import Dims, rows_of
+from rewrites.recurrences.cells.masks import CellMatch
+
+__all__ = ["absent_from_target", "reverses_slowly", "stays_on_cpu", "too_slow", "too_slow_with_cells", "wrong_types"]
+
+_WIDEST_RNN = {1: 128, 2: 64}
+_MOST_GRU_ROWS = 16
+_MOST_LSTM_ROWS = 32
+_MANY_ROWS_TO_REVERSE = 8
+_MOST_CELL_NUMBERS = 192
+_FEWEST_MASKED_STEPS = {"RNN": 8, "GRU": 4, "LSTM": 4}
+
+
+def wrong_types(match: CellMatch) -> NotApplicable | None:
+    """Return a reason if no native node has the types and shapes of the cell."""
+    cell, lead, dims = match.cell, match.lead, match.reading.dims
+    name = cell.hidden.inner.name
+    dtypes = {state.inner.dtype for state in cell.states}
+    if dtypes not in ({ir.DataType.FLOAT}, {ir.DataType.FLOAT16}):
+        detail = f"onnxruntime runs {cell.op_type} on float32 and float16 only, and '{name}' is neither"
+        return NotApplicable("CELL-TYPE", detail)
+    if dtypes == {ir.DataType.FLOAT16} and not all(_fits_float16(cell, array) for array in ("w", "r")):
+        return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{name}' are no float16 numbers")
+    unknown = sum(not isinstance(dim, int) for dim in lead)
+    if (
+        (unknown > 1 and len(lead) > 1)
+        or None in lead
+        or 0 in lead
+        or any(dims[source_of(state)] != lead for state in cell.states)
+        or any(rows_of(dims[key]) != rows_of(lead) for key, _ in cell.sources)
+    ):
+        detail = f"the {cell.op_type} of '{name}' has inputs or states that are not rows of one batch"
+        return NotApplicable("CELL-ROWS", detail)
+    return None
+
+
+def _fits_float16(cell: Cell, name: str) -> bool:
+    if name in cell.recipes:
+        return cell.recipes[name].is_exact
+    array = getattr(cell, name)
+    return bool((array.astype(np.float16) == array).all())
+
+
+def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:
+    """Return a reason if ``target`` does not run the native node of ``cell`` in the form it would have.
+
+    ``has_lengths``: whether each row of the batch has a length of its own.
+    """
+    limits = target.recurrent.get(cell.op_type)
+    if limits is None:
+        return NotApplicable("CELL-TARGET", f"{target.name} has no {cell.op_type}")
+    lacks = limits.lacking(
+        activations=not cell.has_default_functions,
+        clip=cell.clip is not None,
+        peepholes=cell.peepholes is not None,
+        input_forget=cell.input_forget,
+        reset_before=cell.op_type == "GRU" and not cell.linear_before_reset,
+        lengths=has_lengths,
+    )
+    return NotApplicable("CELL-TARGET", f"{target.name} runs no {cell.op_type} with {lacks}") if lacks else None
+
+
+def stays_on_cpu(loop: Loop, ctx: Context) -> bool:
+    """Return True if onnxruntime's CPU runs ``loop``, native or not: the target runs no loops, and none can be unrolled."""
+    if ctx.options.target.loops:
+        return False
+    steps = loop.steps
+    if not isinstance(steps, int):
+        return True
+    return too_long(loop, steps, (), ctx) is not None and node_too_long(steps, 1, ctx.options.unroll) is not None
+
+
+def too_slow(match: CellMatch, steps: int | str | None, options: Options) -> NotApplicable | None:
+    """Return a reason if the native node would be slower than a loop of ``steps`` steps."""
+    if options.native_always:
+        return None
+    cell, rows = match.cell, _rows(match.lead, options)
+    if cell.op_type == "RNN":
+        slow = cell.size > _WIDEST_RNN.get(-1 if rows is None else rows, 0)
+    else:
+        slow = rows is not None and rows > (_MOST_GRU_ROWS if cell.op_type == "GRU" else _MOST_LSTM_ROWS)
+    if slow:
+        detail = f"the {cell.op_type} node is slower than the Scan for {_count(rows)} of width {cell.size}"
+        return NotApplicable("COST-NATIVE", detail)
+    count = steps if isinstance(steps, int) else options.sizes.get(steps or "", options.assumed_dim)
+    if match.mask is not None and count < _FEWEST_MASKED_STEPS[cell.op_type]:
+        return NotApplicable("COST-NATIVE", f"bringing together the rows that run costs more than {count} steps")
+    least = _fewest_steps(cell)
+    if count < least:
+        detail = f"bringing weights that are known only when the model runs into the node's layout costs more than {count} steps"
+        return NotApplicable("COST-NATIVE", f"{detail}; from about {least} on it would not")
+    return None
+
+
+def too_slow_with_cells(match: CellMatch, options: Options) -> NotApplicable | None:
+    """Return a reason if the native node would lose because the cell state of each step has to be computed beside it."""
+    cell, rows = match.cell, _rows(match.lead, options)
+    if options.native_always or (rows is not None and rows * cell.size <= _MOST_CELL_NUMBERS):
+        return None
+    detail = f"the cell state of each step is needed, which is too slow beside an {cell.op_type} node for {_count(rows)}"
+    return NotApplicable("COST-NATIVE", f"{detail} of width {cell.size}")
+
+
+def _count(rows: int | None) -> str:
+    return "an unknown number of rows" if rows is None else f"{rows} rows"
+
+
+def _fewest_steps(cell: Cell) -> int:
+    """Return how many steps outweigh the work on weights that are known only when the model runs."""
+    work = [recipe.work for recipe in cell.recipes.values()]
+    copied, picked = sum(blocks for blocks, _ in work), sum(single for _, single in work)
+    return math.ceil((copied * 1.0 + picked * 5.5) / (5000 + 0.05 * (copied + picked)))
+
+
+def reverses_slowly(cell: Cell, lead: Dims, options: Options) -> bool:
+    """Return True if a forward node between two reversals is faster than one that runs backwards."""
+    rows = _rows(lead, options)
+    return not options.native_always and cell.op_type != "RNN" and rows is not None and rows >= _MANY_ROWS_TO_REVERSE
+
+
+def _rows(lead: Sequence[int | str | None], options: Options) -> int | None:
+    known = [dim if isinstance(dim, int) else options.sizes.get(dim or "") for dim in lead]
+    return math.prod(dim for dim in known if dim is not None) if None not in known else None
