@@ -1,12 +1,11 @@
-"""Writes a model in another version of the standard operator set.
+"""Write a model in another version of the standard operator set.
 
-``operators`` converts node by node; ``scan_8`` lifts the batched Scan of opset 8, which is another operator; ``ir_version`` raises
-the version of the format where the operator set demands it.
+``operators`` converts node by node with the ``conversions`` of each operator; ``scan_8`` lifts the batched Scan of opset 8, which
+is another operator; ``migrate`` does both for a whole model and raises the version of its format.
 """
 
-from rewrites.migration.conversion import Conversion
 from rewrites.migration.migrate import Migration, migrate
-from rewrites.migration.operators import is_left_standing, needs_inlining
+from rewrites.migration.operators import Conversion, is_left_standing, needs_inlining
 from rewrites.migration.scan_8 import LiftedScan
 
 __all__ = ["Conversion", "LiftedScan", "Migration", "is_left_standing", "migrate", "needs_inlining"]

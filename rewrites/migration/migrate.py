@@ -1,7 +1,14 @@
-"""Writes a whole model in another opset: its operators node by node, and its opset-8 Scans as Scans of today."""
+"""Write a whole model in another opset: its operators node by node, its opset-8 Scans as Scans of today.
+
+    IR 3, opset 16  g(x, W) {W = ...}  ->  IR 8, opset 16  g(x) {W = ...}
+
+The version of the format is never lowered. In version 3 every initializer is listed among the inputs and is a constant all the
+same; from version 4 on a listed initializer would be an input with a default, so those leave the list.
+"""
 
 from dataclasses import dataclass, field
 
+import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.inference import infer_model
@@ -11,15 +18,13 @@ from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import loops_inside_out, view
 from rewrites.loops.own_results import copy_outputs, not_own
-from rewrites.migration.conversion import Conversion
-from rewrites.migration.ir_version import raise_ir_version
-from rewrites.migration.lowering.branches import hide_unlike_sizes
-from rewrites.migration.operators import convert_operators, is_left_standing
+from rewrites.migration.operators import Conversion, convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
+from rewrites.migration.unlike_branch_sizes import hide_unlike_sizes
 from rewrites.scan_form.axes_in_front import axes_in_front
 
-__all__ = ["Migration", "migrate"]
-
+__all__ = ["Migration", "migrate", "raise_ir_version"]
+_UNLISTED_SINCE = 4
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
 """onnx infers other sizes for these in some opsets, where they round up."""
 
@@ -86,3 +91,25 @@ def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
                 raise MigrationError(
                     f"Scan '{label}' of opset {source} is in the function {function.name}, which cannot be inlined."
                 )
+
+
+def raise_ir_version(model: ir.Model) -> None:
+    """Raise the IR version of ``model`` to the least its operator sets and its functions allow."""
+    least = max(_least(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
+    if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
+        least = max(least, _UNLISTED_SINCE)
+    if model.ir_version >= least:
+        return
+    if model.ir_version < _UNLISTED_SINCE <= least:
+        for graph in model.graphs():
+            for value in [value for value in graph.inputs if value.is_initializer()]:
+                graph.inputs.remove(value)
+    model.ir_version = least
+
+
+def _least(domain: str, version: int) -> int:
+    """Return the IR version of the first release that had this operator set; the oldest where onnx does not know."""
+    try:
+        return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
+    except ValueError:
+        return 1

@@ -9,13 +9,10 @@ from rewrites.graph.constants import ConstantPool
 from rewrites.graph.marks import carry
 from rewrites.graph.names import Names
 from rewrites.graph.replace import take_over
-from rewrites.migration.element_types import check_types
-from rewrites.migration.lifting import LIFTING
-from rewrites.migration.lowering import LOWERING
+from rewrites.migration.conversions import LIFTING, LOWERING
 from rewrites.migration.plain_step import plain_step
-from rewrites.migration.step import Step
-from rewrites.migration.unconvertible import Unconvertible
-from rewrites.migration.versions import schema_of, since, spelt_alike, versions_of
+from rewrites.migration.step import Step, Unconvertible, Written
+from rewrites.migration.versions import check_types, schema_of, since, spelt_alike, versions_of
 
 __all__ = ["NodeConversion"]
 
@@ -41,23 +38,23 @@ class NodeConversion:
         pending, final = [(node, self._source)], [node]
         while pending:
             current, version = pending.pop()
-            taken = self._step(current, version)
-            if taken is None:
+            outcome = self._step(current, version)
+            if outcome is None:
                 continue
-            at, step, results = taken
+            at, step, results = outcome
             if step is None or results is None:
                 pending.append((current, at))
                 continue
             new = _splice(current, results, step.builder, self._names)
             final[final.index(current) : final.index(current) + 1] = new
-            pending += [(one, step.written.get(one, at)) for one in new]
+            pending += [(written, step.written.get(written, at)) for written in new]
         if self._target < self._source:
-            for one in final:
-                if (schema := schema_of(one.op_type, self._target)) is not None:
-                    check_types(one, schema)
-        return () if final == [node] else tuple(one.op_type for one in final)
+            for written in final:
+                if (schema := schema_of(written.op_type, self._target)) is not None:
+                    check_types(written, schema)
+        return () if final == [node] else tuple(written.op_type for written in final)
 
-    def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Sequence[ir.Value] | None] | None:
+    def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
         """Do the next step of ``node`` and return the opset it leads to, and what was written; None where it has arrived."""
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
@@ -95,7 +92,7 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
         if op_type in _IN_ORT_BEFORE:
             return None
         raise Unconvertible(f"onnx defines it from opset {known[0]} on, and what it meant before is not known")
-    return min((one for one in known if version < one <= target), default=None)
+    return min((later for later in known if version < later <= target), default=None)
 
 
 def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
@@ -107,12 +104,11 @@ def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names:
         result.metadata_props.update(old.metadata_props)
         carry(old, result)
         take_over(old, result, names)
-    heir = next((one for one in reversed(new) if one.op_type == node.op_type), new[-1])
-    name = node.name
+    heir = next((written for written in reversed(new) if written.op_type == node.op_type), new[-1])
     assert node.graph is not None
     node.graph.remove(node, safe=True)
-    heir.name = name
+    heir.name = node.name
     heir.doc_string = node.doc_string
-    for one in new:
-        one.metadata_props.update(node.metadata_props)
+    for written in new:
+        written.metadata_props.update(node.metadata_props)
     return new

@@ -1,17 +1,18 @@
-"""Converts every node of the standard domain to another opset, where it stands.
+"""Convert every node of the standard domain to another opset, where it stands.
 
     opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
-Node by node, in the main graph, in all graphs nested in it and in the model-local functions: each keeps its name, its outputs
-their names, types and shapes. Most operators change by nothing but their version. The others have a conversion for each version in
-which they changed (``lifting``, ``lowering``); steps are taken one version after the other. Constants that conversions add are
+Nodes are converted in the main graph, in all graphs nested in it and in the model-local functions: each keeps its name, its
+outputs their names, types and shapes. Most operators change by nothing but their version. The others have a conversion for each
+version in which they changed (``conversions``); steps are taken one version after the other. Constants that conversions add are
 initializers of the main graph, or Constant nodes of the function.
 
-Never touched: nodes of other domains (the graphs in them are converted), calls of functions, operators onnx never defined, and a
-Scan of opset 8 on its way to a later opset, which is lifted elsewhere.
+Nodes of other domains (the graphs in them are converted), calls of functions, operators onnx never defined, and a Scan of opset 8
+on its way to a later opset, which ``scan_8`` lifts, stay as they are.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -20,12 +21,27 @@ from rewrites.base.errors import MigrationError
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes
-from rewrites.migration.conversion import Conversion
 from rewrites.migration.node_conversion import NodeConversion
-from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
+from rewrites.migration.step import NotKnownHere, Unconvertible
 from rewrites.migration.versions import NEWEST, since
 
-__all__ = ["convert_operators", "is_left_standing", "needs_inlining"]
+__all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlining"]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """One kind of change.
+
+    ``op_type`` went from version ``before`` to version ``after`` of its operator; ``written`` are the operators that stand for it
+    now, in order, none where only the version changed; ``count`` nodes were treated like that.
+    """
+
+    op_type: str
+    before: int
+    after: int
+    written: tuple[str, ...]
+    count: int
+
 
 _Kind = tuple[str, int, int, tuple[str, ...]]
 _SCAN_CHANGED = 9

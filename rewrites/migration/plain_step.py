@@ -8,21 +8,19 @@ All operators up to ``versions.NEWEST`` whose meaning changes in any other way h
 absent new input stand for what the operator did before.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 
-from rewrites.migration.step import Step
-from rewrites.migration.unconvertible import Unconvertible
+from rewrites.migration.step import Step, Unconvertible, Written
 
 __all__ = ["plain_step"]
 
 _LEGACY = frozenset({"consumed_inputs"})
 
 
-def plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Sequence[ir.Value] | None:
+def plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
     """Write the node of schema ``old`` for schema ``new``, or return None where nothing needs to change."""
     assert old is not None
     assert new is not None

@@ -1,4 +1,4 @@
-"""What a conversion is given: one node, the versions it goes from and to, and ways to read it and to write its successor."""
+"""The argument of a conversion: a node, with ways to read it and to write its successor in the next version of its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,9 +10,22 @@ from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.constants import ConstantPool
 from rewrites.graph.values import const_array, rank_of
-from rewrites.migration.unconvertible import NotKnownHere, Unconvertible
 
-__all__ = ["Rule", "Step"]
+__all__ = ["NotKnownHere", "Rule", "Step", "Unconvertible", "Written"]
+
+Written = Sequence[ir.Value] | None
+"""The values that replace the outputs of a node, or None if the node may stay as it is."""
+
+
+class Unconvertible(Exception):
+    """The node cannot be written in the next version of its operator; the message is the reason."""
+
+
+class NotKnownHere(Unconvertible):
+    """The conversion needs a value (of an attribute, a type, a rank) that is not known in this graph.
+
+    In a function it may be known once the function is inlined.
+    """
 
 
 class Step:
@@ -49,15 +62,15 @@ class Step:
     ) -> tuple[ir.Value, ...]:
         node, builder = self.node, self.builder
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
-        given = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
+        added = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
         operands = list(inputs)
         hint = node.outputs[0].name if node.outputs else None
         if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in wanted):
-            return builder.node(op_type, operands, len(wanted), [*keep, *given], hint=hint)
+            return builder.node(op_type, operands, len(wanted), [*keep, *added], hint=hint)
         while operands and operands[-1] is None:
             operands.pop()
         outputs = [ir.Value(name=builder.names.fresh(hint or op_type), type=value.type, shape=value.shape) for value in wanted]
-        builder.nodes.append(ir.Node("", op_type, operands, [*keep, *given], outputs=outputs, name=builder.names.fresh(op_type)))
+        builder.nodes.append(ir.Node("", op_type, operands, [*keep, *added], outputs=outputs, name=builder.names.fresh(op_type)))
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
@@ -81,20 +94,33 @@ class Step:
 
     def required(self, index: int) -> ir.Value:
         """Return an input the operator cannot do without."""
-        found = self.value(index)
-        if found is None:
+        value = self.value(index)
+        if value is None:
             raise Unconvertible(f"its input {index} is missing")
-        return found
+        return value
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
         """Return a constant input, or None where it is absent; it must be constant."""
-        found = self.value(index)
-        if found is None:
-            return None
-        array = const_array(found)
-        if array is None:
+        value = self.value(index)
+        array = const_array(value)
+        if value is not None and array is None:
             raise NotKnownHere(f"its {what} are not constant")
         return array
+
+    def constant_ints(self, index: int, what: str) -> list[int] | None:
+        """Return a constant input as a list of integers, or None where it is absent; it must be constant."""
+        array = self.constant(index, what)
+        return None if array is None else [int(item) for item in array.reshape(-1)]
+
+    def constant_float(self, index: int, name: str) -> float | None:
+        """Return the number that a constant input holds, or None where there is none; it must be constant and a float32."""
+        array = self.constant(index, name)
+        if array is None or array.size == 0:
+            return None
+        number = array.reshape(-1)[0]
+        if np.float32(number) != number and not np.isnan(number):
+            raise Unconvertible(f"its '{name}' is no float32, which an attribute is")
+        return float(number)
 
     def rank(self, index: int = 0) -> int | None:
         """Return the rank of an input, or None where it is not known."""
@@ -120,40 +146,37 @@ class Step:
 
     def int_(self, name: str, default: int) -> int:
         """Return an int attribute."""
-        found = self._attribute(name, ir.AttributeType.INT)
-        return default if found is None else found.as_int()
+        attribute = self._attribute(name, ir.AttributeType.INT)
+        return default if attribute is None else attribute.as_int()
 
     def float_(self, name: str) -> float | None:
         """Return a float attribute, or None where it is absent."""
-        found = self._attribute(name, ir.AttributeType.FLOAT)
-        return None if found is None else found.as_float()
+        attribute = self._attribute(name, ir.AttributeType.FLOAT)
+        return None if attribute is None else attribute.as_float()
 
     def string(self, name: str, default: str) -> str:
         """Return a string attribute."""
-        found = self._attribute(name, ir.AttributeType.STRING)
-        return default if found is None else found.as_string()
+        attribute = self._attribute(name, ir.AttributeType.STRING)
+        return default if attribute is None else attribute.as_string()
 
     def ints(self, name: str) -> list[int] | None:
         """Return an ints attribute, or None where it is absent."""
-        found = self._attribute(name, ir.AttributeType.INTS)
-        return None if found is None else list(found.as_ints())
+        attribute = self._attribute(name, ir.AttributeType.INTS)
+        return None if attribute is None else list(attribute.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
         """Return a floats attribute, or None where it is absent."""
-        found = self._attribute(name, ir.AttributeType.FLOATS)
-        return None if found is None else list(found.as_floats())
+        attribute = self._attribute(name, ir.AttributeType.FLOATS)
+        return None if attribute is None else list(attribute.as_floats())
 
     def _attribute(self, name: str, kind: ir.AttributeType) -> ir.Attr | None:
-        found = self.node.attributes.get(name)
-        if found is not None and found.is_ref():
+        attribute = self.node.attributes.get(name)
+        if attribute is not None and attribute.is_ref():
             raise NotKnownHere(f"its attribute '{name}' is that of the function it stands in")
-        if found is not None and found.type != kind:
-            raise Unconvertible(f"its attribute '{name}' is of type {found.type.name}, not {kind.name}")
-        return found
+        if attribute is not None and attribute.type != kind:
+            raise Unconvertible(f"its attribute '{name}' is of type {attribute.type.name}, not {kind.name}")
+        return attribute
 
 
-Rule = Callable[[Step], Sequence[ir.Value] | None]
-"""Writes a node in the next version of its operator and returns what stands for its outputs, or None where it may stay as it is.
-
-Raises Unconvertible.
-"""
+Rule = Callable[[Step], Written]
+"""Writes a node in the next version of its operator. Raises Unconvertible."""

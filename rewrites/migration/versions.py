@@ -1,10 +1,13 @@
-"""The history of each standard operator, as onnx records it."""
+"""The history of each standard operator, as onnx records it, and whether a version takes the element types of a node."""
 
 import functools
 
 import onnx
+import onnx_ir as ir
 
-__all__ = ["NEWEST", "schema_of", "since", "spelt_alike", "versions_of"]
+from rewrites.migration.step import Unconvertible
+
+__all__ = ["check_types", "NEWEST", "schema_of", "since", "spelt_alike", "versions_of"]
 
 NEWEST = 28
 """The newest opset whose operators have been compared with those before: a change of meaning may hide behind an equal schema."""
@@ -29,8 +32,10 @@ def spelt_alike(op_type: str, opset: int, other: int) -> bool:
 
 
 def _spelling(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
-    inputs, outputs = ([(one.name, one.option, one.min_arity) for one in formals] for formals in (schema.inputs, schema.outputs))
-    attributes = {(name, one.type, one.required, str(one.default_value)) for name, one in schema.attributes.items()}
+    inputs, outputs = (
+        [(formal.name, formal.option, formal.min_arity) for formal in formals] for formals in (schema.inputs, schema.outputs)
+    )
+    attributes = {(name, item.type, item.required, str(item.default_value)) for name, item in schema.attributes.items()}
     return inputs, outputs, attributes, schema.deprecated
 
 
@@ -46,3 +51,40 @@ def _history() -> dict[str, dict[int, onnx.defs.OpSchema]]:
         if schema.domain == "":
             history.setdefault(schema.name, {})[schema.since_version] = schema
     return history
+
+
+def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
+    """Raise Unconvertible where ``schema`` does not take the type of an input or output of ``node``; unknown types pass."""
+    allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+    version, bound = schema.since_version, dict[str, str]()
+    for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):
+        for i, value in enumerate(values):
+            if value is None or value.type is None or not formals:
+                continue
+            formal = formals[min(i, len(formals) - 1)]
+            mine, variable = _type_text(value.type), formal.type_str
+            if mine not in allowed.get(variable, [variable]):
+                raise Unconvertible(f"version {version} of it does not take '{formal.name}' of type {mine}")
+            if formal.is_homogeneous and bound.setdefault(variable, mine) != mine:
+                raise Unconvertible(f"version {version} of it takes one type for '{variable}', not {bound[variable]} and {mine}")
+
+
+def _type_text(kind: ir.TypeProtocol) -> str:
+    proto = onnx.TypeProto()
+    ir.serde.serialize_type_into(proto, kind)
+    return _text_of(proto)
+
+
+def _text_of(proto: onnx.TypeProto) -> str:
+    which = proto.WhichOneof("value")
+    if which == "sequence_type":
+        return f"seq({_text_of(proto.sequence_type.elem_type)})"
+    if which == "optional_type":
+        return f"optional({_text_of(proto.optional_type.elem_type)})"
+    if which == "sparse_tensor_type":
+        return f"sparse_tensor({_element(proto.sparse_tensor_type.elem_type)})"
+    return f"tensor({_element(proto.tensor_type.elem_type)})"
+
+
+def _element(number: int) -> str:
+    return str(onnx.TensorProto.DataType.Name(number)).lower()

@@ -88,10 +88,10 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
     """Return what is so wherever ``node`` does not fail: one of these sizes at least is the other, or 0."""
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
-        full = [one for one in dims if 0 not in one]
-        sizes = [dim for one in full for dim in one]
-        zeros: list[tuple[str, int | str]] = [(dim, 0) for dim in dict.fromkeys(sizes) if isinstance(dim, str)]
-        pairs = [] if None in sizes else _side_by_side(full, _axis(node, dims))
+        full = [sizes for sizes in dims if 0 not in sizes]
+        flat = [dim for sizes in full for dim in sizes]
+        zeros: list[tuple[str, int | str]] = [(dim, 0) for dim in dict.fromkeys(flat) if isinstance(dim, str)]
+        pairs = [] if None in flat else _side_by_side(full, _axis(node, dims))
     elif node.op_type == "MatMul" and dims is not None and min(map(len, dims)) > 1:
         pairs, zeros = [(dims[0][-1], dims[1][-2])], []
     else:
@@ -109,10 +109,10 @@ def _of_concat(node: ir.Node) -> ir.Shape | None:
     if dims is None or not dims[0]:
         return None
     axis = _axis(node, dims)
-    full = [one for one in dims if 0 not in one] or dims
+    full = [sizes for sizes in dims if 0 not in sizes] or dims
     if any(left is None or left != right for left, right in _side_by_side(full, axis)):
         return None
-    lengths = [one[axis] for one in dims]
+    lengths = [sizes[axis] for sizes in dims]
     numbers = [dim for dim in lengths if isinstance(dim, int)]
     total = sum(numbers) if len(numbers) == len(lengths) else lengths[0] if len(lengths) == 1 else None
     return ir.Shape([total if i == axis else dim for i, dim in enumerate(full[0])])
@@ -132,7 +132,7 @@ def _axis(node: ir.Node, dims: list[list[_Told]]) -> int:
 
 
 def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told]]:
-    return [(dims[0][i], one[i]) for one in dims[1:] for i in range(len(one)) if i != axis]
+    return [(dims[0][i], sizes[i]) for sizes in dims[1:] for i in range(len(sizes)) if i != axis]
 
 
 def _told(dim: Dim) -> _Told:

@@ -47,11 +47,11 @@ class Sizes:
     @classmethod
     def of(cls, loop: ScanView, b: Builder) -> "Sizes":
         """Read the sizes of ``loop``."""
-        found = []
+        sizes = []
         for axis in (0, 1):
             tell = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
-            found.append(shape_of(b, tell or loop.scan_inputs[0].outer, axis))
-        return cls(*found)
+            sizes.append(shape_of(b, tell or loop.scan_inputs[0].outer, axis))
+        return cls(*sizes)
 
 
 def lengths_of(loop: ScanView, sizes: Sizes, b: Builder, all_steps: bool) -> Lengths | None:
@@ -61,16 +61,16 @@ def lengths_of(loop: ScanView, sizes: Sizes, b: Builder, all_steps: bool) -> Len
 
     Raises MalformedLoop for constant lengths with which the Scan fails whatever it is fed.
     """
-    given = loop.sequence_lens
-    if given is None:
+    declared = loop.sequence_lens
+    if declared is None:
         return None
-    known_rows, known_steps, known = const_array(sizes.rows), const_array(sizes.steps), const_array(given)
+    known_rows, known_steps, known = const_array(sizes.rows), const_array(sizes.steps), const_array(declared)
     if known is not None:
         _check(loop, known, known_rows, known_steps)
         if known_steps is not None and (known == known_steps).all():
             return None
-    plain = known_rows is not None and static_dims(given) == (known_rows.item(),)
-    flat = given if plain else b.op("Reshape", given, sizes.rows)
+    plain = known_rows is not None and static_dims(declared) == (known_rows.item(),)
+    flat = declared if plain else b.op("Reshape", declared, sizes.rows)
     if known is None or known_steps is None:
         flat = checked_lengths(b, flat, sizes.steps)
     time = count_up(b, sizes.steps)
@@ -111,8 +111,8 @@ def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int |
     """Return ``flags`` axes of size 1 behind their ``own`` until they have as many as ``x``, whose inner axes may not be known."""
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
-    more = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
-    ones = b.op("ConstantOfShape", more, value=ir.tensor(np.ones(1, np.int64)))
+    missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
+    ones = b.op("ConstantOfShape", missing, value=ir.tensor(np.ones(1, np.int64)))
     return b.op("Reshape", flags, b.op("Concat", b.op("Shape", flags), ones, axis=0))
 
 
@@ -146,16 +146,16 @@ def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.time, [0])
     mirrored = b.op("Sub", b.op("Sub", unsqueeze(b, lengths.value, [1]), b.const([1])), time)
-    place = b.op(
+    position = b.op(
         "Add", where(b, lengths.live, mirrored, time), b.op("Mul", unsqueeze(b, count_up(b, sizes.rows), [1]), sizes.steps)
     )
     if x.dtype != ir.DataType.STRING:
         tail = b.op("Slice", b.op("Shape", x), axes=[0], starts=[2], ends=[2**63 - 1])
         table = b.op("Reshape", x, b.op("Concat", b.op("Mul", sizes.rows, sizes.steps), tail, axis=0))
-        return gather(b, table, place, 0)
+        return gather(b, table, position, 0)
     shape = b.op("Shape", x)
     tail = b.op("Concat", b.const([1]), b.op("Slice", shape, axes=[0], starts=[2], ends=[2**63 - 1]), axis=0)
     inner = b.op("ReduceProd", tail, axes=[0], keepdims=1)
-    first = unsqueeze(b, b.op("Mul", place, inner), [2])
+    first = unsqueeze(b, b.op("Mul", position, inner), [2])
     element = b.op("Add", first, unsqueeze(b, count_up(b, inner), [0, 1]))
     return b.op("Reshape", gather(b, b.op("Reshape", x, b.const([-1])), element, 0), shape)

@@ -1,8 +1,12 @@
-"""Puts Scans of opset 9 or later in the place of one opset-8 Scan.
+"""Replace an opset-8 Scan by Scans of opset 9 or later.
 
     Scan-8(lens, h0 [B, H], xs [B, T, D])    ->    Scan(h0 [B, H], live [B, T], xs [B, T, D])  axes 1, body for all rows at once
 
-Conditions: none; where a body operator has no batching rule, rows are run one after the other, as onnxruntime runs an opset-8 Scan.
+``row`` writes a Scan of one row, which is used for all rows in one of three forms:
+
+    one row       Squeeze, the row's Scan, Unsqueeze
+    batched       one Scan whose body works on all rows at once; exact if every operator of the body has a batching rule
+    row by row    Scan(states, xs) body: the row's Scan        over the rows, as onnxruntime runs an opset-8 Scan; always possible
 """
 
 from dataclasses import dataclass
@@ -12,20 +16,22 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.base.errors import MigrationError
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.batching import Call, Operand, batch
+from rewrites.batching.alignment import repeated
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import take_over
 from rewrites.graph.values import const_scalar
-from rewrites.loops import ScanOutput, ScanView
+from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.migration.scan_8.forms import batched, one_row, row_by_row
 from rewrites.migration.scan_8.kept_shapes import may_change
 from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
-from rewrites.migration.scan_8.row import make_row
+from rewrites.migration.scan_8.row import Row, make_row
+from rewrites.ops.versions import squeeze, unsqueeze
 
 __all__ = ["LiftedScan", "lift_scan_8"]
-
 _SINCE = 8
 
 
@@ -70,11 +76,11 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
     row = make_row(loop, sizes, lengths, head, ctx)
     reason = None
     if single:
-        form, results = "one row", one_row(row, head)
+        form, results = "one row", _one_row(row, head)
     else:
-        answer = batched(row, sizes.rows, head)
+        answer = _batched(row, sizes.rows, head)
         if isinstance(answer, NotApplicable):
-            form, reason, results = "row by row", answer, row_by_row(row, head, ctx, node.name or "Scan")
+            form, reason, results = "row by row", answer, _row_by_row(row, head, ctx, node.name or "Scan")
         else:
             form, results = "batched", answer
             remove_nodes([row.node])
@@ -84,7 +90,7 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
             finals = [frozen(head, final, state, lengths) for final, state in zip(finals, loop.states, strict=True)]
         pairs = zip(stacked, loop.scan_outputs, strict=True)
         results = [*finals, *(filled(head, y, lengths, output.inner, _kind(output, node)) for y, output in pairs)]
-    main = next(made for made in head.nodes if made.op_type == "Scan")
+    main = next(new for new in head.nodes if new.op_type == "Scan")
     name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
     main.doc_string = node.doc_string
     main.metadata_props.update(node.metadata_props)
@@ -94,6 +100,39 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
     remove_nodes([node])
     main.name = name
     return LiftedScan(name or (main.outputs[0].name or ""), form, lengths is not None, reason)
+
+
+def _one_row(row: Row, build: Builder) -> list[ir.Value]:
+    """Run the row as it is; there is one."""
+    for i, stack in enumerate(row.stacks):
+        row.node.replace_input_with(i, squeeze(build, stack, [0]))
+    build.nodes.append(row.node)
+    return [unsqueeze(build, result, [0]) for result in row.results]
+
+
+def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
+    """Run all rows at once; says why where an operator cannot be batched."""
+    operands = tuple(Operand(stack, True, value) for stack, value in zip(row.stacks, row.inputs, strict=True))
+    results = batch(Call(row.node, operands, build, rows))
+    if isinstance(results, NotApplicable):
+        return results
+    batched_results = dict(zip(row.node.outputs, results, strict=True))
+    return [
+        repeated(build, Operand(batched_results[result].value, batched_results[result].batched, result), rows)
+        for result in row.results
+    ]
+
+
+def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
+    """Run one row after the other."""
+    outputs = [ScanOutput(result, None) for result in row.results]
+    scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
+    body = ir.Graph(
+        [scan.inner for scan in scans], [output.inner for output in outputs], nodes=[row.node], name=ctx.names.fresh("row")
+    )
+    node = make_scan(ctx.names, body, [], scans, outputs, hint)
+    build.nodes.append(node)
+    return list(node.outputs)
 
 
 def _refuse_what_lengths_change(loop: ScanView) -> None:

@@ -1,4 +1,4 @@
-"""Runs an opset-8 Scan apart where it has but one step, if a state may change its shape in that.
+"""Run an opset-8 Scan apart if it has only one step and a state may change its shape in that.
 
     Scan-8(lens, h0, xs) body    ->    If there is one step, of all rows: Scan(h0, the first slices of xs) body    over the rows
                                        else:                              Scan-8(lens, h0, xs) body
@@ -51,9 +51,9 @@ def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
         for value in pair:
             value.shape = None if rank is None else ir.Shape([None] * (rank + (1 if k < len(loop.states) else 2)))
     branches = (then, results), (otherwise, list(always.outputs))
-    made = write_if(head, _has_one_step(loop, head), *branches, node.name or "Scan", unlike=True)
+    outer_results = write_if(head, _has_one_step(loop, head), *branches, node.name or "Scan", unlike=True)
     head.insert_before(node)
-    for old, new in zip(node.outputs, made, strict=True):
+    for old, new in zip(node.outputs, outer_results, strict=True):
         new.type, new.shape = old.type, None
         take_over(old, new, ctx.names)
     remove_nodes([node])
@@ -83,11 +83,11 @@ def _one_step(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[
 def _again(node: ir.Node, body: ir.Graph, b: Builder) -> ir.Node:
     attributes: Sequence[ir.Attr] = [*node.attributes.values(), ir.AttrGraph("body", body)]
     outputs = [ir.Value(name=b.names.fresh(value.name or "scan"), type=value.type) for value in node.outputs]
-    made = ir.Node("", node.op_type, list(node.inputs), attributes, outputs=outputs, name=node.name)
-    made.doc_string = node.doc_string
-    made.metadata_props.update(node.metadata_props)
-    b.nodes.append(made)
-    return made
+    copy = ir.Node("", node.op_type, list(node.inputs), attributes, outputs=outputs, name=node.name)
+    copy.doc_string = node.doc_string
+    copy.metadata_props.update(node.metadata_props)
+    b.nodes.append(copy)
+    return copy
 
 
 def _renamed(body: ir.Graph, ctx: Context) -> ir.Graph:

@@ -1,14 +1,18 @@
-"""One row of an opset-8 Scan, as a detached Scan of opset 9 or later over the steps of that row.
+"""Write one row of an opset-8 Scan as a detached Scan of opset 9 or later over the steps of that row.
 
-    Scan-8(lens, h0, xs) body    ->    Scan(h0_row, live_row, xs_row) masked body     for each row
+    Scan-8(lens, h0, xs) body(h, x) => (h2, y)
+    ->    for each row: Scan(h0_row, live_row, xs_row) body(h, live, x) => (Where(live, h2, h), y)
 
 Without lengths nothing is masked, and an input scanned backwards still is. With lengths an input scanned backwards starts at the
 end of its row: its real steps are put in opposite order outside, and it is then scanned forwards. Outputs of an opset-8 Scan stay
 in the order in which the steps were run. A row that is known to be the only one ends where its steps do, and needs no mask.
+
+States freeze in steps past the end of a row. Such steps run on numbers no step was meant for, and their results are dropped. If the
+body may fail on those, they read what the first step of the row read, on which it did not fail: Where(live, h, h0) for h.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -20,7 +24,6 @@ from rewrites.graph.values import const_scalar, dim_of, rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, spread, trimmed
-from rewrites.migration.scan_8.masked_body import feed_first_step, mask_states
 from rewrites.ops.versions import slice_axis, unsqueeze, where
 
 __all__ = ["Row", "make_row"]
@@ -52,8 +55,8 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
             live = {rank: _live_input(rank, ctx) for rank in sorted({rank_of(state.inner) or 0 for state in states})}
             flags = trimmed(head, lengths.live, lengths)
             scans += [ScanInput(unsqueeze(head, flags, range(2, 2 + rank)), value) for rank, value in live.items()]
-            carried = feed_first_step(body, states, live, ctx) if fed_first else []
-            states = mask_states(body, states, live, ctx)
+            carried = _feed_first_step(body, states, live, ctx) if fed_first else []
+            states = _mask_states(body, states, live, ctx)
     del loop.node.attributes["body"]
     everything = [*states, *carried]
     stacks = [*(state.initial for state in everything), *(scan.outer for scan in scans)]
@@ -65,9 +68,9 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
     give_own_nodes(body, ctx.names)
     for value, output in zip(node.outputs[len(everything) :], loop.scan_outputs, strict=True):
         value.shape = with_axes(output.inner.shape, 0, steps)
-    made = [*node.outputs[: len(states)], *node.outputs[len(everything) :]]
+    results = [*node.outputs[: len(states)], *node.outputs[len(everything) :]]
     inputs = [*(state.initial for state in row_states), *(scan.outer for scan in row_scans)]
-    return Row(node, tuple(inputs), tuple(stacks), tuple(made))
+    return Row(node, tuple(inputs), tuple(stacks), tuple(results))
 
 
 def _declare_rank(state: State) -> None:
@@ -98,3 +101,36 @@ def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, fed_first: bool, 
     if fed_first:
         x = where(head, spread(head, lengths.live, 2, x, rank_of(scan.inner)), x, slice_axis(head, x, 1, 0, 1))
     return ScanInput(trimmed(head, x, lengths), scan.inner, 1, False)
+
+
+def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
+    """Freeze ``states`` where ``live``, for their rank, is False."""
+    build = ctx.builder()
+    masked = []
+    for state in states:
+        chosen = where(build, live[rank_of(state.inner) or 0], state.next, state.inner)
+        chosen.type = chosen.type or state.next.type or state.inner.type
+        chosen.shape = chosen.shape or state.next.shape or state.inner.shape
+        masked.append(replace(state, next=chosen))
+    body.extend(build.nodes)
+    return masked
+
+
+def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
+    """Let the body read initial values where ``live`` is False; return the states that carry those along."""
+    head, tail = ctx.builder(), ctx.builder()
+    carried = []
+    first = next(iter(body), None)
+    for state in states:
+        users = list(state.inner.uses())
+        initial = ir.Value(name=ctx.names.fresh(f"{state.inner.name}_first"), type=state.inner.type, shape=state.inner.shape)
+        chosen = where(head, live[rank_of(state.inner) or 0], state.inner, initial)
+        for node, index in users:
+            node.replace_input_with(index, chosen)
+        carried.append(State(state.initial, initial, tail.op("Identity", initial), None))
+    if first is None:
+        body.extend(head.nodes)
+    else:
+        head.insert_before(first)
+    body.extend(tail.nodes)
+    return carried

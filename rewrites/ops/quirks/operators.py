@@ -122,7 +122,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="From opset 12 on, a Clip of float16 without an upper bound makes infinity the greatest number; before, it stays.",
-        worked_round=("rewrites.migration.lifting.clip",),
+        worked_round=("rewrites.migration.conversions.clip",),
     ),
     Quirk(
         id="ORT-LOG-SUM-EXP-28",
@@ -131,7 +131,7 @@ OPERATORS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="From opset 28 on, ReduceLogSumExp overflows above 88 and gives -inf below -103; up to 27 it does not.",
         worked_round=(
-            "rewrites.migration.lifting.reduce_log_sum_exp",
+            "rewrites.migration.conversions.refusals",
             "rewrites.recurrences.cumulative.log_sums",
             "rewrites.native.translators.reductions",
         ),
@@ -150,7 +150,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Up to opset 24, Attention (mode 2) gives finite scores for masked positions; from 25 on they are -inf.",
-        worked_round=("rewrites.migration.lifting.attention",),
+        worked_round=("rewrites.migration.conversions.refusals",),
     ),
     Quirk(
         id="ORT-CONCAT-MISFIT",

@@ -96,7 +96,7 @@ REWRITING = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Transpose before a product with a vector is fused into it, which then multiplies the matrix as it was.",
-        worked_round=("rewrites.batching.products", "rewrites.batching.matmul", "rewrites.migration.lifting.matmul"),
+        worked_round=("rewrites.batching.products", "rewrites.batching.matmul", "rewrites.migration.conversions.alignment"),
     ),
     Quirk(
         id="ORT-GATHER-AT-RANGE",

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from ortscan.ort.opsets import newest_opset
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
-from rewrites.migration.ir_version import raise_ir_version
+from rewrites.migration.migrate import raise_ir_version
 from rewrites.migration.operators import convert_operators
 
 __all__ = ["Case", "convert", "in_if_in_loop", "in_main", "in_scan", "passes_checker"]

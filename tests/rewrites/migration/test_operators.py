@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 
-from rewrites.migration.lifting import LIFTING
+from rewrites.migration.conversions import LIFTING
 from rewrites.migration.versions import NEWEST, spelt_alike, versions_of
 from tests.rewrites.migration.cases import CASES
 from tests.rewrites.migration.holders import Case, convert, in_if_in_loop, in_main, in_scan

@@ -92,7 +92,7 @@ def test_a_body_without_a_batching_rule_runs_row_by_row_and_says_why():
 
 
 def test_rows_run_one_by_one_keep_their_numbers(monkeypatch):
-    monkeypatch.setattr("rewrites.migration.scan_8.lift.batched", lambda *_: NotApplicable("NO-BATCHING-RULE", "none"))
+    monkeypatch.setattr("rewrites.migration.scan_8.lift._batched", lambda *_: NotApplicable("NO-BATCHING-RULE", "none"))
     for attributes in ("", ", directions = [1]"):
         assert same(scan(attributes=attributes), FEEDS).form == "row by row"
         assert same(scan("n", attributes=attributes), {**FEEDS, "n": np.array([2, 4, 1])}).form == "row by row"

@@ -10,9 +10,8 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import MigrationError
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.names import Names
-from rewrites.migration.conversion import Conversion
-from rewrites.migration.ir_version import raise_ir_version
-from rewrites.migration.operators import convert_operators, is_left_standing, needs_inlining
+from rewrites.migration.migrate import raise_ir_version
+from rewrites.migration.operators import Conversion, convert_operators, is_left_standing, needs_inlining
 from rewrites.migration.versions import NEWEST
 from tests.rewrites.migration.holders import convert
 from tests.support.numbers import assert_same_numbers

@@ -1,10 +1,10 @@
-"""The branches of an If do not tell sizes in which they are unlike, before version 11.
+"""Hide sizes that differ between the branches of an If, before opset 11.
 
     If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
 
-There, onnx asks that both have one shape, and onnxruntime takes a number that one branch tells for what both give: it folds what is
-made of it, such as a Shape, and lets other operators than an opset-8 Scan write into memory of that size. Sizes that are not known
-here count as unlike, since onnxruntime may find them out.
+There, onnx asks that both have one shape, and onnxruntime takes a number that one branch declares for both: it folds a Shape of
+the result, and lets other operators than an opset-8 Scan write into memory of that size. Sizes that are not known here count as
+different, because onnxruntime may infer them.
 
 Works round ORT-IF-10-SIZES.
 """
@@ -22,7 +22,7 @@ __all__ = ["hide_unlike_sizes"]
 
 
 def hide_unlike_sizes(ctx: Context, target: int) -> None:
-    """Let the branches of Ifs hide their sizes, where the model goes to an opset in which they may not be unlike.
+    """Let the branches of Ifs hide their sizes if the model goes to an opset in which they may not differ.
 
     A model that was in one already keeps its Ifs, but for those that hold opset-8 Scans.
     """
@@ -43,8 +43,8 @@ def hide_unlike_sizes(ctx: Context, target: int) -> None:
                     _hide(ctx, branch, k, flag)
 
 
-def _are_alike(one: ir.Value, other: ir.Value) -> bool:
-    return one.shape is not None and same(one.shape, other.shape) and all(map(is_one_size, one.shape.dims))
+def _are_alike(value: ir.Value, other: ir.Value) -> bool:
+    return value.shape is not None and same(value.shape, other.shape) and all(map(is_one_size, value.shape.dims))
 
 
 def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:

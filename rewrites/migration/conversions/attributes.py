@@ -1,0 +1,126 @@
+"""Convert attributes that got another name, type or default, or that went.
+
+    6    Cast <to = "FLOAT"> (x)                      ->  Cast <to = 1> (x)
+    2    LpPool <p = 2.0> (x)                         ->  LpPool <p = 2> (x)
+    7    LSTM <output_sequence = 1> (x, w, r)         ->  LSTM (x, w, r)                  (the outputs' names say the same)
+    3    GRU <direction = "foward">                   ->  GRU <direction = "forward">     (the default of version 1, misspelt)
+    9    MeanVarianceNormalization <across_channels>  ->  MeanVarianceNormalization <axes = [0, 1, 2, 3]>
+    12   Constant <value = int64[2] {1, 2}>          <-   Constant <value_ints = [1, 2]>
+    14   Reshape (x, [2, 3])                         <-   Reshape <allowzero = 1> (x, [2, 3])    (no 0 that would copy another size)
+    16   RoiAlign                                    <->  RoiAlign <coordinate_transformation_mode = "output_half_pixel">
+    20   GridSample <mode = "bilinear">              <->  GridSample <mode = "linear">
+
+The equations of RNN, GRU and LSTM read ``Xt*W + Ht-1*R`` in version 1 and ``Xt*(W^T) + Ht-1*(R^T)`` in version 7. That corrects
+the text: the shapes of W, ``[directions, gates * hidden, input]``, are the same in both, and only the transposed product fits
+them. onnxruntime ran MeanVarianceNormalization before it entered onnx in version 9.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.dims import equal, is_one_size
+from rewrites.graph.values import const_array, static_dims
+from rewrites.migration.step import Step, Unconvertible, Written
+
+__all__ = [
+    "drop_allowzero",
+    "drop_coordinates_of_roi_align",
+    "drop_output_sequence",
+    "integer_norm",
+    "name_axes",
+    "new_mode",
+    "old_mode",
+    "spell_direction",
+    "type_by_number",
+    "value_as_tensor",
+]
+
+_NEW_MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+_OTHER_VALUES = ("value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings")
+
+
+def type_by_number(step: Step) -> Written:
+    """Cast: 1 -> 6."""
+    name = step.string("to", "")
+    if name.upper() not in ir.DataType.__members__:
+        raise Unconvertible(f"its attribute 'to' is '{name}', which is no element type")
+    return step.like(to=int(ir.DataType[name.upper()]))
+
+
+def integer_norm(step: Step) -> Written:
+    """LpPool, GlobalLpPool: 1 -> 2."""
+    if step.node.op_type == "LpPool" and not step.has("kernel_shape"):
+        raise Unconvertible("it has no attribute 'kernel_shape'")
+    p = step.float_("p")
+    if p is None:
+        return None
+    if p != int(p):
+        raise Unconvertible(f"its attribute 'p' is {p}, and has to be an integer")
+    return step.like(p=int(p))
+
+
+def drop_output_sequence(step: Step) -> Written:
+    """RNN, GRU, LSTM: 1 -> 7."""
+    return step.like(output_sequence=None) if step.has("output_sequence") else None
+
+
+def spell_direction(step: Step) -> Written:
+    """GRU: 1 -> 3."""
+    return step.like(direction="forward") if step.string("direction", "forward") == "foward" else None
+
+
+def name_axes(step: Step) -> Written:
+    """MeanVarianceNormalization: -> 9."""
+    if not step.int_("normalize_variance", 1):
+        raise Unconvertible("its variance is not normalized")
+    axes = [0, 1, 2, 3] if step.int_("across_channels", 0) else None
+    return step.like(across_channels=None, normalize_variance=None, axes=axes)
+
+
+def value_as_tensor(step: Step) -> Written:
+    """Constant: 12 -> 11."""
+    if not any(step.has(name) for name in _OTHER_VALUES):
+        return None
+    tensor = ir.convenience.get_const_tensor(step.node.outputs[0])
+    if tensor is None:
+        raise Unconvertible("its value cannot be read")
+    return step.like(**dict.fromkeys(_OTHER_VALUES), value=tensor)
+
+
+def drop_allowzero(step: Step) -> Written:
+    """Reshape: 14 -> 13. A size that may be 0 must be the size of the same axis of the input, which a 0 copies there."""
+    if not step.int_("allowzero", 0):
+        return step.like(allowzero=None) if step.has("allowzero") else None
+    if not _each_size_is_positive_or_copied(step.required(0).shape, step.node.outputs[0].shape):
+        dims = static_dims(step.node.outputs[0]) if const_array(step.value(1)) is None else None
+        sizes = dims or step.constant(1, "dimensions")
+        if sizes is None or 0 in sizes:
+            raise Unconvertible("its shape holds a 0 that stands for itself")
+    return step.like(allowzero=None)
+
+
+def _each_size_is_positive_or_copied(before: ir.Shape | None, after: ir.Shape | None) -> bool:
+    if after is None:
+        return False
+    same = [is_one_size(dim) and equal(dim, own) for dim, own in zip(after.dims, before.dims if before else (), strict=False)]
+    return all((isinstance(dim, int) and dim > 0) or (axis < len(same) and same[axis]) for axis, dim in enumerate(after.dims))
+
+
+def drop_coordinates_of_roi_align(step: Step) -> Written:
+    """RoiAlign: 16 -> 15."""
+    if step.string("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
+        raise Unconvertible("before opset 16 its coordinates are never shifted by half a pixel")
+    return step.like(coordinate_transformation_mode=None)
+
+
+def new_mode(step: Step) -> Written:
+    """GridSample: 16 -> 20."""
+    mode = step.string("mode", "bilinear")
+    return step.like(mode=_NEW_MODES.get(mode, mode))
+
+
+def old_mode(step: Step) -> Written:
+    """GridSample: 20 -> 19."""
+    mode = step.string("mode", "linear")
+    if step.known_rank() != 4:
+        raise Unconvertible("it has an input of rank 4 before opset 20")
+    return step.like(mode={new: old for old, new in _NEW_MODES.items()}.get(mode, mode))

@@ -1,0 +1,106 @@
+"""Convert operators whose axes changed: they became inputs, may be negative, have another default, or are a single one.
+
+    13, 18   ReduceMean <axes = [1]> (x)      <->  ReduceMean (x, [1])
+    20       DFT <axis = 1> (x, length)       <->  DFT (x, length, 1)
+    11       Concat <axis = 1> (x, y)         <-   Concat <axis = -1> (x, y)       (rank 2)
+    4        Concat (x, y)                     ->  Concat <axis = 1> (x, y)
+    13       Softmax <axis = 1> (x)            ->  Reshape (Softmax <axis = -1> (Flatten <axis = 1> (x)), Shape (x))
+    13       Transpose (Softmax <axis = rank - 1> (Transpose (x)))  <-  Softmax <axis = 1> (x)
+
+Before version 13, Softmax, LogSoftmax and Hardmax normalise over all axes from ``axis`` on together; later versions over one axis.
+On the way down the axes must be constant, and the rank must be known if an axis is negative.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.values import dim_of
+from rewrites.migration.step import Step, Unconvertible, Written
+
+__all__ = [
+    "axes_to_attribute",
+    "axes_to_input",
+    "axis_of_dft_to_attribute",
+    "axis_of_dft_to_input",
+    "count_from_the_front",
+    "name_axis_of_concat",
+    "one_axis",
+    "last_axis",
+]
+
+
+def axes_to_input(step: Step) -> Written:
+    """Squeeze, Unsqueeze, ReduceSum: 11 -> 13; other reductions: 13 -> 18. No axes mean all axes, but for Unsqueeze."""
+    axes = step.ints("axes")
+    if axes is None:
+        return None
+    x = step.required(0)
+    inputs = [x, step.builder.const(axes)] if axes or step.node.op_type == "Unsqueeze" else [x]
+    return step.like(inputs, axes=None)
+
+
+def axes_to_attribute(step: Step) -> Written:
+    """Squeeze, Unsqueeze, ReduceSum: 13 -> 12; other reductions: 18 -> 17."""
+    axes = step.constant_ints(1, "axes")
+    if step.int_("noop_with_empty_axes", 0) and not axes:
+        raise Unconvertible("it reduces nothing where it has no axes")
+    attribute = axes if axes or step.node.op_type == "Unsqueeze" else None
+    return step.like([step.required(0)], axes=attribute, noop_with_empty_axes=None)
+
+
+def axis_of_dft_to_input(step: Step) -> Written:
+    """DFT: 17 -> 20, in which the default moves from 1 to -2."""
+    axis = step.builder.const(np.asarray(step.int_("axis", 1), dtype=np.int64))
+    return step.like([step.required(0), step.value(1), axis], axis=None)
+
+
+def axis_of_dft_to_attribute(step: Step) -> Written:
+    """DFT: 20 -> 19."""
+    axes = step.constant_ints(2, "axis")
+    return step.like([step.required(0), step.value(1)], axis=-2 if axes is None else axes[0])
+
+
+def name_axis_of_concat(step: Step) -> Written:
+    """Concat: 1 -> 4."""
+    return None if step.has("axis") else step.like(axis=1)
+
+
+def count_from_the_front(step: Step) -> Written:
+    """Write negative axes as positive ones: 11 -> 10."""
+    changed: dict[str, int | list[int]] = {}
+    if step.has("axis") and (axis := step.int_("axis", 0)) < 0:
+        changed["axis"] = axis + step.known_rank()
+    axes = step.ints("axes")
+    if axes and min(axes) < 0:
+        rank = step.known_rank() + (len(axes) if step.node.op_type == "Unsqueeze" else 0)
+        changed["axes"] = [axis + rank if axis < 0 else axis for axis in axes]
+    return step.like(None, **changed) if changed else None
+
+
+def one_axis(step: Step) -> Written:
+    """Softmax, LogSoftmax, Hardmax: 11 -> 13."""
+    b, x, axis, rank = step.builder, step.required(0), step.int_("axis", 1), step.rank()
+    if rank is not None and (single := _single_axis(x, axis + rank if axis < 0 else axis, rank)) is not None:
+        return step.like(axis=single)
+    flat = b.op("Flatten", x, axis=axis)
+    return [step.reshape_back(step.like([flat], axis=-1)[0], b.op("Shape", x))]
+
+
+def last_axis(step: Step) -> Written:
+    """Softmax, LogSoftmax, Hardmax: 13 -> 12."""
+    b, x, rank = step.builder, step.required(0), step.known_rank()
+    axis = step.int_("axis", -1)
+    axis += rank if axis < 0 else 0
+    if all(dim_of(x, behind) == 1 for behind in range(axis + 1, rank)):
+        return step.like(axis=axis)
+    perm = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]
+    moved = step.like([b.op("Transpose", x, perm=perm)], axis=rank - 1)[0]
+    return [b.op("Transpose", moved, perm=perm)]
+
+
+def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:
+    """Return the only axis from ``axis`` on that is not known to be 1."""
+    wide = [i for i in range(axis, rank) if dim_of(x, i) != 1]
+    if len(wide) > 1 or axis >= rank:
+        return None
+    return wide[0] if wide else rank - 1

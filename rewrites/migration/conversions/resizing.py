@@ -1,0 +1,110 @@
+"""Convert Resize and Upsample, which enlarge and shrink.
+
+    7    Upsample <height_scale = 2, width_scale = 3> (x)   ->  Upsample <scales = [1, 1, 2, 3]> (x)
+    9    Upsample <scales = [1, 1, 2, 3]> (x)              <->  Upsample (x, [1, 1, 2, 3])
+    10   Upsample (x, scales)                              <->  Resize (x, scales)
+    11   Resize <mode> (x, scales)                         <->  Resize <mode, asymmetric, floor | ceil> (x, [], scales)
+    13   Resize (x, [], [], sizes)                         <->  Resize (x, , , sizes)
+
+Version 10 takes the element at ``position / scale``, rounded down if it enlarges and up if it shrinks. On the way up, a node that
+does both, or whose scales are not constant, becomes two nodes that enlarge by ``max(scales, 1)`` and shrink by ``min(scales, 1)``.
+On the way down, nearest neighbours need constant scales. Upsample only enlarges.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.values import const_array
+from rewrites.migration.step import Step, Unconvertible, Written
+
+__all__ = [
+    "become_upsample",
+    "drop_coordinates",
+    "fill_in_empty",
+    "leave_out_empty",
+    "say_coordinates",
+    "scales_for_each_axis",
+    "scales_to_attribute",
+    "scales_to_input",
+]
+
+_ASYMMETRIC = "asymmetric"
+
+
+def scales_for_each_axis(step: Step) -> Written:
+    """Upsample: 1 -> 7."""
+    scales = [1.0, 1.0, step.float_("height_scale") or 1.0, step.float_("width_scale") or 1.0]
+    mode = "linear" if step.string("mode", "nearest") == "bilinear" else step.string("mode", "nearest")
+    return step.like(height_scale=None, width_scale=None, scales=scales, mode=mode)
+
+
+def scales_to_input(step: Step) -> Written:
+    """Upsample: 7 -> 9."""
+    scales = step.builder.const(np.asarray(step.floats("scales") or [], np.float32))
+    return step.like([step.required(0), scales], scales=None)
+
+
+def scales_to_attribute(step: Step) -> Written:
+    """Upsample: 9 -> 8."""
+    scales = step.constant(1, "scales")
+    return step.like([step.required(0)], scales=[] if scales is None else [float(scale) for scale in scales])
+
+
+def become_upsample(step: Step) -> Written:
+    """Resize: 10 -> 9."""
+    scales = step.constant(1, "scales")
+    if scales is None or (scales < 1).any():
+        raise Unconvertible("Upsample cannot shrink")
+    return step.become("Upsample")
+
+
+def say_coordinates(step: Step) -> Written:
+    """Resize: 10 -> 11."""
+    b, x, scales = step.builder, step.required(0), step.required(1)
+    region = b.const(np.zeros(0, np.float32))
+    mode = step.string("mode", "nearest")
+    down, up = ("floor", "ceil") if mode == "nearest" else (None, None)
+    known = const_array(scales)
+    if mode != "nearest" or (known is not None and (known >= 1).all()):
+        return step.like([x, region, scales], coordinate_transformation_mode=_ASYMMETRIC, nearest_mode=down)
+    if known is not None and (known <= 1).all():
+        return step.like([x, region, scales], coordinate_transformation_mode=_ASYMMETRIC, nearest_mode=up)
+    if known is not None:
+        larger, smaller = b.const(np.maximum(known, np.ones_like(known))), b.const(np.minimum(known, np.ones_like(known)))
+    else:
+        unit = b.const(np.ones(1, np.float32))
+        larger, smaller = b.op("Max", scales, unit), b.op("Min", scales, unit)
+    grown = b.op("Resize", x, region, larger, mode=mode, coordinate_transformation_mode=_ASYMMETRIC, nearest_mode=down)
+    return step.like([grown, region, smaller], coordinate_transformation_mode=_ASYMMETRIC, nearest_mode=up)
+
+
+def drop_coordinates(step: Step) -> Written:
+    """Resize: 11 -> 10."""
+    mode, scales = step.string("mode", "nearest"), const_array(step.value(2))
+    nearest = step.string("nearest_mode", "round_prefer_floor")
+    asymmetric = step.string("coordinate_transformation_mode", "half_pixel") == _ASYMMETRIC
+    enlarges = nearest == "floor" and scales is not None and (scales >= 1).all()
+    shrinks = nearest == "ceil" and scales is not None and (scales <= 1).all()
+    if not asymmetric or step.value(3) is not None or not (mode == "linear" or (mode == "nearest" and (enlarges or shrinks))):
+        raise Unconvertible("opset 10 has no other coordinates, rounding or modes than its own")
+    gone = dict.fromkeys(("coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "extrapolation_value"))
+    return step.like([step.required(0), step.required(2)], exclude_outside=None, **gone)
+
+
+def leave_out_empty(step: Step) -> Written:
+    """Resize: 11 -> 13."""
+    if step.string("coordinate_transformation_mode", "half_pixel") == "tf_half_pixel_for_nn":
+        raise Unconvertible("its coordinates are 'tf_half_pixel_for_nn', which opset 13 took away")
+    inputs = [step.required(0), *(_unless_empty(step.value(index)) for index in (1, 2)), step.value(3)]
+    return step.like(inputs) if inputs != [step.value(index) for index in range(4)] else None
+
+
+def fill_in_empty(step: Step) -> Written:
+    """Resize: 13 -> 12."""
+    empty = step.builder.const(np.zeros(0, np.float32))
+    return step.like([step.required(0), step.value(1) or empty, step.value(2) or empty, step.value(3)])
+
+
+def _unless_empty(value: ir.Value | None) -> ir.Value | None:
+    array = const_array(value)
+    return None if array is not None and array.size == 0 else value

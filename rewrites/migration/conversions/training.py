@@ -1,0 +1,102 @@
+"""Convert Dropout and BatchNormalization for inference; nodes that train are refused.
+
+    7    Dropout <is_test = 1> (x)                    ->  Dropout (x)
+    10   Dropout (x) => (y, mask)                    <->  Dropout (x) => y, refused if the mask is used
+    12   Dropout <ratio = r> (x)                     <->  Dropout (x, r)
+    7    BatchNormalization <is_test> (x, ...)        ->  BatchNormalization (x, ...)
+    9    BatchNormalization <spatial = 0> (x, s, ...) ->  y = BatchNormalization (Reshape (x, [0, -1]), Reshape (s, [-1]), ...)
+                                                          Reshape (y, Shape (x))
+
+Before version 7, a Dropout without ``is_test`` trains. Its mask has the type of the data from version 7 on and is boolean from
+version 10 on; neither says what it holds in inference (onnxruntime writes zeros), while version 12 fills it with ones. Before
+version 14, the number of outputs of a BatchNormalization says whether it trains. Non-spatial statistics have one element for each
+feature, so that features become channels.
+"""
+
+import onnx_ir as ir
+
+from rewrites.migration.step import Step, Unconvertible, Written
+
+__all__ = [
+    "drop_spatial",
+    "dropout_without_is_test",
+    "dropout_without_mask",
+    "normalization_without_is_test",
+    "ratio_to_attribute",
+    "ratio_to_input",
+    "refuse_training_mode",
+    "refuse_training_outputs",
+]
+
+_DEFAULT_RATIO = 0.5
+
+
+def dropout_without_is_test(step: Step) -> Written:
+    """Dropout: 6 -> 7."""
+    if not step.int_("is_test", 0):
+        raise Unconvertible("it is in training mode")
+    return step.like(is_test=None, consumed_inputs=None)
+
+
+def dropout_without_mask(step: Step) -> Written:
+    """Dropout: 7 -> 10 and 10 -> 9. Only the mask's type changes, so a mask that nobody reads is left out."""
+    _refuse_masks(step)
+    return step.with_outputs(1) if len(step.node.outputs) > 1 else None
+
+
+def ratio_to_input(step: Step) -> Written:
+    """Dropout: 10 -> 12."""
+    _refuse_masks(step)
+    ratio = step.float_("ratio")
+    inputs = [step.required(0)]
+    if ratio is not None and ratio != _DEFAULT_RATIO:
+        inputs.append(step.scalar(ratio, ir.DataType.FLOAT))
+    return None if ratio is None else step.like(inputs, ratio=None)
+
+
+def ratio_to_attribute(step: Step) -> Written:
+    """Dropout: 12 -> 11."""
+    training = step.constant(2, "training mode")
+    if training is not None and training.any():
+        raise Unconvertible("it is in training mode")
+    _refuse_masks(step)
+    ratio = step.constant(1, "ratio")
+    return step.like([step.required(0)], ratio=None if ratio is None else float(ratio.reshape(-1)[0]), seed=None)
+
+
+def _refuse_masks(step: Step) -> None:
+    if any(value.uses() or value.is_graph_output() for value in step.node.outputs[1:]):
+        raise Unconvertible("its mask is used, and what that holds in inference was not defined before opset 12")
+
+
+def normalization_without_is_test(step: Step) -> Written:
+    """BatchNormalization: 6 -> 7."""
+    refuse_training_outputs(step)
+    return step.like(is_test=None) if step.has("is_test") else None
+
+
+def drop_spatial(step: Step) -> Written:
+    """BatchNormalization: 7 -> 9."""
+    if not step.has("spatial"):
+        return None
+    if step.int_("spatial", 1):
+        return step.like(spatial=None)
+    refuse_training_outputs(step)
+    b, x = step.builder, step.required(0)
+    flat = [b.op("Reshape", x, b.const([0, -1]))]
+    flat += [b.op("Reshape", step.required(index), b.const([-1])) for index in range(1, 5)]
+    (result, *_) = step.like(flat, spatial=None)
+    return [step.reshape_back(result, b.op("Shape", x))]
+
+
+def refuse_training_outputs(step: Step) -> None:
+    """BatchNormalization: 9 -> 14."""
+    if any(value.name for value in step.node.outputs[1:]):
+        raise Unconvertible("it has the outputs of training mode")
+
+
+def refuse_training_mode(step: Step) -> None:
+    """BatchNormalization: 14 -> 13."""
+    if step.int_("training_mode", 0):
+        raise Unconvertible("it is in training mode")
+    refuse_training_outputs(step)
