@@ -13,7 +13,7 @@ from ortscan.targets import Target
 from rewrites.base.errors import OptionError
 from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
-from rewrites.native.names import DOMAIN, IR_VERSION
+from rewrites.native.functions import DOMAIN, IR_VERSION
 from rewrites.registry import ON_MODELS, RULES
 from rewrites.rule import Rule
 

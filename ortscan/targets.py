@@ -13,7 +13,7 @@ from rewrites.base.errors import OptionError
 from rewrites.base.near_names import did_you_mean
 from rewrites.base.plain_text import shown
 from rewrites.graph.context import Bidirectional
-from rewrites.native.names import DOMAIN as PLANS
+from rewrites.native.functions import DOMAIN as PLANS
 
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
 

@@ -10,7 +10,7 @@ from ortscan.options import DEFAULT_MEMORY_BUDGET
 from ortscan.running.specs import Spec
 from ortscan.targets import TARGETS
 from rewrites.base.report import LoopReport, Report
-from rewrites.native.names import DOMAIN
+from rewrites.native.functions import DOMAIN
 
 __all__ = ["Candidate", "candidates"]
 

@@ -12,7 +12,7 @@ from rewrites.base.errors import MalformedLoop
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
 from rewrites.loops.paths import with_paths
-from rewrites.native.names import DOMAIN
+from rewrites.native.functions import DOMAIN
 
 __all__ = ["drawings_of", "old_scans"]
 

@@ -4,7 +4,7 @@ import onnx_ir as ir
 
 from ortscan.drawing.picture import Kind
 from rewrites.base.plain_text import cut
-from rewrites.native.names import DOMAIN
+from rewrites.native.functions import DOMAIN
 
 __all__ = ["constants", "full_name", "is_constant", "kind_of", "operator", "shape", "short", "tip"]
 

@@ -15,7 +15,7 @@ from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.graph.context import Context, Options
-from rewrites.native.names import DOMAIN
+from rewrites.native.functions import DOMAIN
 from rewrites.rule import Rule
 from rewrites.tidy.cast_transposes import FUSED_PART, functions_with_cast_transposes
 

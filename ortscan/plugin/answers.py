@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewrites.native.elements import NARROW, NUMPY
+from rewrites.native.operations import NARROW, NUMPY
 
 __all__ = ["Answer", "label_of"]
 

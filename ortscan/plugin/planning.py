@@ -17,8 +17,8 @@ from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.plugin.answers import Answer, label_of
 from ortscan.running.subgraphs import all_nodes
 from rewrites.graph.values import const_array
-from rewrites.native.elements import NARROW, NUMPY
-from rewrites.native.names import DOMAIN, LOOP_OPERATOR, OPERATOR
+from rewrites.native.functions import DOMAIN, LOOP_OPERATOR, OPERATOR
+from rewrites.native.operations import NARROW, NUMPY
 from rewrites.registry import RULES
 
 __all__ = ["answer_for", "has_loop", "planned"]

@@ -17,7 +17,7 @@ from ortscan.ort.installed import warn_of_old
 from ortscan.ort.onnx_says import in_short
 from rewrites.base.errors import OptionError
 from rewrites.base.raised_by import is_raised_by
-from rewrites.native.names import DOMAIN as NATIVE
+from rewrites.native.functions import DOMAIN as NATIVE
 from rewrites.python_ops.names import DOMAIN as PYTHON
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ import onnx_ir as ir
 
 from rewrites.graph.dims import varies
 from rewrites.graph.values import const_array, static_dims
-from rewrites.native.elements import BOOL, FLOAT, INT64, NARROW, NUMPY, fits, has_kernel
 from rewrites.native.free_sizes import FreeSizes
-from rewrites.native.operations import Op
-from rewrites.native.plan import Symbol
-from rewrites.native.refused import Refused
+from rewrites.native.operations import BOOL, FLOAT, INT64, NARROW, NUMPY, Op, fits, has_kernel
+from rewrites.native.plan import Refused, Symbol
 from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 
 __all__ = ["Body", "Step", "elements", "type_name"]

@@ -1,4 +1,4 @@
-"""Compiles the body of a loop in normal form into a loop plan; says why where it cannot."""
+"""Compile the body of a loop in normal form into a loop plan, or return the reason why it has none."""
 
 import math
 from collections.abc import Sequence
@@ -14,22 +14,47 @@ from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.native.around import Around, nothing_around, unsqueezed
 from rewrites.native.body import Body, Step, type_name
-from rewrites.native.elements import BOOL, INT64, NUMPY
+from rewrites.native.encoding import count_sizes
 from rewrites.native.free_sizes import SAMPLES, FreeSizes, SameSizes, joined
 from rewrites.native.fusing import fused
-from rewrites.native.in_parts import computed_in_parts
-from rewrites.native.limits import check_limits
 from rewrites.native.nested import translate_graph
-from rewrites.native.places import place_results
-from rewrites.native.plan import Form, Input, InputKind, Output, Plan, Size
-from rewrites.native.refused import Refused
+from rewrites.native.operations import BOOL, INT64, NUMPY
+from rewrites.native.places import computed_in_parts, place_results
+from rewrites.native.plan import Form, Input, InputKind, Output, Plan, Refused, Size
 from rewrites.native.schedule import scheduled
 from rewrites.native.translators import translate
 from rewrites.native.views import Buffer, Home, View, whole
-from rewrites.native.walks import make_regular
+from rewrites.native.walks import PRODUCTS, make_regular
 from rewrites.native.writing import write
 
 __all__ = ["Compiled", "compile_loop"]
+
+_MOST_ELEMENTS = 2**31 - 1
+_MOST_PORTS = 4096
+_MOST_ENTRIES = 65_536
+_MOST_AXES = 16
+_PANEL = 16
+"""Columns of a packed matrix are rounded up to a multiple of so many."""
+
+
+def check_limits(plan: Plan) -> None:
+    """Refuse a plan (with sizes that are numbers) that the format has no room for."""
+    dims = [*(each.dims for each in plan.inputs), *(each.dims for each in plan.outputs)]
+    shapes = [[size.coefficient for size in each] for each in dims]
+    packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
+    walked = [
+        math.prod(size.coefficient for size in each.dims)
+        * (math.prod(sorted(size.coefficient for size in each.matrix)[1:]) if each.op in PRODUCTS else 1)
+        for each in plan.instructions
+    ]
+    if max([*map(math.prod, shapes), *packed, *walked, *(each.coefficient for each in plan.regions)]) > _MOST_ELEMENTS:
+        raise Refused("NATIVE-LIMIT", f"a value, or what one operation runs over, has more than {_MOST_ELEMENTS} elements")
+    if max(len(plan.inputs), len(plan.outputs) + len(plan.states), len(plan.packs), len(plan.regions)) > _MOST_PORTS:
+        raise Refused("NATIVE-LIMIT", f"it has more than {_MOST_PORTS} inputs or outputs")
+    if max(len(plan.values), len(plan.instructions), count_sizes(plan)) > _MOST_ENTRIES:
+        raise Refused("NATIVE-LIMIT", f"it would take more than {_MOST_ENTRIES} instructions, values or sizes")
+    if any(len(shape) > _MOST_AXES for shape in shapes):
+        raise Refused("NATIVE-LIMIT", f"a value has more than {_MOST_AXES} axes")
 
 
 @dataclass(frozen=True)

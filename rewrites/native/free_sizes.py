@@ -10,8 +10,7 @@ operator takes to be one are one: the plan says so of its inputs, and a run wher
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 
-from rewrites.native.plan import Plan, Size, Symbol
-from rewrites.native.refused import Refused
+from rewrites.native.plan import Plan, Refused, Size, Symbol
 
 __all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
 

@@ -1,4 +1,4 @@
-"""The function that holds a loop which is called by its plan: where no library is registered, it is inlined and the loop runs."""
+"""The function that a call of a plan names and that holds the original loop: without the library it is inlined and runs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,9 +7,27 @@ import onnx_ir as ir
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes
-from rewrites.native.names import DOMAIN, IR_VERSION
 
-__all__ = ["add_function", "constants_inside", "free_overload", "function_of", "parameter", "read_inside"]
+__all__ = [
+    "CELL_OPERATOR",
+    "DOMAIN",
+    "IR_VERSION",
+    "LOOP_OPERATOR",
+    "OPERATOR",
+    "add_function",
+    "constants_inside",
+    "free_overload",
+    "function_of",
+    "parameter",
+    "read_inside",
+]
+
+DOMAIN = "ai.ortscan"
+OPERATOR, LOOP_OPERATOR, CELL_OPERATOR = "Scan1", "Loop1", "Cell1"
+"""The format of plans is in the names: another format is another operator."""
+
+IR_VERSION = 10
+"""Of models whose functions have overloads."""
 
 
 def free_overload(model: ir.Model, operator: str) -> str:

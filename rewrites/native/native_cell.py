@@ -4,11 +4,14 @@
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
-Everywhere else onnxruntime inlines the function and runs the node. Where a size is 0 the library gives what that node does,
-and survives what it does not.
-Condition: floats, constant weights, activations that the library has, and a node that it is faster than.
+Everywhere else onnxruntime inlines the function and runs the node. LOOP_PLANS.md describes the words of the attribute ``plan``. If
+a size is 0 the library returns what the node returns, and does not crash where the node does. Condition: floats, constant weights,
+activations that the library has, and a node that it is faster than.
 """
 
+import base64
+import math
+import struct
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -17,13 +20,40 @@ from rewrites.base.made import Made
 from rewrites.graph.context import Context
 from rewrites.graph.values import is_constant, rank_of
 from rewrites.loops import stand_in_for
-from rewrites.native.cell_words import INPUTS, MOST_HIDDEN, OUTPUTS, cell_words, has_kernel
-from rewrites.native.functions import add_function, free_overload, function_of, parameter
-from rewrites.native.names import CELL_OPERATOR, DOMAIN
+from rewrites.native.functions import CELL_OPERATOR, DOMAIN, add_function, free_overload, function_of, parameter
+from rewrites.ops.rnn.functions import Function
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["MOST_HIDDEN_FASTER", "RULE", "check"]
+
+INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
+OUTPUTS = ("Y", "Y_h", "Y_c")
+MOST_HIDDEN = 65536
+_MAGIC = 0x314C4543
+_KINDS = ("RNN", "GRU", "LSTM")
+_USES = ("Tanh", "Sigmoid", "Relu", "HardSigmoid", "LeakyRelu", "Elu", "Softsign")
+_DIRECTIONS = {(False,): 0, (True,): 1, (False, True): 2}
+_MOST_FUNCTIONS = 3
+
+
+def has_kernel(function: Function) -> bool:
+    """Whether the library computes an activation."""
+    return function.name in _USES
+
+
+def cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    """Return the words, as the attribute holds them; ``inputs`` and ``outputs`` are those that the call has."""
+    flags = view.linear_before_reset | view.input_forget << 1
+    head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
+    ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]
+    words = struct.pack("<7if", *head, *ports, math.inf if view.clip is None else view.clip)
+    for way in range(2):
+        functions = view.functions[way] if way < len(view.functions) else ()
+        for each in (*functions, *[Function("Tanh")] * (_MOST_FUNCTIONS - len(functions))):
+            words += struct.pack("<i2f", _USES.index(each.name), each.alpha, each.beta)
+    return base64.b64encode(words).decode("ascii")
+
 
 _WEIGHTS = ("W", "R", "B", "P")
 MOST_HIDDEN_FASTER = {"RNN": 256, "GRU": 256, "LSTM": 128}

@@ -19,7 +19,7 @@ from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 from rewrites.native.body import Body, type_name
 from rewrites.native.call import Call
 from rewrites.native.operations import Op
-from rewrites.native.refused import Refused
+from rewrites.native.plan import Refused
 from rewrites.native.translators import translate
 from rewrites.native.views import View
 

@@ -1,11 +1,11 @@
-"""The tables of a loop plan; sizes are written where they are used, the encoding gathers them."""
+"""The tables of a loop plan, and the reason why a loop has none; sizes are written in place, the encoding gathers them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rewrites.native.elements import FLOAT
-from rewrites.native.operations import Op
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.native.operations import FLOAT, Op
 
 __all__ = [
     "ONE",
@@ -19,6 +19,7 @@ __all__ = [
     "Pack",
     "Phase",
     "Plan",
+    "Refused",
     "Size",
     "State",
     "Storage",
@@ -26,6 +27,14 @@ __all__ = [
     "Value",
     "ValueKind",
 ]
+
+
+class Refused(Exception):
+    """Carries a reason out of the compiler's parts; it never leaves this package."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.reason = NotApplicable(code, detail)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 import numpy as np
 
-from rewrites.native.elements import BOOL, FLOAT, words_of
+from rewrites.native.operations import BOOL, FLOAT, words_of
 
 __all__ = ["Buffer", "Home", "View", "broadcast", "dense", "fitted", "moved", "whole"]
 

@@ -7,9 +7,8 @@ from itertools import product
 import numpy as np
 
 from rewrites.native.body import Body, Step
-from rewrites.native.elements import NUMPY, bytes_of, words_of
 from rewrites.native.memory import Place, lay_out
-from rewrites.native.operations import Op
+from rewrites.native.operations import NUMPY, Op, bytes_of, words_of
 from rewrites.native.places import Places
 from rewrites.native.plan import (
     Form,
@@ -20,13 +19,13 @@ from rewrites.native.plan import (
     Pack,
     Phase,
     Plan,
+    Refused,
     Size,
     State,
     Storage,
     Value,
     ValueKind,
 )
-from rewrites.native.refused import Refused
 from rewrites.native.views import Buffer, Home, View
 from rewrites.native.walks import FREE, PRODUCTS, Walk, walk_of
 

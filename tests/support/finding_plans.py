@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rewrites.native.elements import FLOAT, INT64, NUMPY, has_kernel, words_of
-from rewrites.native.operations import Op
+from rewrites.native.operations import FLOAT, INT64, NUMPY, Op, has_kernel, words_of
 from rewrites.native.plan import Input, InputKind, Operand, Plan, Size, State, Storage, Value, ValueKind
 from tests.support.native_plans import operand, single
 

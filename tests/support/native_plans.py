@@ -17,9 +17,8 @@ from onnx import helper, numpy_helper
 
 from ortscan.native import building
 from ortscan.native.building import LIBRARIES, build
-from rewrites.native.elements import FLOAT
 from rewrites.native.encoding import encode
-from rewrites.native.operations import Op
+from rewrites.native.operations import FLOAT, Op
 from rewrites.native.plan import Form, Input, InputKind, Instruction, Operand, Output, Phase, Plan, Size, Value, ValueKind
 
 __all__ = ["elementwise", "library", "operand", "outputs_of", "plan_session", "row", "run_native", "session_of", "single"]

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rewrites.native.elements import BOOL, NARROW, NUMPY, bytes_of, fits, has_kernel
-from rewrites.native.operations import Op
+from rewrites.native.operations import BOOL, NARROW, NUMPY, Op, bytes_of, fits, has_kernel
 from rewrites.native.plan import Form, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
 
 __all__ = ["run_plan"]

@@ -4,8 +4,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rewrites.native.elements import BOOL, DOUBLE, INT32, INT64, NARROW, NUMPY, has_kernel, words_of
-from rewrites.native.operations import Op
+from rewrites.native.operations import BOOL, DOUBLE, INT32, INT64, NARROW, NUMPY, Op, has_kernel, words_of
 from rewrites.native.plan import (
     ONE,
     ZERO,

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from ortscan.modelio import inline_functions, load, restore_interface
 from ortscan.modelio.source import Source, model_of, open_source
-from rewrites.native.names import DOMAIN
+from rewrites.native.functions import DOMAIN
 
 __all__ = ["without_plans"]
 

@@ -3,43 +3,31 @@
 An operator is translated exactly or not at all: what has no translator, or is refused by it, refuses the loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from rewrites.native.body import Body
-from rewrites.native.call import Call
-from rewrites.native.translators.activations import ACTIVATIONS
-from rewrites.native.translators.arithmetic import ARITHMETIC
-from rewrites.native.translators.concatenation import CONCATENATION
-from rewrites.native.translators.convolution import CONVOLUTION
-from rewrites.native.translators.einsum import EINSUM
+from rewrites.native.call import Call, Translator
 from rewrites.native.translators.indexing import INDEXING
 from rewrites.native.translators.movement import MOVEMENT
-from rewrites.native.translators.normalization import NORMALIZATION
+from rewrites.native.translators.pointwise import POINTWISE
 from rewrites.native.translators.products import PRODUCTS
 from rewrites.native.translators.quantization import QUANTIZATION
 from rewrites.native.translators.reductions import REDUCTIONS
 from rewrites.native.translators.shapes import SHAPES
-from rewrites.native.translators.truth import TRUTH
 from rewrites.native.views import View
 
 __all__ = ["TRANSLATORS", "translate"]
 
-TRANSLATORS: dict[str, Callable[[Call], Sequence[View]]] = {
-    **ACTIVATIONS,
-    **ARITHMETIC,
-    **CONCATENATION,
-    **CONVOLUTION,
-    **EINSUM,
+TRANSLATORS: dict[str, Translator] = {
     **MOVEMENT,
     **INDEXING,
-    **NORMALIZATION,
+    **POINTWISE,
     **PRODUCTS,
     **QUANTIZATION,
     **REDUCTIONS,
     **SHAPES,
-    **TRUTH,
 }
 
 

@@ -8,15 +8,13 @@ that may not be taken.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.native.call import Call
-from rewrites.native.elements import INT32, INT64
-from rewrites.native.operations import Op
+from rewrites.native.call import Call, Translator, rows_along, turned_back
+from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.translators.movement import MOVEMENT
-from rewrites.native.translators.rows import rows_along, turned_back
 from rewrites.native.views import View, dense
 from rewrites.ops.versions import axis_of, keepdims
 
@@ -143,7 +141,7 @@ def _check_within(call: Call, indices: View, x: View, axis: int) -> None:
         raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
 
 
-def _best(op: Op) -> Callable[[Call], Sequence[View]]:
+def _best(op: Op) -> Translator:
     def translate(call: Call) -> Sequence[View]:
         x, body = call.view(0), call.body
         axis = axis_of(call.node, 0, len(x.shape))
@@ -181,7 +179,7 @@ def _top(call: Call) -> Sequence[View]:
     return [turned_back(found, shape, [axis]), turned_back(places, shape, [axis])]
 
 
-INDEXING: dict[str, Callable[[Call], Sequence[View]]] = {
+INDEXING: dict[str, Translator] = {
     "ArgMax": _best(Op.ARG_MAX),
     "ArgMin": _best(Op.ARG_MIN),
     "Gather": _gather,

@@ -5,17 +5,15 @@ y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb, in parts
 What is captured of weights are their bytes; the kernel packs them as floats. An operator that is not here has no bytes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.native.body import Body
-from rewrites.native.call import Call
-from rewrites.native.elements import FLOAT, INT8, INT32, UINT8
-from rewrites.native.operations import Op
-from rewrites.native.translators.rows import rows_along
+from rewrites.native.call import Call, Translator, rows_along
+from rewrites.native.operations import FLOAT, INT8, INT32, UINT8, Op
 from rewrites.native.views import Home, View, broadcast, dense
 from rewrites.ops.versions import axis_of
 
@@ -158,7 +156,7 @@ def _without_zero_point(call: Call, rows: View, result: View) -> View:
     return body.elementwise(Op.SUB, result, body.elementwise(Op.MUL, sums, zeros))
 
 
-QUANTIZATION: dict[str, Callable[[Call], Sequence[View]]] = {
+QUANTIZATION: dict[str, Translator] = {
     "DequantizeLinear": _dequantize,
     "DynamicQuantizeLinear": _dynamic,
     "MatMulInteger": _matmul_integer,

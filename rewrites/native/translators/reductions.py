@@ -1,22 +1,54 @@
-"""Reductions along axes that are known.
+"""Translate reductions along known axes, Softmax, and the normalisations over trailing axes.
 
 Works round ORT-LOG-SUM-EXP-28.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.native.call import Call
-from rewrites.native.elements import INT32, INT64
-from rewrites.native.operations import Op
-from rewrites.native.translators.rows import rows_along
-from rewrites.native.views import View, dense
-from rewrites.ops.versions import DYNAMIC, axes_of, keepdims
+from rewrites.native.call import Call, Translator, rows_along, turned_back
+from rewrites.native.operations import INT32, INT64, Op
+from rewrites.native.views import View, broadcast, dense
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, keepdims, softmax_spec
 
 __all__ = ["REDUCTIONS"]
+
+
+def _softmax(op: Op) -> Translator:
+    def translate(call: Call) -> Sequence[View]:
+        x = call.view(0)
+        rank = len(x.shape)
+        spec = softmax_spec(call.node, call.opset, rank)
+        if not 0 <= spec.axis < rank:
+            raise call.refuse("NATIVE-FORM", "it has no such axis")
+        axes = range(spec.axis, rank) if spec.flattens else [spec.axis]
+        rows = rows_along(call.body, x, axes)
+        return [turned_back(call.body.emit(op, call.body.fresh(rows.shape, rows), rows), x.shape, axes)]
+
+    return translate
+
+
+def _normalized(op: Op) -> Translator:
+    def translate(call: Call) -> Sequence[View]:
+        call.only_first_output()
+        x = call.view(0)
+        axis = axis_of(call.node, -1, len(x.shape))
+        if not 0 <= axis < len(x.shape) or call.node.attributes.get_int("stash_type", 1) != 1:
+            raise call.refuse("NATIVE-FORM", "it has no such axis, or calculates in another type")
+        axes = range(axis, len(x.shape))
+        rows = rows_along(call.body, x, axes)
+        given = [call.view(index) for index in (1, 2) if call.has(index)]
+        if any(len(view.shape) > len(axes) for view in given):
+            raise call.refuse("NATIVE-FORM", "its scale has more axes than it normalises")
+        parts = [rows_along(call.body, broadcast(view, x.shape), axes) for view in given]
+        epsilon = call.node.attributes.get_float("epsilon", 1e-5)
+        target = call.body.fresh(rows.shape, rows)
+        return [turned_back(call.body.emit(op, target, rows, *parts, immediates=(epsilon, 0.0)), x.shape, axes)]
+
+    return translate
 
 
 def _reduced(call: Call, x: View, op: Op) -> View:
@@ -34,7 +66,7 @@ def _reduced(call: Call, x: View, op: Op) -> View:
     return View(buffer, tuple(shape), dense(shape))
 
 
-def _plain(op: Op) -> Callable[[Call], Sequence[View]]:
+def _plain(op: Op) -> Translator:
     return lambda call: [_reduced(call, call.view(0), op)]
 
 
@@ -82,7 +114,7 @@ def _kept(call: Call, x: View, result: View) -> View:
     return View(result.buffer, tuple(shape), dense(shape))
 
 
-REDUCTIONS: dict[str, Callable[[Call], Sequence[View]]] = {
+REDUCTIONS: dict[str, Translator] = {
     "ReduceL1": _l1,
     "ReduceL2": _l2,
     "ReduceLogSumExp": _log_sum_exp,
@@ -91,4 +123,8 @@ REDUCTIONS: dict[str, Callable[[Call], Sequence[View]]] = {
     "ReduceMin": _plain(Op.REDUCE_MIN),
     "ReduceSum": _sum,
     "ReduceSumSquare": _plain(Op.SUM_OF_SQUARES),
+    "LayerNormalization": _normalized(Op.LAYER_NORMALIZATION),
+    "LogSoftmax": _softmax(Op.LOG_SOFTMAX),
+    "RMSNormalization": _normalized(Op.RMS_NORMALIZATION),
+    "Softmax": _softmax(Op.SOFTMAX),
 }

@@ -4,14 +4,13 @@ A size that is known only when the model runs is a number of the sample that the
 as a number, and not as a size, the plans for two samples differ and there is none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.native.call import Call
-from rewrites.native.elements import NUMPY
-from rewrites.native.operations import Op
+from rewrites.native.call import Call, Translator
+from rewrites.native.operations import NUMPY, Op
 from rewrites.native.views import View, broadcast
 from rewrites.ops.versions import axis_of
 
@@ -61,7 +60,7 @@ def _one_hot(call: Call) -> Sequence[View]:
     return [body.elementwise(Op.SELECT, here, on, off, truth=values.truth)]
 
 
-SHAPES: dict[str, Callable[[Call], Sequence[View]]] = {
+SHAPES: dict[str, Translator] = {
     "ConstantOfShape": _filled,
     "OneHot": _one_hot,
     "Shape": _shape,

@@ -9,8 +9,7 @@ import pytest
 
 import ortscan
 from ortscan.native import library as installed
-from rewrites.native.elements import NUMPY
-from rewrites.native.operations import Op
+from rewrites.native.operations import NUMPY, Op
 from rewrites.native.plan import Plan, Size
 from tests.ortscan.native.test_refusals import FAILURES, refused
 from tests.rewrites.native.test_indexing import FEEDS, buffer

@@ -14,9 +14,8 @@ import onnxruntime as ort
 import pytest
 from onnx import helper
 
-from rewrites.native.elements import INT32, INT64
 from rewrites.native.encoding import encode
-from rewrites.native.operations import Op
+from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.plan import ONE, ZERO, Form, Phase, Plan, Size, State, Storage, Symbol, Value, ValueKind
 from tests.support.finding_plans import finding_plans
 from tests.support.native_plans import elementwise, library, operand, outputs_of, plan_session, row, run_native, single

@@ -8,8 +8,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from rewrites.native.elements import FLOAT, NARROW, NUMPY
 from rewrites.native.encoding import encode
+from rewrites.native.operations import FLOAT, NARROW, NUMPY
 from rewrites.native.plan import InputKind, Plan, Size, Storage
 from tests.support.native_plans import library, outputs_of, plan_session, run_native
 from tests.support.plan_interpreter import run_plan

@@ -10,8 +10,7 @@ from onnx import helper
 
 import ortscan
 from ortscan.native import library as installed
-from rewrites.native.elements import BOOL, DOUBLE, FLOAT, INT32, INT64, NUMPY, has_kernel
-from rewrites.native.operations import Op
+from rewrites.native.operations import BOOL, DOUBLE, FLOAT, INT32, INT64, NUMPY, Op, has_kernel
 from tests.ortscan.native.test_refusals import FAILURES
 from tests.rewrites.native.typed_bodies import typed_feeds, typed_scan
 from tests.support.native_plans import elementwise, library, operand, run_native, session_of, single

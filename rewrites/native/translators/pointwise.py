@@ -1,25 +1,106 @@
-"""Arithmetic element by element."""
+"""Translate operators that work element by element: arithmetic, activations, comparisons, logic, choices and casts."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array, const_scalar
-from rewrites.native.call import Call
-from rewrites.native.elements import DOUBLE, FLOAT, NUMPY
-from rewrites.native.operations import Op
+from rewrites.native.body import Body
+from rewrites.native.call import Call, Translator
+from rewrites.native.operations import BOOL, DOUBLE, FLOAT, NUMPY, Op
 from rewrites.native.views import View
 from rewrites.ops.versions import clip_bounds
 
-__all__ = ["ARITHMETIC"]
+__all__ = ["POINTWISE"]
 
-_Translator = Callable[[Call], Sequence[View]]
+
+def _plain(op: Op) -> Translator:
+    return lambda call: [call.body.elementwise(op, call.view(0))]
+
+
+def _with_parameters(op: Op, alpha: float, beta: float | None = None) -> Translator:
+    def translate(call: Call) -> Sequence[View]:
+        a = call.node.attributes.get_float("alpha", alpha)
+        b = 0.0 if beta is None else call.node.attributes.get_float("beta", beta)
+        return [call.body.elementwise(op, call.view(0), immediates=(a, b))]
+
+    return translate
+
+
+def _gelu(call: Call) -> Sequence[View]:
+    if call.node.attributes.get_string("approximate", "none") != "none":
+        return [_gelu_by_tanh(call.body, call.view(0))]
+    return [call.body.elementwise(Op.GELU, call.view(0))]
+
+
+def _gelu_by_tanh(body: Body, x: View) -> View:
+    """As onnxruntime calculates it, step by step."""
+    root = math.sqrt(2 / math.pi)
+    cube, line, half, one = map(body.number, (0.044715 * root, root, 0.5, 1.0))
+    inner = body.elementwise(Op.ADD, body.elementwise(Op.MUL, body.elementwise(Op.MUL, cube, x), x), line)
+    bounded = body.elementwise(Op.TANH, body.elementwise(Op.MUL, x, inner))
+    return body.elementwise(Op.MUL, body.elementwise(Op.MUL, half, x), body.elementwise(Op.ADD, bounded, one))
+
+
+def _hard_swish(call: Call) -> Sequence[View]:
+    x = call.view(0)
+    return [call.body.elementwise(Op.MUL, x, call.body.elementwise(Op.HARD_SIGMOID, x, immediates=(1 / 6, 0.5)))]
+
+
+def _mish(call: Call) -> Sequence[View]:
+    x = call.view(0)
+    bounded = call.body.elementwise(Op.TANH, call.body.elementwise(Op.SOFTPLUS, x))
+    return [call.body.elementwise(Op.MUL, x, bounded)]
+
+
+def _thresholded(call: Call) -> Sequence[View]:
+    x, body = call.view(0), call.body
+    alpha = body.number(call.node.attributes.get_float("alpha", 1.0), x.dtype)
+    above = body.elementwise(Op.GREATER, x, alpha, truth=True)
+    return [body.elementwise(Op.SELECT, above, x, body.number(0.0, x.dtype))]
+
+
+def _telling(op: Op) -> Translator:
+    return lambda call: [call.body.elementwise(op, *call.views, truth=True)]
+
+
+def _xor(call: Call) -> Sequence[View]:
+    return [call.body.elementwise(Op.NOT, call.body.elementwise(Op.EQUAL, *call.views, truth=True), truth=True)]
+
+
+def _where(call: Call) -> Sequence[View]:
+    condition, one, other = call.views
+    return [call.body.elementwise(Op.WHERE, condition, one, other, truth=one.truth)]
+
+
+def _cast(call: Call) -> Sequence[View]:
+    return _as_type(call, call.node.attributes.get_int("to", 0))
+
+
+def _cast_like(call: Call) -> Sequence[View]:
+    return _as_type(call, call.view(1).dtype)
+
+
+def _as_type(call: Call, to: int) -> Sequence[View]:
+    x = call.view(0)
+    if to not in NUMPY:
+        raise call.refuse("NATIVE-TYPE", f"it casts to {ir.DataType(to).name}")
+    if to != BOOL:
+        return [replace(call.body.as_type(x, to), truth=False)]
+    if x.truth:
+        return [x]
+    none = call.body.elementwise(Op.EQUAL, x, call.body.number(0, x.dtype), truth=True)
+    return [call.body.elementwise(Op.NOT, none, truth=True)]
+
+
 _LARGEST = {dtype: float(np.finfo(NUMPY[dtype]).max) for dtype in (FLOAT, DOUBLE)}
 
 
-def _pairwise(op: Op) -> _Translator:
+def _pairwise(op: Op) -> Translator:
     """The operation on two inputs, or on more from the left."""
 
     def translate(call: Call) -> Sequence[View]:
@@ -107,7 +188,7 @@ def _prelu(call: Call) -> Sequence[View]:
     return [body.elementwise(Op.SELECT, below, body.elementwise(Op.MUL, x, call.view(1)), x)]
 
 
-ARITHMETIC: dict[str, _Translator] = {
+POINTWISE: dict[str, Translator] = {
     "Add": _pairwise(Op.ADD),
     "Clip": _clip,
     "Div": _division,
@@ -119,4 +200,41 @@ ARITHMETIC: dict[str, _Translator] = {
     "Pow": _power,
     "Sub": _pairwise(Op.SUB),
     "Sum": _pairwise(Op.ADD),
+    "Abs": _plain(Op.ABS),
+    "Ceil": _plain(Op.CEIL),
+    "Cos": _plain(Op.COS),
+    "Elu": _with_parameters(Op.ELU, 1.0),
+    "Erf": _plain(Op.ERF),
+    "Exp": _plain(Op.EXP),
+    "Floor": _plain(Op.FLOOR),
+    "Gelu": _gelu,
+    "HardSigmoid": _with_parameters(Op.HARD_SIGMOID, 0.2, 0.5),
+    "HardSwish": _hard_swish,
+    "LeakyRelu": _with_parameters(Op.LEAKY_RELU, 0.01),
+    "Log": _plain(Op.LOG),
+    "Mish": _mish,
+    "Neg": _plain(Op.NEG),
+    "Reciprocal": _plain(Op.RECIPROCAL),
+    "Relu": _plain(Op.RELU),
+    "Round": _plain(Op.ROUND),
+    "Sigmoid": _plain(Op.SIGMOID),
+    "Sign": _plain(Op.SIGN),
+    "Sin": _plain(Op.SIN),
+    "Softplus": _plain(Op.SOFTPLUS),
+    "Softsign": _plain(Op.SOFTSIGN),
+    "Sqrt": _plain(Op.SQRT),
+    "Tanh": _plain(Op.TANH),
+    "ThresholdedRelu": _thresholded,
+    "And": _telling(Op.MIN),
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Equal": _telling(Op.EQUAL),
+    "Greater": _telling(Op.GREATER),
+    "GreaterOrEqual": _telling(Op.GREATER_OR_EQUAL),
+    "Less": _telling(Op.LESS),
+    "LessOrEqual": _telling(Op.LESS_OR_EQUAL),
+    "Not": _telling(Op.NOT),
+    "Or": _telling(Op.MAX),
+    "Where": _where,
+    "Xor": _xor,
 }
