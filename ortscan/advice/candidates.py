@@ -1,4 +1,4 @@
-"""What may help with the loops that are left: options that were not given, and sizes that are not known."""
+"""What may help with the loops that are left: options that were not used, and sizes that are not known."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ _INTEGERS = (5, 7)
 
 @dataclass(frozen=True)
 class Candidate:
-    """Options to try beside those that were given.
+    """Options to try in addition to the caller's.
 
-    ``flags``: the same on the command line. ``when``: what has to hold for them to be of use. ``at``: sizes to time at.
-    ``is_portable``: whether any session of onnxruntime has the gain.
+    ``flags``: the same on the command line. ``when``: the condition under which they help. ``at``: sizes to time at.
+    ``is_portable``: True if the gain holds in any session of onnxruntime.
     """
 
     flags: str
@@ -41,7 +41,7 @@ class Candidate:
 
 
 def candidates(report: Report, options: Mapping[str, Any], inputs: Sequence[Spec], defaults: Sequence[str]) -> Iterator[Candidate]:
-    """Yield what to try for the loops that ``report`` leaves; ``defaults``: initializers that are listed as inputs."""
+    """Yield what to try for the loops that ``report`` leaves; ``defaults`` are the initializers listed as inputs."""
     left, target = report.loops_left, TARGETS[report.target]
     codes = {reason.code for loop in left for reason in loop.reasons}
     yield from _of_flags(left, codes, options, target.loops)
@@ -52,24 +52,24 @@ def candidates(report: Report, options: Mapping[str, Any], inputs: Sequence[Spec
     if any(code.startswith("COST-") for code in codes):
         for dim in free[:_MOST_DIMS]:
             for size in _FEW_ROWS:
-                given, mostly = {**(options.get("dims") or {}), dim: size}, f"{size} or less" if size > 1 else "1"
+                dims, mostly = {**(options.get("dims") or {}), dim: size}, f"{size} or less" if size > 1 else "1"
                 yield Candidate(
                     f"--dim {shlex.quote(f'{dim}={size}')}",
-                    {"dims": given},
+                    {"dims": dims},
                     f"{dim} is mostly {mostly}",
                     {dim: size},
                 )
     if not target.loops or codes & {"UNROLL-UNKNOWN", "LINEAR-STEPS", "CUMULATIVE-STEPS"}:
         for dim in free[:_MOST_DIMS]:
-            given = {**(options.get("fix_dims") or {}), dim: _SOME_STEPS}
+            dims = {**(options.get("fix_dims") or {}), dim: _SOME_STEPS}
             flags = f"--fix-dim {shlex.quote(f'{dim}={_SOME_STEPS}')}"
-            yield Candidate(flags, {"fix_dims": given}, f"{dim} is always {_SOME_STEPS}, or another number", {dim: _SOME_STEPS})
+            yield Candidate(flags, {"fix_dims": dims}, f"{dim} is always {_SOME_STEPS}, or another number", {dim: _SOME_STEPS})
     for spec in inputs if any(not isinstance(loop.steps, int) for loop in left) else ():
         if spec.kind == "tensor" and spec.dims in ((), (1,)) and spec.elem_type in _INTEGERS:
             value = _SOME_VALUE if spec.dims == () else [_SOME_VALUE]
-            given = {**(options.get("fix_inputs") or {}), spec.name: value}
+            fixed = {**(options.get("fix_inputs") or {}), spec.name: value}
             flags = f"--fix-input {shlex.quote(f'{spec.name}={value}')}"
-            yield Candidate(flags, {"fix_inputs": given}, f"{spec.name} is always {value}, or another number")
+            yield Candidate(flags, {"fix_inputs": fixed}, f"{spec.name} is always {value}, or another number")
     if DOMAIN in target.domains and not options.get("native") and library_path() is not None:
         yield Candidate("--native", {"native": True}, "ortscan's library is registered where it runs", is_portable=False)
 

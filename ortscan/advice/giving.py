@@ -1,32 +1,32 @@
-"""Gives the loops that are left the advice that was found to help."""
+"""Tells what the loops of a model cost, and gives those that are left the advice that was found to help."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ortscan.advice.candidates import Candidate, candidates
-from ortscan.advice.costs import measure_costs
-from ortscan.advice.timing import gain_of
-from ortscan.advice.trying import Tried, tried
-from ortscan.modelio import ModelLike
+from ortscan.advice.trying import Tried, gain_of, timed, tried
+from ortscan.modelio import AnyModel, ModelLike
 from ortscan.modelio.source import open_source, weight
 from ortscan.pipeline.rewriting import Outcome
 from ortscan.running.specs import input_specs, overridable_names
 from rewrites.base.report import Advice, Fate
+from rewrites.graph.marks import REPORT
+from rewrites.graph.walk import all_nodes
 
 if TYPE_CHECKING:
-    from ortscan.benchmark.result import Bench
+    from ortscan.benchmark.result import Bench, BenchedModel
 
 __all__ = ["MOST_SECONDS", "give_advice"]
 
 MOST_SECONDS = 60.0
-"""After so many nothing more is tried."""
+"""No further candidate is tried after this time."""
 _LARGEST = 512 << 20
-"""Bytes of weights, of models that are tried out."""
+"""Bytes of weights; larger models are not tried out."""
 _TIMED_TARGETS = ("cpu", "onnx")
 _CLEARLY = 1.1
-"""So many times as fast as the plainest advice another has to be."""
+"""How many times as fast as the plainest advice another must be to replace it."""
 _FATES: dict[Fate, str] = {
     "removed": "no loop is left",
     "planned": "the loop runs compiled",
@@ -39,8 +39,8 @@ _FATES: dict[Fate, str] = {
 def give_advice(
     model: ModelLike, options: Mapping[str, Any], outcome: Outcome, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Put what helps into the report of ``outcome``, which ``options`` made of ``model``. What fails on the way is of no help."""
-    from ortscan.benchmark.trial import StillRunning
+    """Add advice to the report of ``outcome``, which ``options`` made of ``model``. A candidate that fails is no advice."""
+    from ortscan.benchmark.measure import StillRunning
 
     report, end = outcome.report, time.monotonic() + MOST_SECONDS
     if not report.loops:
@@ -51,60 +51,111 @@ def give_advice(
             report.messages.append("no advice: the model is too large to try things out on")
             return
         inputs = input_specs(proto.graph)
-        found = list(candidates(report, options, inputs, sorted(overridable_names(proto)))) if report.loops_left else []
+        proposals = list(candidates(report, options, inputs, sorted(overridable_names(proto)))) if report.loops_left else []
     is_timed = report.target in _TIMED_TARGETS
     try:
         if is_timed:
-            measure_costs(model, outcome)
+            _measure_costs(model, outcome)
     except StillRunning as error:
         report.messages.append(f"no advice: {error}")
         return
     of_use: list[tuple[Tried, Bench | None]] = []
-    for number, candidate in enumerate(found):
+    for number, candidate in enumerate(proposals):
         if progress is not None:
-            progress(number, len(found))
+            progress(number, len(proposals))
         if time.monotonic() > end or any(_is_needless(candidate, other) for other, _ in of_use):
             continue
-        one = tried(model, options, candidate, report)
-        bench = gain_of(one, outcome.loaded) if one is not None and is_timed else None
-        if one is not None and (bench is not None or not is_timed) and one.passes is not None:
-            of_use.append((one, bench))
+        attempt = tried(model, options, candidate, report)
+        if attempt is None:
+            continue
+        bench = gain_of(attempt, outcome.loaded) if is_timed else None
+        if (bench is not None or not is_timed) and attempt.passes is not None:
+            of_use.append((attempt, bench))
     for loop in report.loops_left:
         loop.advice = _chosen(loop.where, of_use)
 
 
+def _measure_costs(model: AnyModel, outcome: Outcome) -> None:
+    """Time ``model`` and its ``outcome``, and add to the report what a run and each loop cost before and after.
+
+    Raises StillRunning if a run does not end, because nothing else can be timed then.
+    """
+    from ortscan.benchmark.ratio import duration, gain
+
+    bench = timed({"the original": model, "the result": outcome.loaded}, {}, profile=True)
+    if bench is None:
+        return
+    result = bench.results[0]
+    before, after = (duration(timing.median) for timing in result.timings)
+    if outcome.is_touched:
+        said = f"{gain(result.ratio())} ({result.label})"
+        outcome.report.messages.append(f"a run takes {after} instead of {before}: {said}")
+    old, new = map(_by_name, bench.models)
+    left: dict[int, list[str]] = {}
+    for node in all_nodes(outcome.loaded.model.graph):
+        entry = REPORT.of(node)
+        if entry is not None:
+            left.setdefault(id(entry), []).append(node.name or "")
+    for loop in outcome.report.loops:
+        name = _name_in(loop.where)
+        took, takes = old.get(name), _sum(new, left.get(id(loop), []))
+        if not took or took > result.timings[0].median:
+            continue
+        now = "; none of it is left" if loop.fate == "removed" else ""
+        now = f"; {duration(takes)} of {after} now" if takes and takes < result.timings[-1].median else now
+        loop.cost = f"{duration(took)} of the {before} of a run{now}"
+
+
+def _by_name(model: "BenchedModel") -> dict[str, float]:
+    """Return the seconds of each loop whose name is unique."""
+    names = [loop.name for loop in model.loops]
+    return {loop.name: loop.seconds for loop in model.loops if names.count(loop.name) == 1}
+
+
+def _sum(seconds: dict[str, float], names: Iterable[str]) -> float | None:
+    known = [seconds.get(name) for name in names]
+    return sum(time for time in known if time is not None) if known and None not in known else None
+
+
+def _name_in(where: str) -> str:
+    """Return the name of the node at ``where``, or nothing if that is not in the main graph."""
+    _, _, named = where.partition(" '")
+    return named.removesuffix("'") if where.count(" '") == 1 else ""
+
+
 def _is_needless(candidate: Candidate, other: Tried) -> bool:
-    """Whether ``other``, which is of use, makes it needless to try ``candidate``: of one dimension the larger size will do."""
+    """Return True if ``other``, which helps, makes ``candidate`` needless: the larger size of one dimension is enough."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 
 def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advice]:
-    """Return the best advice for the loop at ``where`` that holds for any session, and what is clearly better but does not."""
-    found: list[Advice] = []
+    """Return the best advice for the loop at ``where`` that holds in any session, and clearly better advice that does not."""
+    chosen_advice: list[Advice] = []
     best = 1.0
     for is_portable in (True, False):
-        fitting = [(one, bench) for one, bench in of_use if where in one.better and one.candidate.is_portable == is_portable]
+        helping = [pair for pair in of_use if where in pair[0].better]
+        fitting = [pair for pair in helping if pair[0].candidate.is_portable == is_portable]
         chosen = max(fitting, key=lambda pair: (_factor(pair[1]), not pair[0].candidate.when), default=None)
         for pair in fitting:
             if chosen is not None and not pair[0].candidate.when and _factor(pair[1]) * _CLEARLY > _factor(chosen[1]):
                 chosen = pair
-        if chosen is not None and (not found or _factor(chosen[1]) > best * _CLEARLY):
+        if chosen is not None and (not chosen_advice or _factor(chosen[1]) > best * _CLEARLY):
             best = _factor(chosen[1])
-            found.append(_advice(*chosen, where))
-    return found
+            chosen_advice.append(_advice(*chosen, where))
+    return chosen_advice
 
 
 def _factor(bench: "Bench | None") -> float:
     return 1.0 if bench is None else max(result.ratio().value for result in bench.results)
 
 
-def _advice(one: Tried, bench: "Bench | None", where: str) -> Advice:
-    from ortscan.benchmark.words import duration, gain
+def _advice(attempt: Tried, bench: "Bench | None", where: str) -> Advice:
+    from ortscan.benchmark.ratio import duration, gain
 
-    candidate, fate = one.candidate, one.better[where]
+    candidate, fate = attempt.candidate, attempt.better[where]
     condition = f", if {candidate.when}" if candidate.when else ""
     flags, options = candidate.flags, dict(candidate.options)
-    if one.passes == "quick":
+    if attempt.passes == "quick":
         flags = f"{flags} --verify quick"
     if bench is None:
         return Advice(flags, options, fate, f"{flags}: {_FATES[fate]}{condition}", candidate.when)

@@ -1,15 +1,15 @@
-"""Tries a candidate: rewrites the model so, and looks whose fate is better for it."""
+"""Tries a candidate: rewrites the model with it, finds the loops that it helps, compares the results and times them."""
 
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ortscan.advice.candidates import Candidate
 from ortscan.errors import OrtscanWarning
-from ortscan.modelio import ModelLike
+from ortscan.modelio import AnyModel, LoadedModel, ModelLike, to_proto, with_inputs_built_in
 from ortscan.pipeline.compare_with_original import is_refuted
 from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.pipeline.self_check import self_checked
@@ -17,16 +17,20 @@ from ortscan.running.budget import Level, quick_seconds
 from rewrites.base.errors import OrtscanError
 from rewrites.base.report import Fate, LoopReport, Report
 
-__all__ = ["Tried", "tried"]
+if TYPE_CHECKING:
+    from ortscan.benchmark.result import Bench
 
-_SECONDS = 10.0
-"""That a full comparison may take."""
+__all__ = ["Tried", "gain_of", "timed", "tried"]
+
+_COMPARED_SECONDS = 10.0
+"""The time limit of a full comparison."""
+_TIMED_SECONDS, _ROUNDS = 0.8, 7
 _RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "planned": 2, "removed": 2}
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate, what came of it, and the loops whose fate is better with it, by where they are; ``seconds``: that took."""
+    """A candidate, its outcome, the loops whose fate is ``better`` with it by their locations, and the ``seconds`` it took."""
 
     candidate: Candidate
     rewriting: Rewriting
@@ -36,13 +40,13 @@ class Tried:
 
     @cached_property
     def passes(self) -> Level | None:
-        """The most thorough comparison with the original that the result passes, None where it passes none."""
+        """The most thorough comparison with the original that the result passes; None if it passes none."""
         return "full" if self._is_equal("full") else "quick" if self._is_equal("quick") else None
 
     def _is_equal(self, level: Level) -> bool:
         from ortscan.verification import verify
 
-        limit = quick_seconds(self.seconds) if level == "quick" else _SECONDS
+        limit = quick_seconds(self.seconds) if level == "quick" else _COMPARED_SECONDS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OrtscanWarning)
             sizes = self.rewriting.sizes
@@ -50,7 +54,7 @@ class Tried:
 
 
 def tried(model: ModelLike, options: Mapping[str, Any], candidate: Candidate, before: Report) -> Tried | None:
-    """Rewrite ``model`` with ``candidate`` too; None where no loop that ``before`` leaves has a better fate then, or it fails."""
+    """Rewrite ``model`` with ``candidate``; return None if that fails or improves the fate of no loop that ``before`` leaves."""
     started = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrtscanWarning)
@@ -68,3 +72,35 @@ def tried(model: ModelLike, options: Mapping[str, Any], candidate: Candidate, be
 def _is_better(before: LoopReport, after: LoopReport) -> bool:
     ranks = _RANKS[before.fate], _RANKS[after.fate]
     return ranks[1] > ranks[0] or (ranks[1] == ranks[0] and after.nodes_after < before.nodes_after)
+
+
+def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
+    """Time ``models``; return None if they cannot be timed. Raises StillRunning if their runs do not end."""
+    from ortscan.benchmark.measure import StillRunning, measure
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrtscanWarning)
+        try:
+            return measure(models, sizes=dict(sizes), rounds=_ROUNDS, seconds=_TIMED_SECONDS, profile=profile)
+        except StillRunning:
+            raise
+        except OrtscanError:
+            return None
+
+
+def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
+    """Time the result beside the one ``without`` the candidate.
+
+    Return None unless it is measurably faster at some sizes and slower at none, or if the models cannot be timed.
+    """
+    from ortscan.benchmark.measure import StillRunning
+
+    before: AnyModel = without
+    options = attempt.candidate.options
+    if options.get("fix_inputs") or options.get("freeze"):
+        before = with_inputs_built_in(to_proto(without), options.get("fix_inputs"), options.get("freeze", False))
+    try:
+        bench = timed({"without": before, "with": attempt.outcome.loaded}, attempt.candidate.at)
+    except StillRunning:
+        return None
+    return bench if bench is not None and bench.is_faster else None

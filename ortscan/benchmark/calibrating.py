@@ -1,7 +1,7 @@
-"""Measures on this machine what ``Costs`` holds: small models that differ in one thing, in turns, with one thread.
+"""Measures the ``Costs`` of this machine with small models that differ in one thing, in turns and with one thread.
 
-Each cost is a difference of two of them, of the fastest tenth of their runs, so that what both have, and what other programs
-take, is not in it. onnxruntime changes nothing of these models before it runs them.
+Each cost is the difference of two models, by the fastest tenth of their runs, so that what both have in common, and what other
+programs take, cancels. onnxruntime runs these models unoptimised.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.benchmark.turns import clock_for, time_in_turns
+from ortscan.benchmark.rounds import clock_for, time_in_turns
 from rewrites.base.costs import Costs
 
 __all__ = ["calibrated"]
@@ -33,28 +33,28 @@ def calibrated(seconds: float) -> Costs:
     for run in runs:
         run()
     turns = time_in_turns(runs, seconds, clock)
-    taken = [1e9 * float(np.percentile([one for turn in mine for one in turn], 10)) for mine in turns]
-    return _costs(dict(zip(models, taken, strict=True)))
+    nanoseconds = [1e9 * float(np.percentile([run for turn in model for run in turn], 10)) for model in turns]
+    return _costs(dict(zip(models, nanoseconds, strict=True)))
 
 
-def _costs(taken: Mapping[str, float]) -> Costs:
-    """Return the costs behind the ns of each model."""
-    node = (taken["loop of more nodes"] - taken["loop"]) / (_NODES * _STEPS)
-    turn = (taken["loop"] - taken["short loop"]) / (_STEPS - _LESS)
-    operator = (taken["operators"] - taken["a few operators"]) / (4 * (_LINKS - 1))
-    found = {
-        "start": taken["short loop"] - taken["a few operators"] + 4 * operator - turn * _LESS,
+def _costs(nanoseconds: Mapping[str, float]) -> Costs:
+    """Return the costs that explain the nanoseconds of each model."""
+    node = (nanoseconds["loop of more nodes"] - nanoseconds["loop"]) / (_NODES * _STEPS)
+    turn = (nanoseconds["loop"] - nanoseconds["short loop"]) / (_STEPS - _LESS)
+    operator = (nanoseconds["operators"] - nanoseconds["a few operators"]) / (4 * (_LINKS - 1))
+    costs = {
+        "start": nanoseconds["short loop"] - nanoseconds["a few operators"] + 4 * operator - turn * _LESS,
         "step": turn - 3 * node,
         "node": node,
-        "loop_byte": (taken["wide loop"] - taken["loop"]) / (_STEPS * 4 * (_WIDE - _NARROW)),
+        "loop_byte": (nanoseconds["wide loop"] - nanoseconds["loop"]) / (_STEPS * 4 * (_WIDE - _NARROW)),
         "operator": operator,
-        "near_byte": (taken["near stacks"] - taken["near stack"]) / ((_FEW - 1) * 4 * _NEAR),
-        "far_byte": (taken["far stacks"] - taken["far stack"]) / ((_FEW - 1) * 4 * _FAR),
-        "product": (taken["products"] - taken["a product"]) / ((_FEW - 1) * _ROWS * _INNER * _COLUMNS),
-        "power": (taken["powers"] - taken["a power"]) / ((_FEW - 1) * _NUMBERS),
-        "logarithm": (taken["logarithms"] - taken["a logarithm"]) / ((_FEW - 1) * _NUMBERS),
+        "near_byte": (nanoseconds["near stacks"] - nanoseconds["near stack"]) / ((_FEW - 1) * 4 * _NEAR),
+        "far_byte": (nanoseconds["far stacks"] - nanoseconds["far stack"]) / ((_FEW - 1) * 4 * _FAR),
+        "product": (nanoseconds["products"] - nanoseconds["a product"]) / ((_FEW - 1) * _ROWS * _INNER * _COLUMNS),
+        "power": (nanoseconds["powers"] - nanoseconds["a power"]) / ((_FEW - 1) * _NUMBERS),
+        "logarithm": (nanoseconds["logarithms"] - nanoseconds["a logarithm"]) / ((_FEW - 1) * _NUMBERS),
     }
-    return Costs(**{name: max(number, _LEAST) for name, number in found.items()})
+    return Costs(**{name: max(number, _LEAST) for name, number in costs.items()})
 
 
 def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
@@ -82,7 +82,7 @@ _CURVES = (("Exp", "a power", "powers"), ("Log", "a logarithm", "logarithms"))
 def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray]]:
     """A gated recurrence: two scan inputs, a state and its stack; of ``nodes`` nodes."""
     row, stack = f"float[{width}]", f"float[{steps}, {width}]"
-    chain = " ".join(f"h{place + 1} = Neg (h{place})" for place in range(2, nodes - 1))
+    chain = " ".join(f"h{number + 1} = Neg (h{number})" for number in range(2, nodes - 1))
     text = f"""g ({row} s, {stack} xs, {stack} zs) => ({stack} ys) {{
         f, ys = Scan <num_scan_inputs = 2, body = b ({row} h, {row} x, {row} z) => ({row} h{nodes - 1}, {row} y) {{
             h1 = Mul (x, h) h2 = Add (h1, z) {chain} y = Identity (h2) }}> (s, xs, zs) }}"""
@@ -100,7 +100,7 @@ def _operators(links: int) -> tuple[str, dict[str, np.ndarray]]:
 
 
 def _adding(count: int, width: int) -> tuple[str, dict[str, np.ndarray]]:
-    chain = " ".join(f"y{place + 1} = Add (y{place}, x)" for place in range(count))
+    chain = " ".join(f"y{number + 1} = Add (y{number}, x)" for number in range(count))
     return f"g (float[{width}] y0, float[{width}] x) => (float[{width}] y{count}) {{ {chain} }}", {
         "y0": _numbers(width),
         "x": _numbers(width),
@@ -108,15 +108,15 @@ def _adding(count: int, width: int) -> tuple[str, dict[str, np.ndarray]]:
 
 
 def _products(count: int) -> tuple[str, dict[str, np.ndarray]]:
-    results = ", ".join(f"float[{_ROWS}, {_COLUMNS}] y{place}" for place in range(count))
-    nodes = " ".join(f"y{place} = MatMul (x, w)" for place in range(count))
+    results = ", ".join(f"float[{_ROWS}, {_COLUMNS}] y{number}" for number in range(count))
+    nodes = " ".join(f"y{number} = MatMul (x, w)" for number in range(count))
     text = f"g (float[{_ROWS}, {_INNER}] x, float[{_INNER}, {_COLUMNS}] w) => ({results}) {{ {nodes} }}"
     return text, {"x": _numbers(_ROWS, _INNER), "w": _numbers(_INNER, _COLUMNS)}
 
 
 def _each(operator: str, count: int) -> tuple[str, dict[str, np.ndarray]]:
-    results = ", ".join(f"float[{_NUMBERS}] y{place}" for place in range(count))
-    nodes = " ".join(f"y{place} = {operator} (x)" for place in range(count))
+    results = ", ".join(f"float[{_NUMBERS}] y{number}" for number in range(count))
+    nodes = " ".join(f"y{number} = {operator} (x)" for number in range(count))
     return f"g (float[{_NUMBERS}] x) => ({results}) {{ {nodes} }}", {"x": _numbers(_NUMBERS)}
 
 

@@ -1,4 +1,8 @@
-"""Benchmarks models: first in processes of their own, whether they run and on how much memory; then their times, in rounds."""
+"""Benchmarks models: a trial in subprocesses, whether they run and with how much memory, then rounds of timing.
+
+In a subprocess a model may crash, exhaust the memory or never end: a loop whose condition is computed may run forever on generated
+inputs. Each trial run has a time limit, and after two runs that were stopped no other inputs are tried.
+"""
 
 import os
 import statistics
@@ -7,31 +11,38 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ortscan.benchmark.arguments import check_effort, given_sizes
-from ortscan.benchmark.cases import bench_inputs
-from ortscan.benchmark.loops import times_of_loops
+from ortscan.benchmark.bench_inputs import BenchInputs, bench_inputs, check_effort, given_sizes
 from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
-from ortscan.benchmark.rounds import Records, timed_in_rounds
-from ortscan.benchmark.session import TimedSession
-from ortscan.benchmark.trial import Trial
-from ortscan.benchmark.turns import clock_for
+from ortscan.benchmark.rounds import Records, clock_for, timed_in_rounds
+from ortscan.benchmark.timed_session import TimedSession, times_of_loops
 from ortscan.modelio import AnyModel
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.source import Source, open_source
+from ortscan.running.own_process import OwnProcessRunner
 from ortscan.verification.given.arguments import given_shapes
 from ortscan.verification.given.inputs import Given
 from ortscan.verification.given.interface import interface_differences
-from rewrites.base.errors import OptionError
+from ortscan.verification.values.make_value import ATTEMPTS
+from ortscan.verification.values.point import Point
+from rewrites.base.errors import OptionError, UnsupportedModel
 from rewrites.base.plain_text import plain
 
-__all__ = ["ROUNDS", "SECONDS", "measure", "names_for"]
+__all__ = ["ROUNDS", "SECONDS", "StillRunning", "measure", "names_for"]
 
 ROUNDS = 9
-"""Of so many the noise leaves out the least and the largest, and is still as sure as it has to be."""
+"""The interval of noise of 9 rounds leaves out the smallest and the largest ratio and is still sure enough."""
 SECONDS = 10.0
 _LONGEST_RUN, _LONGEST_RUNS = 10.0, 6.0
 """The time limit of a run in seconds, and as a multiple of the seconds for all rounds; the larger holds."""
+_LONGEST_LOAD = 600.0
+_MOST_STOPPED = 2
+_CPU = ("CPUExecutionProvider",)
+
+
+class StillRunning(UnsupportedModel):
+    """A model cannot be timed because its runs did not end within their time limit."""
 
 
 def measure(
@@ -46,10 +57,10 @@ def measure(
     profile: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
-    """Time ``models``, by the names that they are to be called in the outcome; others are compared with the first.
+    """Time ``models`` by their names in the outcome; the others are compared with the first.
 
-    ``profile``: whether to find the time of each loop too; the rest is as ``ortscan.bench`` says. Raises OptionError and
-    UnsupportedModel.
+    ``profile``: whether to find the time of each loop too; the other options are those of ``ortscan.bench``. Raises OptionError
+    and UnsupportedModel.
     """
     import onnxruntime
 
@@ -64,20 +75,20 @@ def measure(
             for difference in interface_differences(sources[0].proto, source.proto):
                 raise OptionError(f"{names[0]} and {name} cannot be run on the same inputs: {difference}.")
         chosen = bench_inputs([source.proto for source in sources], *wanted, inputs)
-        tried = Trial(names, sources, stack, max(_LONGEST_RUN, _LONGEST_RUNS * seconds))
-        found, notes = tried.feeds(chosen)
-        peaks = tried.close()
+        trial = _Trial(names, sources, stack, max(_LONGEST_RUN, _LONGEST_RUNS * seconds))
+        timed, notes = trial.feeds(chosen)
+        peaks = trial.close()
         load = [partial(TimedSession, source, name, threads) for source, name in zip(sources, names, strict=True)]
-        records = timed_in_rounds(load, [feed for _, feed in found], rounds, seconds, clock_for(threads), progress)
+        records = timed_in_rounds(load, [feed for _, feed in timed], rounds, seconds, clock_for(threads), progress)
         results = [
             SizeResult({**point.sizes, **point.trips}, [_timing(record, number) for record in records])
-            for number, (point, _) in enumerate(found)
+            for number, (point, _) in enumerate(timed)
         ]
         benched = []
         for name, source, record, peak, timing in zip(names, sources, records, peaks, results[0].timings, strict=True):
             load_seconds = statistics.median(record.loads)
             model = BenchedModel(name, _file_bytes(source), load_seconds, record.loads, peak)
-            loops = times_of_loops(partial(TimedSession, source, name, threads), found[0][1], timing.median) if profile else []
+            loops = times_of_loops(partial(TimedSession, source, name, threads), timed[0][1], timing.median) if profile else []
             if loops is None:
                 notes.append(f"the loops of {name} were not told apart: its profile is too large")
             benched.append(replace(model, loops=loops or []))
@@ -85,7 +96,7 @@ def measure(
 
 
 def names_for(models: Sequence[object]) -> list[str]:
-    """Return what to call each model: the name of its file, as much of its path as tells it from others, or its number."""
+    """Return a name for each model: that of its file, its path if files have one name, or its number."""
     paths = [Path(model) if isinstance(model, str | os.PathLike) else None for model in models]
     names = [f"model {number}" if path is None else path.name for number, path in enumerate(paths, 1)]
     full = [
@@ -100,9 +111,81 @@ def _timing(record: Records, number: int) -> Timing:
 
 
 def _file_bytes(source: Source) -> int:
-    """Count the bytes of a model, and of its external data."""
+    """Return the bytes of a model and its external data."""
     if isinstance(source.target, str):
         own, folder = Path(source.target).stat().st_size, Path(source.target).parent
     else:
         own, folder = len(source.target), Path(source.folder or "")
     return own + sum((folder / name).stat().st_size for name in locations_in(source.proto))
+
+
+class _Trial:
+    """The subprocesses, one for each model. ``stack`` ends them; ``run_seconds`` is the time limit of one run."""
+
+    def __init__(self, names: Sequence[str], sources: Sequence[Source], stack: ExitStack, run_seconds: float) -> None:
+        self._names, self._run_seconds, self._stopped = names, run_seconds, 0
+        self._runners = []
+        for source in sources:
+            outputs = [output.name for output in source.proto.graph.output]
+            runner = OwnProcessRunner(source, outputs, _CPU, seconds=_LONGEST_LOAD)
+            stack.callback(runner.close)
+            self._runners.append(runner)
+
+    def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
+        """Return inputs that all models run on, for each choice of sizes, and notes on those that they do not run on.
+
+        Raises UnsupportedModel if there are none, StillRunning if that is because runs did not end.
+        """
+        for name, runner in zip(self._names, self._runners, strict=True):
+            if runner.error is not None:
+                raise UnsupportedModel(f"{name} does not load on onnxruntime: {runner.error}.")
+        feeds: list[tuple[Point, Mapping[str, Any]]] = []
+        refused: list[str] = []
+        for point in chosen.points:
+            if self._stopped and not feeds:
+                break  # the other sizes are larger
+            feed, why = self._feed(chosen, point)
+            if feed is None:
+                label = ", ".join(f"{name}={size}" for name, size in {**point.sizes, **point.trips}.items())
+                refused.append(f"not timed at {label or 'fixed sizes'}: {why}")
+            else:
+                feeds.append((point, feed))
+        if not feeds and chosen.usual:
+            for point in chosen.fallbacks():
+                feed, _ = self._feed(chosen, point)
+                if feed is not None:
+                    feeds.append((point, feed))
+                    break
+                if self._stopped >= _MOST_STOPPED:
+                    break
+        if not feeds and self._stopped:
+            raise StillRunning(f"There is nothing to time: {refused[0]}; perhaps a loop does not end on generated inputs.")
+        if not feeds:
+            raise UnsupportedModel(f"There is nothing to time: {refused[0]}.")
+        return feeds, refused
+
+    def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
+        """Return the inputs at ``point``, with other integers while a model refuses them, and why there are none."""
+        first = ""
+        for attempt in ATTEMPTS:
+            feed = chosen.inputs.feed(point, attempt)
+            why = ""
+            for name, runner in zip(self._names, self._runners, strict=True):
+                outcome = runner.run(feed, self._run_seconds)
+                if outcome.values is None:
+                    why = f"{name} does not run: {outcome.error}"
+                    break
+            if not why:
+                return feed, ""
+            first = first or why
+            self._stopped += outcome.timed_out
+            if outcome.timed_out or outcome.died:
+                break
+        return None, first
+
+    def close(self) -> list[int | None]:
+        """End the processes, and return what each took at its peak."""
+        peaks = [runner.peak_bytes() for runner in self._runners]
+        for runner in self._runners:
+            runner.close()
+        return peaks

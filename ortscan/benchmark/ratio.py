@@ -1,8 +1,8 @@
-"""How many times as long one thing takes as another, and how far rounds agree on that.
+"""How many times as fast one model is as another, how far rounds agree on that, and both in words.
 
-A round has sessions of its own, since where a session's memory lies makes a few per cent, as much as many a rewrite. Of the rounds'
-ratios the median counts. Whatever their distribution, the true median lies between the k-th least and the k-th largest of n with a
-probability of 1 - 2 * P(less than k heads of n coins): no bell curve is assumed, and no outlier has a weight.
+Each round has its own sessions, because the location of a session's memory changes times by a few per cent, as much as many a
+rewrite. The median of the rounds' ratios counts. Whatever their distribution, the true median lies between the k-th least and the
+k-th largest of n with probability 1 - 2 * P(fewer than k heads of n coins). No bell curve is assumed, and no outlier has a weight.
 """
 
 import math
@@ -10,14 +10,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["CONFIDENCE", "LEAST_DIFFERENCE", "LEAST_ROUNDS", "Ratio", "ratio_of"]
+__all__ = ["CONFIDENCE", "LEAST_DIFFERENCE", "LEAST_ROUNDS", "Ratio", "duration", "gain", "gain_line", "noise", "ratio_of"]
 
 CONFIDENCE = 0.95
-"""How sure it is that the true median lies in the interval, where there are rounds enough."""
+"""The probability that the true median lies in the interval, if there are enough rounds."""
 LEAST_ROUNDS = 6
-"""Of fewer rounds not even the least and the largest are that sure."""
+"""With fewer rounds not even the smallest and the largest ratio reach that confidence."""
 LEAST_DIFFERENCE = 1.03
-"""Less is never said to be measurable: another process, or another machine, need not have it."""
+"""A smaller ratio is never called measurable: another process or machine may not show it."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Ratio:
 
 
 def ratio_of(rounds: Sequence[float]) -> Ratio:
-    """Return what ``rounds`` tell, each with a ratio of its own."""
+    """Return the ratio that ``rounds`` tell, each of which is a ratio."""
     ratios = sorted(rounds)
     k = max((k for k in range(1, (len(ratios) + 1) // 2 + 1) if _confidence(len(ratios), k) >= CONFIDENCE), default=1)
     return Ratio(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), _confidence(len(ratios), k))
@@ -59,3 +59,46 @@ def ratio_of(rounds: Sequence[float]) -> Ratio:
 
 def _confidence(rounds: int, k: int) -> float:
     return 1 - 2 * sum(math.comb(rounds, heads) for heads in range(k)) / float(2**rounds)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds for people: three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{_digits(seconds / size)} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def _times(factor: float) -> str:
+    """Return ``3.1 x``, ``1.04 x``, ``120 x``."""
+    return f"{factor:.2f} x" if factor < 1.2 else f"{_short(factor)} x"
+
+
+def gain(ratio: Ratio) -> str:
+    """Return ``3.1 x faster``, ``1.4 x slower``, or ``no measurable difference``."""
+    if not ratio.is_measurable:
+        return "no measurable difference"
+    return f"{_times(ratio.value)} faster" if ratio.is_faster else f"{_times(1 / ratio.value)} slower"
+
+
+def noise(ratio: Ratio) -> str:
+    """Return the interval of the true ratio, as far as the rounds tell."""
+    if ratio.is_slower:
+        return f"{1 / ratio.high:.2f} to {1 / ratio.low:.2f}"
+    said = f"{ratio.low:.2f} to {ratio.high:.2f}" if ratio.value < 10 else f"{_short(ratio.low)} to {_short(ratio.high)}"
+    return said if ratio.confidence >= CONFIDENCE else f"{said} in {ratio.rounds} rounds, too few to tell"
+
+
+def gain_line(ratio: Ratio, label: str, than: str) -> str:
+    """Say how two models compare at the sizes in ``label``."""
+    if not ratio.is_measurable:
+        return f"is not measurably faster or slower than {than} ({label}: {noise(ratio)} times as fast)"
+    return f"is {gain(ratio)} than {than} ({label}: {noise(ratio)})"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}"

@@ -1,11 +1,13 @@
-"""What a benchmark found, as data and as a few lines of text."""
+"""The outcome of a benchmark, as data, as a few lines of text and as sections of an HTML page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ortscan.benchmark.ratio import Ratio, ratio_of
-from ortscan.benchmark.words import gain, gain_line
+from ortscan.benchmark.ratio import Ratio, duration, gain, gain_line, noise, ratio_of
+from ortscan.page.document import Bar, bars, document, fragment, header, paragraphs, table
+from ortscan.report.words import size
+from rewrites.base.counted import counted
 
 __all__ = ["Bench", "BenchedModel", "LoopTime", "SizeResult", "Timing"]
 
@@ -40,9 +42,9 @@ class LoopTime:
 class BenchedModel:
     """One of the models.
 
-    ``load_seconds``: the median time to make a session. ``file_bytes``: of the file, with its external data. ``peak_bytes``: what a
-    process takes for the session, the inputs and a run at the sizes that were timed, at its peak, None where the system does not
-    tell. ``loops``: at the first of the sizes.
+    ``load_seconds``: the median time to make a session. ``file_bytes``: of the file and its external data. ``peak_bytes``: the peak
+    memory of a process with the session, its inputs and a run at the timed sizes; None if the system does not tell.
+    ``loops``: at the first of the sizes.
     """
 
     name: str
@@ -52,10 +54,16 @@ class BenchedModel:
     peak_bytes: int | None = None
     loops: Sequence[LoopTime] = ()
 
+    @property
+    def in_words(self) -> tuple[str, str, str]:
+        """The size of the file, the time to load and the peak memory."""
+        peak = "?" if self.peak_bytes is None else size(self.peak_bytes)
+        return size(self.file_bytes), duration(self.load_seconds), peak
+
 
 @dataclass(frozen=True)
 class SizeResult:
-    """All models at one choice of sizes of the free dimensions, and trip counts; ``timings``: one a model, in their order."""
+    """All models at one choice of sizes of free dimensions and trip counts; ``timings``: one for each model, in their order."""
 
     sizes: Mapping[str, int]
     timings: Sequence[Timing]
@@ -63,7 +71,7 @@ class SizeResult:
     @property
     def label(self) -> str:
         """The sizes in words: ``T=64, B=1``."""
-        return ", ".join(f"{name}={size}" for name, size in self.sizes.items()) or "fixed sizes"
+        return ", ".join(f"{name}={number}" for name, number in self.sizes.items()) or "fixed sizes"
 
     def ratio(self, model: int = -1) -> Ratio:
         """Return how many times as fast as the first model another is."""
@@ -72,9 +80,9 @@ class SizeResult:
 
 @dataclass(frozen=True)
 class Bench:
-    """The outcome of `bench`: all models at all sizes. ``notes``: what a reader should know.
+    """The outcome of `bench`: all models at all sizes, and ``notes`` for the reader.
 
-    ``threads``: those of onnxruntime within an operator, 0 for its own choice. ``runtime``: its version.
+    ``threads``: onnxruntime's threads within an operator, 0 for its own choice. ``runtime``: its version.
     """
 
     models: Sequence[BenchedModel]
@@ -85,17 +93,29 @@ class Bench:
     notes: Sequence[str] = ()
 
     @property
+    def is_faster(self) -> bool:
+        """Whether the last model is measurably faster than the first at some size, and measurably slower at none."""
+        ratios = [result.ratio() for result in self.results]
+        return any(ratio.is_faster for ratio in ratios) and not any(ratio.is_slower for ratio in ratios)
+
+    @property
     def is_slower(self) -> bool:
         """Whether the last model is measurably slower than the first at some size, and measurably faster at none."""
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_slower for ratio in ratios) and not any(ratio.is_faster for ratio in ratios)
 
+    @property
+    def setting(self) -> str:
+        """The runtime, the threads and the rounds in words."""
+        threads = counted(self.threads, "thread") if self.threads else "threads as onnxruntime chooses"
+        return f"onnxruntime {self.runtime} on the CPU, {threads}, {counted(self.rounds, 'round')}"
+
     def summary(self) -> str:
         """Return a line for each model but the first and each of the sizes: how much faster or slower than the first it is."""
         names = [model.name for model in self.models]
         lines = [
-            f"{name} {gain_line(result.ratio(place), result.label, than=names[0])}"
-            for place, name in enumerate(names[1:], 1)
+            f"{name} {gain_line(result.ratio(number), result.label, than=names[0])}"
+            for number, name in enumerate(names[1:], 1)
             for result in self.results
         ]
         return "\n".join([*lines, *self.notes])
@@ -108,16 +128,46 @@ class Bench:
         """Return the same as plain dicts and lists, with the ratios to the first model."""
         plain = asdict(self)
         for row, result in zip(plain["results"], self.results, strict=True):
-            row["ratios"] = [asdict(result.ratio(place)) for place in range(1, len(self.models))]
+            row["ratios"] = [asdict(result.ratio(number)) for number in range(1, len(self.models))]
         return {**plain, "summary": self.summary()}
 
     def to_html(self) -> str:
         """Return a whole HTML page that needs nothing else."""
-        from ortscan.benchmark.as_html import bench_page
-
-        return bench_page(self.to_dict())
+        title = " and ".join(model.name for model in self.models)
+        return document(title, header("ortscan bench", title, self.summary().splitlines(), [self.card()]) + self.section())
 
     def _repr_html_(self) -> str:
-        from ortscan.benchmark.as_html import bench_fragment
+        return fragment(self.section())
 
-        return bench_fragment(self.to_dict())
+    def card(self) -> tuple[str, str, str]:
+        """Return the gain of the last model at the first sizes, or the time of the only one, as a card of a page."""
+        result = self.results[0]
+        if len(self.models) == 1:
+            return duration(result.timings[0].median), f"a run, {result.label}", ""
+        ratio = result.ratio()
+        value = gain(ratio) if ratio.is_measurable else "no difference"
+        return value, f"measured, {result.label}", _look(ratio)
+
+    def section(self) -> str:
+        """Return bars of the times and of the loops and a table of the models, as a section of a page."""
+        times = []
+        for result in self.results:
+            for number, (model, timing) in enumerate(zip(self.models, result.timings, strict=True)):
+                said, look = duration(timing.median), ""
+                if number:
+                    ratio = result.ratio(number)
+                    said, look = f"{said} · {gain(ratio)} ({noise(ratio)})", _look(ratio)
+                times.append(Bar(model.name, timing.median, said, f"A run, {result.label}: median", look))
+        title = f"Loops and recurrent nodes, {self.results[0].label}"
+        loops = [
+            Bar(f"{model.name}: {loop.name}", loop.seconds, f"{duration(loop.seconds)} · {loop.share:.0%} of a run", title)
+            for model in self.models
+            for loop in model.loops[:24]
+        ]
+        right = ("file", "load", "peak memory")
+        models = table(("model", *right), [(model.name, *model.in_words) for model in self.models], right)
+        return bars(times) + bars(loops) + models + paragraphs([self.setting, *self.notes], "soft")
+
+
+def _look(ratio: Ratio) -> str:
+    return "" if not ratio.is_measurable else "good" if ratio.is_faster else "bad"

@@ -1,22 +1,91 @@
-"""Rounds of timing: in each, every model gets a session of its own, and is timed at every size."""
+"""Rounds of timing: in each, every model gets a new session, and all are timed in turns so that they meet the same machine."""
 
+import gc
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ortscan.benchmark.ratio import LEAST_ROUNDS
-from ortscan.benchmark.turns import Clock, Turns, time_in_turns
 
-__all__ = ["Loaded", "Records", "timed_in_rounds"]
+__all__ = ["Clock", "Loaded", "Records", "clock_for", "time_in_turns", "timed_in_rounds"]
+
+_TURN = 0.002
+"""Seconds that a model runs in a row, if one run is shorter, so that its own data is in the caches as in use."""
+_FINE = 1e-6
+
+Turns = list[list[float]]
+"""The seconds of each run, a list a turn."""
+
+
+class Clock(NamedTuple):
+    """``now`` returns the seconds, and so does ``own``, which may stand still while other processes have the processor."""
+
+    now: Callable[[], float]
+    own: Callable[[], float]
+
+
+def clock_for(threads: int) -> Clock:
+    """Return the clock for sessions of so many threads; for one thread its own time counts, if the system tells it.
+
+    On a busy machine a run of a millisecond is interrupted far more often than one of a microsecond, which would seem a gain.
+    """
+    is_told = threads == 1 and time.get_clock_info("thread_time").resolution <= _FINE
+    return Clock(time.perf_counter, time.thread_time if is_told else time.perf_counter)
+
+
+def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
+    """Return the seconds that each of ``runs`` took in its turns. All have as many turns, at least one, in about ``seconds``.
+
+    Each is first and last equally often. The first run of a turn does not count unless it is the only one.
+    """
+    timed: list[Turns] = [[] for _ in runs]
+    order = list(range(len(runs)))
+    with _without_collector():
+        end = clock.now() + seconds
+        while True:
+            for number in order:
+                timed[number].append(_turn(runs[number], clock))
+            order.reverse()
+            if clock.now() >= end:
+                return timed
+
+
+def _turn(run: Callable[[], object], clock: Clock) -> list[float]:
+    own = clock.own
+    first = start = own()
+    run()
+    now = own()
+    timed = [now - start]
+    while now - first < _TURN:
+        start = own()
+        run()
+        now = own()
+        timed.append(now - start)
+    return timed[1:] or timed
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep garbage collection out of the turns."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
 
 _LEAST = 2
-"""So many rounds are run however long they take; of one there is no noise to be told."""
+"""The rounds that run however long they take: one round tells no noise."""
 _PATIENCE = 4.0
-"""So many times as long as was asked for it may take until there are rounds enough to tell a difference from noise."""
+"""How many times the requested time may pass until enough rounds tell a difference from noise."""
 _SLACK = 1.5
-"""So many times as long for the rounds after those: their turns take as long as a run does, at least."""
+"""The same for further rounds, whose turns take at least one run each."""
 
 
 class Loaded(Protocol):
@@ -30,10 +99,10 @@ class Loaded(Protocol):
 
 @dataclass
 class Records:
-    """What one model took, and for each size a list of rounds.
+    """The times of one model: ``loads`` for each round, the others for each size and round.
 
-    ``loads``: the seconds to make a session, in each round. ``medians``, ``bests``: the seconds of a run. ``gains``: how many times
-    as fast it was as the first model; of turns that came one after the other, since what else a machine does changes in between.
+    ``loads``: the seconds to make a session. ``medians``, ``bests``: the seconds of a run. ``gains``: how many times as fast as the
+    first model it was, compared turn by turn because the load of the machine changes.
     """
 
     loads: list[float]
@@ -50,7 +119,7 @@ def timed_in_rounds(
     clock: Clock,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Records]:
-    """Time what ``load`` loads on ``feeds`` in so many rounds, or in fewer where they take much longer than ``seconds``."""
+    """Time the sessions of ``load`` on ``feeds`` in ``rounds``, or in fewer if they take much longer than ``seconds``."""
     records = [Records([], [[] for _ in feeds], [[] for _ in feeds], [[] for _ in feeds]) for _ in load]
     start = clock.now()
     for done in range(rounds):
@@ -73,19 +142,19 @@ def _one_round(
     first: int,
 ) -> None:
     order = [*range(first, len(load)), *range(first)]
-    sessions = [load[place]() for place in order]
-    for place, session in zip(order, sessions, strict=True):
-        records[place].loads.append(session.load_seconds)
+    sessions = [load[number]() for number in order]
+    for number, session in zip(order, sessions, strict=True):
+        records[number].loads.append(session.load_seconds)
     for number, feed in enumerate(feeds):
         runs = [partial(session.run, feed) for session in sessions]
         for run in runs:
             run()
         turns = dict(zip(order, time_in_turns(runs, seconds, clock), strict=True))
-        for place, record in enumerate(records):
-            all_runs = [run for turn in turns[place] for run in turn]
+        for model, record in enumerate(records):
+            all_runs = [run for turn in turns[model] for run in turn]
             record.medians[number].append(statistics.median(all_runs))
             record.bests[number].append(min(all_runs))
-            record.gains[number].append(_gain(turns[0], turns[place]))
+            record.gains[number].append(_gain(turns[0], turns[model]))
 
 
 def _gain(first: Turns, other: Turns) -> float:

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 @printing()
 def _explain_code(args: argparse.Namespace, code: "Code") -> int:
     if args.json:
-        from ortscan.report.as_json import dump
+        from ortscan.report.words import dump
 
         print(dump(code._asdict()))
     else:

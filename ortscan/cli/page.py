@@ -8,12 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.release import __version__
-from ortscan.benchmark.as_html import bench_card, bench_html
 from ortscan.cli.written import Sizes
 from ortscan.modelio.destination import destination
 from ortscan.modelio.replacing import Replacement
-from ortscan.page.document import document, header
-from ortscan.page.elements import listed, section
+from ortscan.page.document import document, header, listed, section
 from ortscan.report.words import size
 from ortscan.verification.as_html import verification_html
 from rewrites.base.errors import ModelFileError
@@ -70,9 +68,8 @@ class Page:
     def add_bench(self, bench: "Bench | None") -> None:
         """Add what was measured."""
         if bench is not None:
-            facts = bench.to_dict()
-            self._cards.insert(0, bench_card(facts))
-            self.add(section("Measured", bench_html(facts)))
+            self._cards.insert(0, bench.card())
+            self.add(section("Measured", bench.section()))
 
     def write(self, args: argparse.Namespace) -> None:
         """Write the page to ``args.report``; raises ModelFileError where that cannot be."""

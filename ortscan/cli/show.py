@@ -15,11 +15,10 @@ from ortscan.cli.verification_text import verification_tables
 from ortscan.cli.written import ADVICE, Sizes, print_json, rough_gain, verified, without_library, written
 from ortscan.drawing.picture import Drawings
 from ortscan.report import text
-from ortscan.report.as_json import report_dict
-from ortscan.report.entries import Entries
 from ortscan.report.html import cards_of, report_sections
 from ortscan.report.outcome import Report as Explanation
-from ortscan.report.words import gone, headline
+from ortscan.report.terminal import Entries
+from ortscan.report.words import gone, headline, report_dict
 from rewrites.base.report import Report
 
 if TYPE_CHECKING:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from ortscan.benchmark.words import duration, gain, noise
+from ortscan.benchmark.ratio import duration, gain, noise
 from ortscan.cli.console import stdout_console
 from ortscan.cli.page import Page
 from ortscan.cli.streams import printing
 from ortscan.cli.written import print_json
-from ortscan.report.tables import safe, table
-from ortscan.report.words import size
+from ortscan.report.terminal import safe, table
 from rewrites.base.costs import Costs
-from rewrites.base.counted import counted
 
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
@@ -34,8 +32,7 @@ def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
         print_json(bench=bench.to_dict())
         return
     console = stdout_console(args.no_color)
-    threads = counted(bench.threads, "thread") if bench.threads else "threads as onnxruntime chooses"
-    console.print(safe(f"onnxruntime {bench.runtime} on the CPU, {threads}, {counted(bench.rounds, 'round')}"), Text(), sep="\n")
+    console.print(safe(bench.setting), Text(), sep="\n")
     console.print(_models(bench), Text(), _times(bench), sep="\n")
     if any(model.loops for model in bench.models):
         console.print(Text(), _loops(bench), sep="\n")
@@ -61,8 +58,7 @@ def show_costs(args: argparse.Namespace, costs: Costs) -> None:
 def _models(bench: "Bench") -> RenderableType:
     shown = table("model", "file", "load", "peak memory", right=("file", "load", "peak memory"), whole=("file", "load"))
     for model in bench.models:
-        peak = "?" if model.peak_bytes is None else size(model.peak_bytes)
-        shown.add_row(safe(model.name), size(model.file_bytes), duration(model.load_seconds), peak)
+        shown.add_row(safe(model.name), *model.in_words)
     return shown
 
 

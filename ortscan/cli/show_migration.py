@@ -13,10 +13,11 @@ from ortscan.cli.page import Page
 from ortscan.cli.streams import printing
 from ortscan.cli.written import Sizes, print_json, verified, written
 from ortscan.drawing.picture import Drawings
-from ortscan.page.elements import section
-from ortscan.report.migration_html import migration_operators, migration_scans
-from ortscan.report.migration_text import conversion_table, migration_headline, scan_table
-from ortscan.report.tables import safe
+from ortscan.page.document import section
+from ortscan.report.html import migration_operators, migration_scans
+from ortscan.report.terminal import safe
+from ortscan.report.text import conversion_table, scan_table
+from ortscan.report.words import migration_headline
 from rewrites.migration import Migration
 
 if TYPE_CHECKING:

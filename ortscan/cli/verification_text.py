@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ortscan.report.tables import safe, table
+from ortscan.report.terminal import safe, table
 
 if TYPE_CHECKING:
     from ortscan.verification.result import OutputResult, Verification

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.release import __version__
-from ortscan.report.as_json import dump
-from ortscan.report.words import size
+from ortscan.report.words import dump, size
 from rewrites.base.plain_text import one_line
 
 if TYPE_CHECKING:

@@ -2,21 +2,130 @@
 
 The first that can run it is taken. numpy comes first only for bodies of elementwise operators, where it has the least to do for a
 step; onnxruntime has most operators; what it has no kernel for, onnx's reference has.
+
+A body of elementwise operators as one Python function of numpy calls.
+
+    p = Mul(s, s)  q = Add(p, x)  n = Max(q, c)    ->    p = multiply(s, s); q = add(p, x); n = maximum(q, c)
+
+Only operators that numpy computes in the type of their operands, with the same numbers up to the last digits, and only types that
+numpy has itself or (bfloat16) ml_dtypes adds. What differs at the edges (integer division, shifts, Pow, Mod, float8) is not here.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
 from ortscan.base.quiet import quietly
-from ortscan.custom_ops.elementwise import compiled
 from ortscan.errors import UnsupportedModel
 from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.reference import reference_evaluator
 
-__all__ = ["Body", "prepared_body"]
+__all__ = ["OPERATORS", "Body", "compiled", "prepared_body"]
+
+_FLOATS = frozenset({"float16", "float32", "float64", "bfloat16"})
+_INTS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+_NUMBERS = _FLOATS | _INTS
+_BOOLS = frozenset({"bool"})
+
+_Table = dict[str, tuple[Callable[..., Any], frozenset[str]]]
+_SAME_TYPE: _Table = {
+    "Identity": (lambda x: x, _NUMBERS | _BOOLS),
+    "Add": (np.add, _NUMBERS),
+    "Sub": (np.subtract, _NUMBERS),
+    "Mul": (np.multiply, _NUMBERS),
+    "Div": (np.divide, _FLOATS),
+    "Neg": (np.negative, _NUMBERS),
+    "Abs": (np.abs, _NUMBERS),
+    "Max": (np.maximum, _NUMBERS),
+    "Min": (np.minimum, _NUMBERS),
+    "Exp": (np.exp, _FLOATS),
+    "Tanh": (np.tanh, _FLOATS),
+    "Sqrt": (np.sqrt, _FLOATS),
+    "Sin": (np.sin, _FLOATS),
+    "Cos": (np.cos, _FLOATS),
+    "And": (np.logical_and, _BOOLS),
+    "Or": (np.logical_or, _BOOLS),
+    "Xor": (np.logical_xor, _BOOLS),
+    "Not": (np.logical_not, _BOOLS),
+}
+_COMPARISONS: _Table = {
+    "Equal": (np.equal, _NUMBERS | _BOOLS),
+    "Less": (np.less, _NUMBERS),
+    "Greater": (np.greater, _NUMBERS),
+    "LessOrEqual": (np.less_equal, _NUMBERS),
+    "GreaterOrEqual": (np.greater_equal, _NUMBERS),
+}
+OPERATORS = frozenset({*_SAME_TYPE, *_COMPARISONS, "Where"})
+"""What bodies may hold."""
+
+_PAIRS_ONLY = frozenset({"Max", "Min"})
+_SINCE = 7
+
+
+def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequence[Any]] | None:
+    """Return a function for ``model``, or None where not all of it is elementwise."""
+    graph = model.graph
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    if version < _SINCE or model.functions or graph.initializer or not graph.node:
+        return None
+    kinds = {info.name: _kind(info.type.tensor_type.elem_type) for info in graph.input}
+    used: dict[str, Any] = {}
+    names = {name: f"v{number}" for number, name in enumerate(kinds)}
+    lines = []
+    for node in graph.node:
+        found = _function(node, kinds)
+        if found is None:
+            return None
+        function, kind = found
+        used[f"f{len(used)}"] = function
+        arguments = ", ".join(names[name] for name in node.input)
+        names[node.output[0]] = f"v{len(names)}"
+        kinds[node.output[0]] = kind
+        lines.append(f"  {names[node.output[0]]} = f{len(used) - 1}({arguments})")
+    results = "".join(f"{names[info.name]}, " for info in graph.output)
+    heads = "".join(f"{names[info.name]}, " for info in graph.input)
+    source = "\n".join([f"def run(values):\n  {heads}= values", *lines, f"  return ({results})"])
+    exec(compile(source, "<elementwise body>", "exec"), used)
+    run: Callable[[Sequence[np.ndarray]], Sequence[Any]] = used["run"]
+    return _quietly(run)
+
+
+def _quietly(run: Callable[[Sequence[np.ndarray]], Sequence[Any]]) -> Callable[[Sequence[np.ndarray]], Sequence[Any]]:
+    """Let infinities and NaN pass without a warning, as onnxruntime does."""
+
+    def quiet(values: Sequence[np.ndarray]) -> Sequence[Any]:
+        with np.errstate(all="ignore"):
+            return run(values)
+
+    return quiet
+
+
+def _function(node: onnx.NodeProto, kinds: dict[str, str]) -> tuple[Callable[..., Any], str] | None:
+    if node.domain not in ("", "ai.onnx") or node.attribute or len(node.output) != 1 or not all(n in kinds for n in node.input):
+        return None
+    given = [kinds[name] for name in node.input]
+    if node.op_type in _PAIRS_ONLY and len(given) != 2:
+        return None
+    for table, result in ((_SAME_TYPE, given[0]), (_COMPARISONS, "bool")):
+        if node.op_type in table and len(set(given)) == 1:
+            function, allowed = table[node.op_type]
+            return (function, result) if given[0] in allowed else None
+    if node.op_type == "Where" and given[0] == "bool" and given[1] == given[2] and given[1] in _NUMBERS:
+        return np.where, given[1]
+    return None
+
+
+def _kind(elem_type: int) -> str:
+    if elem_type == onnx.TensorProto.BFLOAT16:
+        return str(np.dtype(ml_dtypes.bfloat16).name)
+    try:
+        return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
+    except KeyError:
+        return "unknown"
+
 
 Body = Callable[[Sequence[np.ndarray]], Sequence[Any]]
 

@@ -4,18 +4,51 @@ Python ends a daemon thread where it next asks for the interpreter's lock. In an
 which nothing may leave, so the whole process would abort. Before, among the functions of ``atexit``, the library lets go of what it
 calls Python by, and the next call is a segmentation fault. So from then on no such run begins any more, ops in other threads fail,
 and the runs there are come to their end.
+
+``RunOptions.terminate`` between the steps of a loop in Python; between nodes onnxruntime looks at it itself.
 """
 
 import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ortscan.errors import OrtscanError
 
-__all__ = ["begun", "counted", "not_at_the_end", "watch"]
+__all__ = ["begun", "counted", "heeding", "not_at_the_end", "not_terminated", "watch"]
+
+_SAID = "[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true."
+_going: dict[object, tuple[int, Any]] = {}
+
+
+def heeding(arguments: Iterable[Any], thread: int = 0) -> Callable[[], None]:
+    """Have the RunOptions among a run's arguments heeded until what is given is called; ``thread``: the one it is in, if known."""
+    from onnxruntime import RunOptions
+
+    token = object()
+    for each in arguments:
+        if isinstance(each, RunOptions):
+            _going[token] = thread, each
+    return lambda: _going.pop(token, None) and None
+
+
+def not_terminated() -> None:
+    """Raise what onnxruntime raises where the run this thread is in is to end.
+
+    In a thread of onnxruntime's the run is known only where it is the only one.
+    """
+    if not _going:
+        return
+    going = list(_going.values())
+    mine = [options for thread, options in going if thread == threading.get_ident()]
+    if any(options.terminate for options in mine or ([going[0][1]] if len(going) == 1 else [])):
+        from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+
+        raise Fail(_SAID)
+
 
 _MOST_SECONDS = 10.0
 """How long the end waits for what onnxruntime is computing."""

@@ -4,6 +4,11 @@ No exception may leave a Python op, so it is kept here under a number. The op re
 next node refuses; onnxruntime's message then tells it, whatever thread the op ran in, and the exception is raised for the caller.
 What is raised in the thread of a run of ours is kept until that ends; what is raised in other threads, pools of onnxruntime's and
 plain sessions among them, could be anybody's: of those the last are kept, the more the more runs of ours are going on.
+
+Runs the work of an op so that nothing it does can end the process: no exception leaves, and what is returned fits.
+
+Whatever is raised (KeyboardInterrupt and SystemExit too) is kept for the caller of ``run``; the op then returns what makes the run
+fail.
 """
 
 import itertools
@@ -12,14 +17,20 @@ import re
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
+from typing import Any
+
+import numpy as np
 
 from ortscan.base.fork_safe import ForkSafeLock
-from rewrites.python_ops.names import GUARD
+from ortscan.custom_ops.ending import not_at_the_end
+from ortscan.custom_ops.signals import is_main_thread, protection
+from ortscan.custom_ops.slots import failed
+from rewrites.python_ops.wire import GUARD
 
-__all__ = ["LOST", "cause_of", "going_on", "keep", "surfacing"]
+__all__ = ["LOST", "cause_of", "going_on", "keep", "shielded", "surfacing"]
 
 _MOST_KEPT = 16
 """How many exceptions of nobody's are kept, and how many more for each run."""
@@ -138,3 +149,31 @@ class surfacing:  # noqa: N801 - it stands after "with"
                 raise cause from None
             finally:
                 del cause
+
+
+def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
+    """Return what ``work`` gives, or the tensors of a failed call. Raises nothing."""
+    main = is_main_thread()
+    before = protection.on
+    try:
+        try:
+            if main:
+                protection.on = True
+                protection.deliver()
+            else:
+                not_at_the_end()
+            results = work(*arguments)
+            if main:
+                protection.take_over()
+                protection.on = before
+            return results
+        except BaseException as error:
+            if main:
+                protection.take_over()
+                protection.on = before
+            return failed(keep(error))
+    except BaseException as error:  # a signal's handler raised while the first exception was being kept
+        try:
+            return failed(keep(error))
+        except BaseException:  # nothing can be said but that it failed
+            return failed(LOST)

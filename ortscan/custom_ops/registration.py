@@ -4,30 +4,105 @@ The library of onnxruntime-extensions may be registered once on one SessionOptio
 of them have it is noted here, per object. Whether a caller has registered it can only be found by trying: onnxruntime reads a tiny
 model that uses an operator of the library, or says that there is no such operator. Entries of the options are no place for a note:
 onnxruntime copies them to where the library is not.
+
+Declares the one Python op to onnxruntime-extensions, once in a process and before any session can have it.
+
+Which version of the Python custom op a model needs.
 """
 
 import functools
+import importlib
+import importlib.util
+import json
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.fork_safe import ForkSafeLock
-from ortscan.custom_ops.need import needed_version
-from ortscan.custom_ops.operator import declare, has_extensions, library_path
+from ortscan.custom_ops.calls import run_call
+from ortscan.custom_ops.ending import watch
+from ortscan.custom_ops.failures import shielded
+from ortscan.custom_ops.slots import Carried, takes_carried
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.native.library import register_library
 from ortscan.ort.session_entries import entry_of
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_raised_by
-from rewrites.python_ops.names import DOMAIN, OPERATOR, VERSION
-from rewrites.python_ops.wire import SLOTS
+from rewrites.python_ops.wire import DOMAIN, METADATA, OPERATOR, SLOTS, VERSION
+
+__all__ = ["needed_version", "register", "register_python"]
+
+_lock_of_operator = ForkSafeLock()
+
+
+def library_path() -> str:
+    """Return the path of the library that session options register. Raises OptionError where the package is missing."""
+    return str(_extensions().get_library_path())
+
+
+def declare() -> None:
+    """Declare the op; after the first time nothing happens."""
+    with _lock_of_operator:
+        _declare_once()
+
+
+@functools.cache
+def _declare_once() -> Any:
+    library = _extensions()
+    watch()
+    types = [getattr(library.PyCustomOpDef, f"dt_{slot}") for slot in SLOTS]
+    text = library.PyCustomOpDef.dt_string
+    declared = library.onnx_op(op_type=f"{DOMAIN}::{OPERATOR}", inputs=types, outputs=types, attrs={"spec": text})(_call)
+    _Answers.carried = takes_carried(declared)
+    return declared
+
+
+class _Answers:
+    """Whether the library was seen to take results as ``Carried``; plain arrays are taken by every version."""
+
+    carried = False
+
+
+def _call(*slots: Any, spec: str = "") -> tuple[Any, ...]:
+    results = shielded(run_call, spec, slots)
+    return tuple([Carried(array) for array in results]) if _Answers.carried else tuple(results)
+
+
+def has_extensions() -> bool:
+    """Whether the package is installed that runs Python within onnxruntime."""
+    return importlib.util.find_spec("onnxruntime_extensions") is not None
+
+
+def _extensions() -> Any:
+    try:
+        return importlib.import_module("onnxruntime_extensions")
+    except ImportError as error:
+        raise OptionError(
+            f"Python custom ops need onnxruntime-extensions (ortscan[custom-ops] has it), which cannot be imported: {error}."
+        ) from None
+
+
+if TYPE_CHECKING:
+    from ortscan.modelio import ModelLike
+
+
+def needed_version(model: "ModelLike") -> int:
+    """Return the version of the op that the metadata of ``model`` names; 0 where it names none. Raises as ``load`` does."""
+    from ortscan.modelio import load
+
+    said = load(model).model.metadata_props.get(METADATA)
+    try:
+        version = json.loads(said)["version"] if said else 0
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return 0
+    return version if isinstance(version, int) else 0
+
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
     from ortscan.modelio import ModelLike
 
-__all__ = ["register", "register_python"]
 
 _FORMAT = "session.load_model_format"
 _ABSENT, _TWICE = "is not a registered function/op", "Conflicting with a registered kernel"

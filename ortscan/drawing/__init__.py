@@ -1,6 +1,6 @@
-"""Graphs drawn as SVG: what a loop is, what has become of it.
+"""Graphs drawn as SVG: a loop, and the nodes that replace it.
 
-A picture is plain data, made of a model in ``contents`` and ``regions``, placed in ``layers`` and ``placing``, written in ``svg``.
+``contents`` and ``drawings`` make pictures, which are plain data, of models; ``layers`` lays them out; ``svg`` writes them.
 """
 
 __all__: list[str] = []

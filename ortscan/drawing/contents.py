@@ -1,19 +1,88 @@
-"""Makes the picture of some nodes of a graph, with the bodies of loops as boxes."""
+"""Makes a picture of nodes of a graph: the kind and the short names of nodes and values, and the bodies of loops as boxes."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ortscan.drawing.looks import constants, full_name, is_constant, kind_of, operator, shape, short, tip
 from ortscan.drawing.picture import Box, Edge, Kind, Node, Picture
 from rewrites.base.errors import MalformedLoop
+from rewrites.base.plain_text import cut
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
 from rewrites.loops.captures import captured_values
 from rewrites.loops.view import Loop
+from rewrites.native.functions import DOMAIN
 
 __all__ = ["MOST_NODES", "Steps", "operator_counts", "picture_of"]
+
+_LONGEST, _LONGEST_NAME, _LONGEST_TIP, _LONGEST_DIM = 22, 66, 300, 6
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_HEAVY = {
+    *("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "MatMulInteger", "QLinearMatMul", "QLinearConv", "ConvInteger"),
+    *("Attention", "MultiHeadAttention", "LinearAttention", "FusedMatMul", "MatMulNBits", "DynamicQuantizeMatMul", "CumSum"),
+}
+_NATIVE = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"}
+_MOVE = {
+    *("Reshape", "Transpose", "Slice", "Split", "Concat", "Gather", "GatherElements", "GatherND", "Squeeze", "Unsqueeze", "Expand"),
+    *("Identity", "Shape", "Cast", "CastLike", "Pad", "Tile", "Flatten", "ConstantOfShape", "Size", "Range", "ReverseSequence"),
+    *("ScatterND", "ScatterElements", "SplitToSequence", "ConcatFromSequence", "SequenceAt", "SequenceInsert", "SequenceEmpty"),
+}
+
+
+def _kind_of(node: ir.Node) -> Kind:
+    """Return the kind that decides the colour of an operator."""
+    if node.op_type in _NATIVE or node.domain == DOMAIN:
+        return "native"
+    if node.op_type in _HEAVY:
+        return "heavy"
+    return "move" if node.op_type in _MOVE else "plain"
+
+
+def _is_constant(value: ir.Value) -> bool:
+    """Return True for an initializer or the result of a Constant, which are not drawn."""
+    producer = value.producer()
+    return value.is_initializer() or (producer is not None and producer.op_type == "Constant" and producer.domain == "")
+
+
+def _constants(node: ir.Node) -> str:
+    """Return the shapes of the constant inputs that have more than one element."""
+    values = [value for value in node.inputs if value is not None and _is_constant(value)]
+    shapes = [_shape(value) for value in values if value.shape is not None and any(dim != 1 for dim in value.shape)]
+    return " ".join(shapes) if len(shapes) <= 2 else f"{' '.join(shapes[:2])} …"
+
+
+def _shape(value: ir.Value) -> str:
+    """Return the sizes of a value in one word, or nothing if none is known."""
+    if value.shape is None or len(value.shape) == 0:
+        return ""
+    dims = [str(dim) if isinstance(dim, int) else _dim(dim.value) for dim in value.shape.dims]
+    return cut(_TIMES.join(dims), _LONGEST) if any(dim != "?" for dim in dims) else ""
+
+
+def _full_name(value: ir.Value) -> str:
+    """Return the name and shape of a value, for a tooltip."""
+    return f"{cut(value.name or '', _LONGEST_NAME)} {_shape(value)}".strip()
+
+
+def _short(name: str | None) -> str:
+    """Return the last part of a path of names, shortened in the middle."""
+    last = (name or "").rstrip("/").rpartition("/")[2]
+    return last if len(last) <= _LONGEST else f"{last[: _LONGEST - 9]}…{last[-8:]}"
+
+
+def _tip(node: ir.Node) -> str:
+    """Return the tooltip of a node."""
+    gives = ", ".join(map(_full_name, list(node.outputs)[:4]))
+    named = f" {cut(node.name, _LONGEST_NAME)}" if node.name else ""
+    domain = f"{cut(node.domain, _LONGEST_NAME)}::" if node.domain else ""
+    return cut(f"{domain}{cut(node.op_type, _LONGEST_NAME)}{named} → {gives}", _LONGEST_TIP)
+
+
+def _dim(name: str | None) -> str:
+    return (name if len(name) <= _LONGEST_DIM else f"{name[: _LONGEST_DIM - 1]}…") if name else "?"
+
 
 Steps = Mapping[ir.Node, int | str | None]
 
@@ -30,15 +99,13 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
     drawing = _Drawing(opset, steps or {})
     drawing.add_nodes(nodes)
     for value in results:
-        drawing.add_end(value, Node("output", short(value.name), shape(value), full_name(value)))
+        drawing.add_end(value, Node("output", _short(value.name), _shape(value), _full_name(value)))
     return drawing.picture()
 
 
 def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
     """Return how many there are of each operator, for what is too large to be drawn."""
-    counted: dict[str, int] = {}
-    for node in nodes:
-        counted[operator(node)] = counted.get(operator(node), 0) + 1
+    counted = Counter(cut(node.op_type, _LONGEST) for node in nodes)
     most = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = [Node("more", f"{name}: {number}") for name, number in most[:_MOST_OPERATORS]]
     rest = sum(number for _, number in most[_MOST_OPERATORS:])
@@ -47,10 +114,10 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 
 @dataclass
 class _Node:
-    """A node; what it takes, each with its place in the first box; what of its outputs leaves which place of that box."""
+    """A node; its operands, each with its port in the first box; the ports of that box that its outputs leave from."""
 
     node: Node
-    taken: Sequence[tuple[ir.Value, int]]
+    operands: Sequence[tuple[ir.Value, int]]
     leaving: dict[ir.Value, int] = field(default_factory=dict)
 
 
@@ -60,7 +127,7 @@ class _Drawing:
         self._nodes: list[Node] = []
         self._edges: list[Edge] = []
         self._carried: list[tuple[int, int]] = []
-        self._places: dict[ir.Value, tuple[int, int]] = {}
+        self._sources: dict[ir.Value, tuple[int, int]] = {}
 
     def picture(self) -> Picture:
         return Picture(self._nodes, self._edges, self._carried)
@@ -69,36 +136,38 @@ class _Drawing:
         for node in nodes:
             if node.op_type == "Constant" and node.domain == "":
                 continue
-            made = self._loop(node) if is_loop(node) else self._node(node)
-            for value, _ in made.taken:
-                if value not in self._places and not is_constant(value):
-                    self._add_start(value, Node("input", short(value.name), shape(value), full_name(value)))
-            for value, port in made.taken:
-                if value in self._places:
-                    source, leaves = self._places[value]
-                    self._edges.append(Edge(source, len(self._nodes), full_name(value), port, leaves))
+            drawn = self._loop(node) if is_loop(node) else self._node(node)
+            for value, _ in drawn.operands:
+                if value not in self._sources and not _is_constant(value):
+                    self._add_start(value, Node("input", _short(value.name), _shape(value), _full_name(value)))
+            for value, port in drawn.operands:
+                self._add_edge(value, port)
             for value in node.outputs:
-                self._places[value] = (len(self._nodes), made.leaving.get(value, -1))
-            self._nodes.append(made.node)
+                self._sources[value] = (len(self._nodes), drawn.leaving.get(value, -1))
+            self._nodes.append(drawn.node)
 
     def add_end(self, value: ir.Value, node: Node) -> int:
-        if value in self._places:
-            source, leaves = self._places[value]
-            self._edges.append(Edge(source, len(self._nodes), full_name(value), -1, leaves))
+        self._add_edge(value, -1)
         self._nodes.append(node)
         return len(self._nodes) - 1
 
+    def _add_edge(self, value: ir.Value, port: int) -> None:
+        """Add an edge from the node that has ``value``, if one has, to the node that is added next."""
+        if value in self._sources:
+            source, leaves = self._sources[value]
+            self._edges.append(Edge(source, len(self._nodes), _full_name(value), port, leaves))
+
     def _add_start(self, value: ir.Value, node: Node) -> int:
-        self._places[value] = (len(self._nodes), -1)
+        self._sources[value] = (len(self._nodes), -1)
         self._nodes.append(node)
         return len(self._nodes) - 1
 
     def _node(self, node: ir.Node) -> _Node:
-        graphs, taken = node_graphs(node), _taken(node)
+        graphs, operands = node_graphs(node), _operands(node)
         inner = sum(1 for graph in graphs for _ in all_nodes(graph))
         if not graphs or inner > MOST_NODES:
-            line = f"{inner} nodes inside" if graphs else constants(node)
-            return _Node(Node(kind_of(node), operator(node), line, tip(node)), taken)
+            line = f"{inner} nodes inside" if graphs else _constants(node)
+            return _Node(Node(_kind_of(node), cut(node.op_type, _LONGEST), line, _tip(node)), operands)
         names = [attribute.name for attribute in node.attributes.values() if attribute.type == ir.AttributeType.GRAPH]
         if len(names) != len(graphs):
             names = [""] * len(graphs)
@@ -106,20 +175,20 @@ class _Drawing:
             Box(name.removesuffix("_branch"), picture_of(graph, graph.outputs, self._opset, self._steps))
             for name, graph in zip(names, graphs, strict=True)
         ]
-        return _Node(Node("loop", operator(node), "", tip(node), boxes), taken)
+        return _Node(Node("loop", cut(node.op_type, _LONGEST), "", _tip(node), boxes), operands)
 
     def _loop(self, node: ir.Node) -> _Node:
         try:
             loop = view(node, self._opset)
         except MalformedLoop:
-            return _Node(Node("loop", operator(node), "malformed", tip(node)), _taken(node))
+            return _Node(Node("loop", cut(node.op_type, _LONGEST), "malformed", _tip(node)), _operands(node))
         known = self._steps.get(node, loop.steps)
-        steps = "? steps" if known is None else "1 step" if known == 1 else f"{short(str(known))} steps"
+        steps = "? steps" if known is None else "1 step" if known == 1 else f"{_short(str(known))} steps"
         size = sum(1 for _ in all_nodes(loop.body))
         title = f"{node.op_type} · {steps}"
         if size > MOST_NODES:
             box = Box("", operator_counts(all_nodes(loop.body)))
-            return _Node(Node("loop", title, f"{size} nodes in its body", tip(node), [box]), _taken(node))
+            return _Node(Node("loop", title, f"{size} nodes in its body", _tip(node), [box]), _operands(node))
         body = _Drawing(self._opset, self._steps)
         starts, ends = body.fill(loop)
         entering = [(state.initial, starts[state.inner]) for state in loop.states]
@@ -127,8 +196,8 @@ class _Drawing:
         leaving = {state.final: ends[state.next] for state in loop.states if state.final is not None}
         leaving |= {scan.outer: ends[scan.inner] for scan in loop.scan_outputs if scan.outer is not None}
         entered = {value for value, _ in entering}
-        others = [(value, port) for value, port in _taken(node) if value not in entered]
-        return _Node(Node("loop", title, "", tip(node), [Box("", body.picture())]), entering + others, leaving)
+        others = [(value, port) for value, port in _operands(node) if value not in entered]
+        return _Node(Node("loop", title, "", _tip(node), [Box("", body.picture())]), entering + others, leaving)
 
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
         """Draw the body of ``loop``; return the places of what it takes, and of what it gives."""
@@ -138,7 +207,7 @@ class _Drawing:
         starts: dict[ir.Value, int] = {}
         for value in loop.body.inputs:
             kind, said = kinds.get(value, ("input", "of this step"))
-            starts[value] = self._add_start(value, Node(kind, short(value.name), shape(value), said, pin="first"))
+            starts[value] = self._add_start(value, Node(kind, _short(value.name), _shape(value), said, pin="first"))
         self.add_nodes(loop.body)
         following = {state.next for state in loop.states}
         ends: dict[ir.Value, int] = {}
@@ -146,13 +215,13 @@ class _Drawing:
             looks: tuple[Kind, str] = (
                 ("state", "what the next step takes") if value in following else ("output", "of each step, stacked")
             )
-            ends[value] = self.add_end(value, Node(looks[0], short(value.name), shape(value), looks[1], pin="last"))
+            ends[value] = self.add_end(value, Node(looks[0], _short(value.name), _shape(value), looks[1], pin="last"))
         self._carried = [(ends[state.next], starts[state.inner]) for state in loop.states]
         return starts, ends
 
 
-def _taken(node: ir.Node) -> list[tuple[ir.Value, int]]:
+def _operands(node: ir.Node) -> list[tuple[ir.Value, int]]:
     """Return what a node takes, what its graphs read from around it included, constants left out."""
     captured = [value for graph in node_graphs(node) for value in captured_values(graph)]
-    given = [value for value in node.inputs if value is not None]
-    return [(value, -1) for value in dict.fromkeys([*given, *captured]) if not is_constant(value)]
+    inputs = [value for value in node.inputs if value is not None]
+    return [(value, -1) for value in dict.fromkeys([*inputs, *captured]) if not _is_constant(value)]

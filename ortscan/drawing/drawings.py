@@ -1,16 +1,21 @@
-"""Draws the loops of a report, as they were and what stands in their place."""
+"""Draws the loops of a report as they were, and the nodes that replace each in the rewritten model.
 
-from collections.abc import Iterable, Mapping
+The replacement of a loop is a region. Values with one name in both models that precede the loop bound it from above. The loop's
+results bound it from below; for a result that is gone, the first values computed from it that are still there do.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from ortscan.drawing.contents import MOST_NODES, Steps, operator_counts, picture_of
 from ortscan.drawing.picture import Drawings, Picture, count
-from ortscan.drawing.regions import Places, Region, region_of
 from ortscan.modelio import AnyModel, inline_functions_with_loops, load
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
+from rewrites.loops.captures import captured_values
 from rewrites.loops.paths import with_paths
 from rewrites.native.functions import DOMAIN
 
@@ -18,19 +23,92 @@ __all__ = ["drawings_of", "old_scans"]
 
 _SCAN_8 = 8
 _MOST_LOOPS, _MOST_DRAWN = 100, 8000
-"""Of one page: a browser shows so much at once."""
+"""The most loops, and nodes, drawn on one page, so that a browser can show it."""
+_MOST_NODES = 800
+"""A larger region is not searched to its end: it is too large to be drawn."""
 
 
-def drawings_of(loops: Mapping[str, int | str | None], given: AnyModel, after: ir.Model) -> Mapping[str, Drawings]:
-    """Return drawings of ``loops``, the paths to them with their trip counts, as far as they are known, by these paths.
+@dataclass(frozen=True)
+class Region:
+    """``nodes``, in their order, compute ``results``. ``is_whole`` is False if nodes are missing."""
 
-    ``given``: the model before; ``after``: what it has become.
+    nodes: Sequence[ir.Node]
+    results: Sequence[ir.Value]
+    is_whole: bool = True
+
+
+@dataclass(eq=False)
+class GraphIndex:
+    """The nodes of a graph by their position, and its values by name."""
+
+    graph: ir.Graph
+    position: Mapping[ir.Node, int] = field(init=False)
+    values: Mapping[str, ir.Value] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.position = {node: number for number, node in enumerate(self.graph)}
+        values = [*self.graph.inputs, *self.graph.initializers.values()]
+        values += [value for node in self.graph for value in node.outputs]
+        self.values = {value.name: value for value in values if value.name}
+
+    def is_before(self, name: str | None, node: ir.Node) -> bool:
+        """Return True if the value called ``name`` precedes ``node``."""
+        value = self.values.get(name or "")
+        producer = value.producer() if value is not None else None
+        return value is not None and (producer is None or self.position.get(producer, 0) < self.position[node])
+
+
+def region_of(loop: ir.Node, before: GraphIndex, after: GraphIndex) -> Region | None:
+    """Return the nodes that replace ``loop``, a node of the graph ``before``; None if nothing that it computed is left."""
+    results = _results(loop, after)
+    if not results:
+        return None
+    members: dict[ir.Node, None] = {}
+    open_values = list(results)
+    while open_values and len(members) < _MOST_NODES:
+        value = open_values.pop()
+        producer = value.producer()
+        if producer is None or producer in members or producer not in after.position:
+            continue
+        if value not in results and before.is_before(value.name, loop):
+            continue
+        members[producer] = None
+        open_values += [value for value in producer.inputs if value is not None]
+        open_values += [value for graph in node_graphs(producer) for value in captured_values(graph)]
+    return Region(sorted(members, key=after.position.__getitem__), results, not open_values)
+
+
+def _results(loop: ir.Node, after: GraphIndex) -> list[ir.Value]:
+    """Return the loop's results in the graph ``after``; for one that is gone, the first values computed from it."""
+    results: dict[ir.Value, None] = {}
+    visited: set[ir.Value] = set()
+    ahead = list(loop.outputs)
+    while ahead and len(visited) < _MOST_NODES:
+        value = ahead.pop(0)
+        if value in visited:
+            continue
+        visited.add(value)
+        same = after.values.get(value.name or "")
+        if same is not None:
+            results[same] = None
+        else:
+            ahead += [output for node, _ in value.uses() for output in node.outputs if node.graph is loop.graph]
+    return list(results)
+
+
+def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: ir.Model) -> Mapping[str, Drawings]:
+    """Return drawings of loops by their paths.
+
+    Args:
+        loops: the paths, each with its trip count if that is known.
+        model: the model before the rewrites.
+        after: the rewritten model.
     """
-    before = load(given).model
+    before = load(model).model
     inline_functions_with_loops(before, stay=DOMAIN)
     nodes = {where: node for node, where in with_paths(before.graph) if where in loops}
     steps = {node: loops[where] for where, node in nodes.items() if loops[where] is not None}
-    old, new = Places(before.graph), Places(after.graph)
+    old, new = GraphIndex(before.graph), GraphIndex(after.graph)
     drawn: dict[str, Drawings] = {}
     room = _MOST_DRAWN
     for where in loops:
@@ -40,15 +118,15 @@ def drawings_of(loops: Mapping[str, int | str | None], given: AnyModel, after: i
         elif len(drawn) >= _MOST_LOOPS or room <= 0:
             drawn[where] = Drawings(why="not drawn: a page has room for no more")
         else:
-            drawn[where] = made = _drawn(node, old, new, (_opset(before), _opset(after)), steps)
-            room -= sum(count(picture) for picture in (made.before, made.after) if picture is not None)
+            drawn[where] = loop = _drawn(node, old, new, (_opset(before), _opset(after)), steps)
+            room -= sum(count(picture) for picture in (loop.before, loop.after) if picture is not None)
     return drawn
 
 
-def old_scans(given: AnyModel) -> dict[str, int | str | None]:
-    """Return the paths to the Scans of a model that are of opset 8, with no trip counts."""
-    model = load(given).model
-    paths = with_paths(model.graph) if _opset(model) == _SCAN_8 else ()
+def old_scans(model: AnyModel) -> dict[str, int | str | None]:
+    """Return the paths to the opset-8 Scans of a model, without trip counts."""
+    before = load(model).model
+    paths = with_paths(before.graph) if _opset(before) == _SCAN_8 else ()
     return {where: None for node, where in paths if is_loop(node) and node.op_type == "Scan"}
 
 
@@ -56,7 +134,7 @@ def _opset(model: ir.Model) -> int:
     return model.opset_imports.get("", 1)
 
 
-def _drawn(node: ir.Node, old: Places, new: Places, opsets: tuple[int, int], steps: Steps) -> Drawings:
+def _drawn(node: ir.Node, old: GraphIndex, new: GraphIndex, opsets: tuple[int, int], steps: Steps) -> Drawings:
     used = [value for value in node.outputs if value.uses() or value.is_graph_output()]
     before = picture_of([node], used, opsets[0], steps)
     if node not in old.position:

@@ -13,7 +13,7 @@ _MOST_DUMMIES = 6000
 
 @dataclass(frozen=True)
 class Laid:
-    """``layer``, ``centre``: of each node. ``ways``: of each edge, the layers and places it goes through between its ends."""
+    """The layer and the centre of each node; ``ways``: the layers and centres that each edge passes between its ends."""
 
     layer: Sequence[int]
     centre: Sequence[float]
@@ -21,7 +21,7 @@ class Laid:
 
 
 def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Laid:
-    """Lay out nodes of these ``widths``; ``first`` and ``last``: held in the first and the last layer. There is no circle."""
+    """Lay out an acyclic graph of nodes of these ``widths``; ``first`` and ``last`` stay in the first and the last layer."""
     count = len(widths)
     layer = _layers(count, edges, first, last)
     sizes, chains = list(widths), list[list[int]]()
@@ -42,7 +42,7 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
         below[source].append(target)
     rows = _ordered(levels, above, below)
     centre = _centres(rows, sizes, above, below, count)
-    ways = [[(levels[place], centre[place]) for place in chain] for chain in chains]
+    ways = [[(levels[slot], centre[slot]) for slot in chain] for chain in chains]
     return Laid(layer, centre[:count], ways)
 
 
@@ -74,21 +74,21 @@ def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], 
 
 def _ordered(levels: Sequence[int], above: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> list[list[int]]:
     rows: list[list[int]] = [[] for _ in range(max(levels, default=-1) + 1)]
-    for place, level in enumerate(levels):
-        rows[level].append(place)
+    for slot, level in enumerate(levels):
+        rows[level].append(slot)
     best, fewest = [list(row) for row in rows], _crossings(rows, below)
     for sweep in range(_SWEEPS):
         neighbours, order = (above, rows[1:]) if sweep % 2 == 0 else (below, rows[-2::-1])
-        position = {place: number for row in rows for number, place in enumerate(row)}
+        position = {slot: number for row in rows for number, slot in enumerate(row)}
         for row in order:
             weight = {
-                place: sum(position[other] for other in neighbours[place]) / len(neighbours[place])
-                if neighbours[place]
-                else float(position[place])
-                for place in row
+                slot: sum(position[other] for other in neighbours[slot]) / len(neighbours[slot])
+                if neighbours[slot]
+                else float(position[slot])
+                for slot in row
             }
             row.sort(key=weight.__getitem__)
-            position.update((place, number) for number, place in enumerate(row))
+            position.update((slot, number) for number, slot in enumerate(row))
         crossings = _crossings(rows, below)
         if crossings < fewest:
             best, fewest = [list(row) for row in rows], crossings
@@ -99,13 +99,13 @@ def _crossings(rows: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) ->
     """Count the pairs of links between two layers that cross, by insertion into a sorted list."""
     total = 0
     for row, under in pairwise(rows):
-        position = {place: number for number, place in enumerate(under)}
-        seen: list[int] = []
-        for place in row:
-            ends = sorted(position[other] for other in below[place])
-            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
+        position = {slot: number for number, slot in enumerate(under)}
+        ends_so_far: list[int] = []
+        for slot in row:
+            ends = sorted(position[other] for other in below[slot])
+            total += sum(len(ends_so_far) - bisect.bisect_right(ends_so_far, end) for end in ends)
             for end in ends:
-                bisect.insort(seen, end)
+                bisect.insort(ends_so_far, end)
     return total
 
 
@@ -119,34 +119,34 @@ def _centres(
     """Place each row as near as it fits to the mean of its neighbours, down and up in turns; bends of long edges pull most."""
     centre = [0.0] * len(sizes)
     for row in rows:
-        _place(row, [0.0] * len(row), sizes, centre)
+        _set_row(row, [0.0] * len(row), sizes, centre)
     for turn in range(_ROUNDS):
         for row in rows if turn % 2 == 0 else reversed(rows):
             wanted = []
-            for place in row:
-                near = above[place] if turn % 2 == 0 else below[place]
-                near = near if turn < _ROUNDS - 2 and near else [*above[place], *below[place]]
-                pull = [4.0 if place >= count and other >= count else 1.0 for other in near]
+            for slot in row:
+                near = above[slot] if turn % 2 == 0 else below[slot]
+                near = near if turn < _ROUNDS - 2 and near else [*above[slot], *below[slot]]
+                pull = [4.0 if slot >= count and other >= count else 1.0 for other in near]
                 total = sum(pull)
-                wanted.append(sum(w * centre[o] for w, o in zip(pull, near, strict=True)) / total if total else centre[place])
-            _place(row, wanted, sizes, centre)
-    left = min((centre[place] - sizes[place] / 2 for place in range(len(sizes))), default=0.0)
+                wanted.append(sum(w * centre[o] for w, o in zip(pull, near, strict=True)) / total if total else centre[slot])
+            _set_row(row, wanted, sizes, centre)
+    left = min((centre[slot] - sizes[slot] / 2 for slot in range(len(sizes))), default=0.0)
     return [each - left for each in centre]
 
 
-def _place(row: Sequence[int], wanted: Sequence[float], sizes: Sequence[float], centre: list[float]) -> None:
+def _set_row(row: Sequence[int], wanted: Sequence[float], sizes: Sequence[float], centre: list[float]) -> None:
     """Set the centres of ``row``, in its order and apart, with the least sum of squares to ``wanted``: by pooling violators."""
     offsets, at = [], 0.0
-    for number, place in enumerate(row):
+    for number, slot in enumerate(row):
         if number:
-            at += (sizes[row[number - 1]] + sizes[place]) / 2 + _GAP
+            at += (sizes[row[number - 1]] + sizes[slot]) / 2 + _GAP
         offsets.append(at)
     blocks: list[tuple[float, int]] = []
     for want, offset in zip(wanted, offsets, strict=True):
         blocks.append((want - offset, 1))
         while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
-            (one, few), (other, many) = blocks[-2:]
-            blocks[-2:] = [((one * few + other * many) / (few + many), few + many)]
+            (upper, few), (lower, many) = blocks[-2:]
+            blocks[-2:] = [((upper * few + lower * many) / (few + many), few + many)]
     shifts = [mean for mean, number in blocks for _ in range(number)]
-    for place, shift, offset in zip(row, shifts, offsets, strict=True):
-        centre[place] = shift + offset
+    for slot, shift, offset in zip(row, shifts, offsets, strict=True):
+        centre[slot] = shift + offset

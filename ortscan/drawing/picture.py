@@ -12,9 +12,9 @@ Kind = Literal["heavy", "move", "plain", "native", "input", "output", "state", "
 
 @dataclass(frozen=True)
 class Node:
-    """``title``: in large letters; ``line``: in small ones below; ``tip``: what is shown where one points at it.
+    """A node with its title, a small line below it and its tooltip.
 
-    ``boxes``: the graphs within it, side by side. ``pin``: at which end of its box it is held, if at any.
+    ``boxes``: the graphs in it, side by side. ``pin``: the end of its box that it stays at, if any.
     """
 
     kind: Kind
@@ -27,8 +27,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """From one node of a picture to another, by their places. ``port``: the place, in the first box of ``target``, it goes on at;
-    ``exit``: that in the first box of ``source`` it comes from; -1 for none.
+    """An edge between two nodes of a picture, by their indices.
+
+    ``port``: the node in the first box of ``target`` that it leads to; ``exit``: the node in the first box of ``source`` that it
+    starts from; -1 for none.
     """
 
     source: int
@@ -40,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """``carried``: pairs of places, what a step gives and what the next step takes in its place."""
+    """``carried``: pairs of node indices, a value of one step and the state of the next step that takes it."""
 
     nodes: Sequence[Node] = ()
     edges: Sequence[Edge] = ()
@@ -57,9 +59,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Drawings:
-    """A loop as it was, and what stands in its place; None where there is nothing to draw, for the reason in ``why``.
+    """A loop as it was and the nodes that replace it; None if there is nothing to draw, for the reason in ``why``.
 
-    ``runs_before``, ``runs_after``: how many operators run in one run of the model, None where the trip count is not known.
+    ``runs_before``, ``runs_after``: how many operators run in one run of the model; None if the trip count is not known.
     """
 
     before: Picture | None = None

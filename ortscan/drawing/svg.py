@@ -1,20 +1,138 @@
-"""Writes a picture as SVG, coloured by the style sheet of the page it is in."""
+"""Writes a picture as SVG, coloured by the style sheet of its page: each node gets its position and size, inner boxes first."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ortscan.base.markup import safe
-from ortscan.drawing.picture import Picture
-from ortscan.drawing.placing import PlacedBox, PlacedNode, Way, place
+from ortscan.drawing.layers import lay_out
+from ortscan.drawing.picture import Node, Picture
 
-__all__ = ["svg_of"]
+__all__ = ["arrange", "svg_of"]
+
+_LETTER, _SMALL, _PADDING = 7.4, 5.9, 20.0
+_WIDE = 13.0
+_LAYER_GAP, _HEAD, _MARGIN, _LANE = 30.0, 26.0, 14.0, 9.0
+
+
+@dataclass(frozen=True)
+class PlacedNode:
+    """A node with the middle of its top, its size, and the boxes in it, relative to its upper left corner."""
+
+    node: Node
+    x: float
+    y: float
+    width: float
+    height: float
+    inner: Sequence["PlacedBox"] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """The points of an edge; two points with the same x are joined by a straight line."""
+
+    points: Sequence[tuple[float, float]]
+    tip: str
+
+
+@dataclass(frozen=True)
+class PlacedBox:
+    """An arranged picture. ``x``, ``y``: its upper left corner in its node. ``carried``: the corners of the ways of states."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+    nodes: Sequence[PlacedNode]
+    ways: Sequence[Way]
+    carried: Sequence[Sequence[tuple[float, float]]]
+
+
+def arrange(picture: Picture, title: str = "", x: float = 0.0, y: float = 0.0) -> PlacedBox:
+    """Return ``picture`` with the position and size of every node."""
+    sized = [_sized(node) for node in picture.nodes]
+    edges = [(edge.source, edge.target) for edge in picture.edges]
+    ends = [[number for number, node in enumerate(picture.nodes) if node.pin == pin] for pin in ("first", "last")]
+    if not edges:
+        return _in_rows(sized, title, x, y)
+    laid = lay_out([node.width for node in sized], edges, *ends)
+    heights = [0.0] * (max(laid.layer) + 1)
+    for node, layer in zip(sized, laid.layer, strict=True):
+        heights[layer] = max(heights[layer], node.height)
+    lanes = len(picture.carried) * _LANE
+    tops, at = [], _MARGIN + (lanes + 8 if lanes else 0)
+    for height in heights:
+        tops.append(at)
+        at += height + _LAYER_GAP
+    placed = [
+        PlacedNode(node.node, centre + _MARGIN, tops[layer], node.width, node.height, node.inner)
+        for node, centre, layer in zip(sized, laid.centre, laid.layer, strict=True)
+    ]
+    width = max([0.0, *(node.x + node.width / 2 for node in placed), *(c + _MARGIN for way in laid.ways for _, c in way)])
+    ways = []
+    for edge, way in zip(picture.edges, laid.ways, strict=True):
+        source, target = placed[edge.source], placed[edge.target]
+        start = (_anchor(source, edge.exit), source.y + source.height)
+        ways.append(Way([start, *_bends(way, tops, heights), (_anchor(target, edge.port), target.y)], edge.tip))
+    bottom = at - _LAYER_GAP
+    carried = [
+        _carried(placed[source], placed[target], width + 12 + lane * _LANE, bottom + 10 + lane * _LANE, _MARGIN + lane * _LANE)
+        for lane, (source, target) in enumerate(picture.carried)
+    ]
+    return PlacedBox(x, y, width + lanes + _MARGIN, bottom + lanes + _MARGIN, title, placed, ways, carried)
+
+
+def _in_rows(sized: Sequence[PlacedNode], title: str, x: float, y: float) -> PlacedBox:
+    """Place nodes with no edges in rows of three."""
+    column = max((node.width for node in sized), default=0.0) + 12
+    placed, at = [], _MARGIN
+    for start in range(0, len(sized), 3):
+        row = sized[start : start + 3]
+        for number, node in enumerate(row):
+            placed.append(PlacedNode(node.node, _MARGIN + column * (number + 0.5), at, node.width, node.height, node.inner))
+        at += max(node.height for node in row) + 12
+    return PlacedBox(x, y, _MARGIN * 2 + column * min(3, len(sized)), at + _MARGIN - 12, title, placed, [], [])
+
+
+def _sized(node: Node) -> PlacedNode:
+    wide = sum(_WIDE if ord(letter) > 0x2E7F else _LETTER for letter in node.title)
+    small = sum(_WIDE if ord(letter) > 0x2E7F else _SMALL for letter in node.line)
+    own = max(wide, small) + _PADDING
+    if not node.boxes:
+        return PlacedNode(node, 0, 0, max(44.0, own), 40.0 if node.line else 26.0)
+    inner, at, tallest = [], 10.0, 0.0
+    head = _HEAD + (14.0 if node.line else 0.0)
+    for box in node.boxes:
+        placed = arrange(box.picture, box.title, at, head)
+        inner.append(placed)
+        at += placed.width + 10
+        tallest = max(tallest, placed.height)
+    return PlacedNode(node, 0, 0, max(own, at), head + tallest + 10, inner)
+
+
+def _anchor(node: PlacedNode, port: int) -> float:
+    """Return the x of the node at ``port`` in the first box of ``node``; that of ``node`` itself if there is none."""
+    if port < 0 or not node.inner or port >= len(node.inner[0].nodes):
+        return node.x
+    return node.x - node.width / 2 + node.inner[0].x + node.inner[0].nodes[port].x
+
+
+def _bends(way: Sequence[tuple[int, float]], tops: Sequence[float], heights: Sequence[float]) -> list[tuple[float, float]]:
+    return [(x + _MARGIN, y) for layer, x in way for y in (tops[layer], tops[layer] + heights[layer])]
+
+
+def _carried(source: PlacedNode, target: PlacedNode, right: float, bottom: float, top: float) -> list[tuple[float, float]]:
+    start, end = source.x + min(8, source.width / 4), target.x + min(8, target.width / 4)
+    return [(start, source.y + source.height), (start, bottom), (right, bottom), (right, top), (end, top), (end, target.y)]
+
 
 _ROUND = 7.0
 
 
 def svg_of(picture: Picture, label: str) -> tuple[str, float]:
     """Return an ``svg`` element, and its width; ``label`` says what it shows."""
-    box = place(picture)
+    box = arrange(picture)
     size = f'width="{box.width:.0f}" height="{box.height:.0f}" viewBox="0 0 {box.width:.0f} {box.height:.0f}"'
     return f'<svg {size} role="img" aria-label="{safe(label)}">{_contents(box)}</svg>', box.width
 
@@ -31,11 +149,8 @@ def _node(node: PlacedNode) -> str:
     tip = f"<title>{safe(node.node.tip)}</title>" if node.node.tip else ""
     rounded = 13 if node.node.kind in ("input", "output", "state", "step", "constant") else 5
     rect = f'<rect width="{node.width:.0f}" height="{node.height:.0f}" rx="{rounded}"/>'
-    line = (
-        f'<text class="line" x="{middle:.0f}" y="{30 if not node.inner else 33}">{safe(node.node.line)}</text>'
-        if node.node.line
-        else ""
-    )
+    line_y = 33 if node.inner else 30
+    line = f'<text class="line" x="{middle:.0f}" y="{line_y}">{safe(node.node.line)}</text>' if node.node.line else ""
     inner = "".join(
         f'<g transform="translate({box.x:.0f} {box.y:.0f})"><rect class="body" width="{box.width:.0f}" height="{box.height:.0f}" '
         f'rx="4"/>{_contents(box)}</g>'

@@ -1,16 +1,24 @@
-"""The build backend of the package: that of setuptools, with the library of loop plans built first.
+"""The build backend of the package: setuptools', with the native library built first and the wheel repacked.
 
-Where no compiler is to be had the package is built without the library, which ``ortscan native`` says;
-``ORTSCAN_BUILD_NATIVE=0`` in the environment asks for that. It runs before anything is installed, so it imports nothing of ortscan.
+Without a compiler the package is built without the library, which ``ortscan native`` reports; ``ORTSCAN_BUILD_NATIVE=0`` in the
+environment asks for that. The folder ``rewrites`` stands beside ``ortscan`` in the sources. Installed so it would be a package of
+a common name, so in a wheel it is ``ortscan._rewrites``, and imports and texts that are the name of one of its modules follow.
+This file runs before anything is installed, so it imports nothing of ortscan.
 """
 
+import ast
+import base64
+import hashlib
 import os
 import platform
+import re
 import runpy
 import subprocess
 import sys
 import sysconfig
 import warnings
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +29,7 @@ __all__ = [
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
+    "moved",
     "prepare_metadata_for_build_editable",
     "prepare_metadata_for_build_wheel",
 ]
@@ -33,7 +42,11 @@ graft ortscan
 graft rewrites
 global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
 """
-"""What setuptools is told to pack; a file of that name would stand at the top of the repository for nothing else."""
+"""The files that setuptools packs; a MANIFEST.in would stand at the top of the repository for nothing else."""
+
+_OLD, _NEW = "rewrites", "ortscan._rewrites"
+_MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
+_LIBRARY = re.compile(r"ortscan/native/[^/]+\.(so|dylib|dll)")
 
 Settings = dict[str, Any] | None
 
@@ -42,8 +55,7 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
     """Build a wheel for this platform and any Python 3; a pure one where there is no library."""
     built = _build_library()
     name = str(_setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
-    packing: dict[str, Any] = runpy.run_path(str(_HERE / "packing.py"))
-    return str(packing["packed"](Path(wheel_directory, name), _platform_tag() if built else None).name)
+    return str(_packed(Path(wheel_directory, name), _platform_tag() if built else None).name)
 
 
 def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
@@ -141,3 +153,79 @@ def _platform_tag() -> str:
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
     return tag.replace("linux_", "manylinux_2_17_", 1) if is_for_old_glibc and tag.startswith("linux_") else tag
+
+
+def _packed(wheel: Path, platform: str | None) -> Path:
+    """Rewrite ``wheel`` under a name with the ``platform`` if it holds the library, and return the new path.
+
+    A wheel for any platform leaves out a library that an earlier build left in the sources.
+    """
+    renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
+    with zipfile.ZipFile(wheel) as old:
+        members = [info for info in old.infolist() if platform or not _LIBRARY.fullmatch(info.filename)]
+        contents = {_new_path(info.filename): _content(info.filename, old.read(info), platform) for info in members}
+    (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
+    rows = [_record(name, content) for name, content in contents.items() if name != record]
+    contents[record] = "".join(f"{row}\n" for row in [*rows, f"{record},,"]).encode()
+    wheel.unlink()
+    with zipfile.ZipFile(renamed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, content in contents.items():
+            new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return renamed
+
+
+def moved(source: str) -> str:
+    """Return the source of a module with the compiler's modules under their new names.
+
+    Raises SyntaxError where they are named in another way, such as by a text with values in it.
+    """
+    lines = source.encode().splitlines(keepends=True)
+    for line, start, end in sorted(_names(ast.parse(source)), reverse=True):
+        name = lines[line][start:end].decode()
+        if not name.strip("\"'").startswith(_OLD):
+            raise SyntaxError(f"line {line + 1} names a module of {_OLD} in a way that cannot be rewritten")
+        lines[line] = lines[line][:start] + name.replace(_OLD, _NEW, 1).encode() + lines[line][end:]
+    return b"".join(lines).decode()
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
+    """Yield where the old names stand: the line, and the bytes of it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
+            start = node.col_offset + len("from ")
+            yield node.lineno - 1, start, start + len(node.module or "")
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if _is_ours(alias.name):
+                    if alias.asname is None:
+                        raise SyntaxError(f"import {alias.name} binds a name that is another in a wheel: give it one with 'as'")
+                    yield alias.lineno - 1, alias.col_offset, alias.col_offset + len(alias.name)
+        elif isinstance(node, ast.JoinedStr):
+            if any(isinstance(part, ast.Constant) and str(part.value).startswith(f"{_OLD}.") for part in node.values):
+                raise SyntaxError(f"line {node.lineno} makes the name of a module of {_OLD} of parts: begin with __package__")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE.fullmatch(node.value):
+            yield node.lineno - 1, node.col_offset, node.end_col_offset or node.col_offset
+
+
+def _is_ours(name: str) -> bool:
+    return name == _OLD or name.startswith(f"{_OLD}.")
+
+
+def _new_path(name: str) -> str:
+    return f"{_NEW.replace('.', '/')}{name.removeprefix(_OLD)}" if name.startswith(f"{_OLD}/") else name
+
+
+def _content(name: str, content: bytes, platform: str | None) -> bytes:
+    if name.endswith(".py"):
+        return moved(content.decode()).encode()
+    if name.endswith(".dist-info/top_level.txt"):
+        return b"".join(line for line in content.splitlines(keepends=True) if line.strip() != _OLD.encode())
+    if platform and name.endswith(".dist-info/WHEEL"):
+        text = content.decode().replace("Root-Is-Purelib: true", "Root-Is-Purelib: false")
+        return text.replace("Tag: py3-none-any", f"Tag: py3-none-{platform}").encode()
+    return content
+
+
+def _record(name: str, content: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(content)}"

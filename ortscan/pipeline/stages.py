@@ -39,7 +39,7 @@ from rewrites.graph.walk import all_nodes
 from rewrites.loop_form.written_out.chains import may_be_written_out
 from rewrites.native.functions import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
-from rewrites.python_ops.place import place_python_ops
+from rewrites.python_ops.put_calls import place_python_ops
 from rewrites.rule import Rule
 
 __all__ = ["STAGES", "Chosen", "Work"]

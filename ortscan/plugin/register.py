@@ -5,7 +5,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from ortscan.custom_ops.need import needed_version
+from ortscan.custom_ops.registration import needed_version
 from ortscan.custom_ops.registration import register as register_python_op
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError

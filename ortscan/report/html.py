@@ -1,18 +1,21 @@
-"""A Report as sections of an HTML page: every loop with its drawings, and the operators."""
+"""Reports of loops and of migrations as sections of an HTML page, with drawings of the loops."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ortscan.base.markup import name, safe
 from ortscan.drawing.picture import Drawings, Picture
 from ortscan.drawing.svg import svg_of
-from ortscan.page.elements import Bar, bars, section, table
+from ortscan.page.document import Bar, bars, listed, section, table
 from ortscan.report.codes import lookup
-from ortscan.report.counts import operator_changes, totals
-from ortscan.report.words import loop_line
+from ortscan.report.words import became, loop_line, operator_changes, totals
 from rewrites.base.plain_text import cut
 from rewrites.base.report import LoopReport, NodeReport, Reason, Report
 
-__all__ = ["cards_of", "drawing", "report_sections"]
+if TYPE_CHECKING:
+    from rewrites.migration import Migration
+
+__all__ = ["cards_of", "migration_operators", "migration_scans", "report_sections"]
 
 _MOST_OPEN, _SEARCHED_FROM = 8, 4
 _LONGEST_TEXT = 2000
@@ -30,7 +33,7 @@ _KEYS = (
 
 
 def cards_of(report: Report) -> list[tuple[str, str, str]]:
-    """Return how many loops are gone, and nodes there are."""
+    """Return a card on the loops that are gone and one on the nodes before and after."""
     before, after = totals(report)
     gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
     look = "good" if gone == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
@@ -39,10 +42,10 @@ def cards_of(report: Report) -> list[tuple[str, str, str]]:
 
 
 def report_sections(report: Report, drawings: Mapping[str, Drawings]) -> str:
-    """Return the sections."""
+    """Return the sections: what runs, every loop, every recurrent node, the operators."""
     ordered = sorted(report.loops, key=lambda loop: _LOOKS[loop.fate] == "good")
     search = '<input type="search" placeholder="Search the loops" aria-label="Search the loops">\n'
-    loops = "".join(_loop(loop, drawings.get(loop.where), place < _MOST_OPEN) for place, loop in enumerate(ordered))
+    loops = "".join(_loop(loop, drawings.get(loop.where), number < _MOST_OPEN) for number, loop in enumerate(ordered))
     head = search if len(ordered) >= _SEARCHED_FROM else ""
     keys = "".join(f'<span><i class="{kind}"></i>{safe(what)}</span>' for kind, what in _KEYS)
     legend = f'<p class="keys">{keys}</p>' if any(drawn.before for drawn in drawings.values()) else ""
@@ -75,7 +78,7 @@ def _loop(loop: LoopReport, drawn: Drawings | None, is_open: bool) -> str:
     lines += [f"<li>Try: {safe(advice.text)}</li>" for advice in loop.advice]
     told = {"Is": loop.is_a, "From": loop.scope, "Cost": loop.cost, "Runs": loop.runs}
     facts = "".join(f"<p>{label}: {safe(fact)}</p>" for label, fact in told.items() if fact)
-    listed = f'<ul class="did">{"".join(lines)}</ul>' if lines else ""
+    changes = f'<ul class="did">{"".join(lines)}</ul>' if lines else ""
     codes = " ".join(reason.code for reason in loop.reasons)
     rules = " ".join(fired.rule for fired in loop.fired)
     text = _searched(f"{loop.where} {loop.kind} {loop.fate} {codes} {rules}")
@@ -84,7 +87,7 @@ def _loop(loop: LoopReport, drawn: Drawings | None, is_open: bool) -> str:
     return (
         f'<details class="loop {loop.fate}" data-text="{text}"{" open" if is_open else ""}><summary><b>{name(loop.where)}</b>'
         f'<span class="badge {_LOOKS[loop.fate]}">{loop.fate}</span>{reason}<span class="soft">{safe(steps)}</span></summary>\n'
-        f"<div><p>{safe(loop_line(loop))}</p>{facts}{listed}{drawing(drawn, loop.where)}</div></details>\n"
+        f"<div><p>{safe(loop_line(loop))}</p>{facts}{changes}{_drawing(drawn, loop.where)}</div></details>\n"
     )
 
 
@@ -92,7 +95,7 @@ def _searched(text: str) -> str:
     return safe(cut(text.lower(), _LONGEST_TEXT))
 
 
-def drawing(drawn: Drawings | None, where: str) -> str:
+def _drawing(drawn: Drawings | None, where: str) -> str:
     """Return the drawings of the loop at ``where``, side by side."""
     if drawn is None:
         return ""
@@ -121,13 +124,32 @@ def _reason(reason: Reason) -> str:
 
 
 def _nodes(title: str, nodes: Sequence[NodeReport]) -> str:
-    made = "".join(
+    entries = "".join(
         f'<details class="loop {"kept" if node.reasons else "removed"}" data-text="{_searched(node.where)}" open>'
         f'<summary><b>{name(node.where)}</b></summary><div><ul class="did">{"".join(_history(node))}</ul></div></details>\n'
         for node in nodes
     )
-    return section(title, made)
+    return section(title, entries)
 
 
 def _operators(report: Report) -> str:
     return table(("operator", "before", "after"), operator_changes(report), ("before", "after"), ("all nodes", *totals(report)))
+
+
+def migration_scans(migration: "Migration", drawings: Mapping[str, Drawings]) -> str:
+    """Return what each Scan became, and drawings of those of the main graph."""
+    scans = listed((scan.name, became(scan)) for scan in migration.scans)
+    drawn = "".join(
+        f'<details class="loop rewritten" open><summary><b>{name(where)}</b></summary><div>{_drawing(each, where)}</div></details>'
+        for where, each in drawings.items()
+    )
+    return scans + drawn
+
+
+def migration_operators(migration: "Migration") -> str:
+    """Return a table of what each operator became."""
+    rows = [
+        (row.op_type, f"{row.before} → {row.after}", row.count, ", ".join(row.written) or "only the version changed")
+        for row in migration.conversions
+    ]
+    return table(("operator", "version", "nodes", "became"), rows, ("nodes",)) if rows else ""

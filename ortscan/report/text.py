@@ -1,4 +1,4 @@
-"""A Report in a terminal of 80 columns or more."""
+"""Reports of loops and of migrations in a terminal of 80 columns or more."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ortscan.report.codes import Code, meaning
-from ortscan.report.counts import operator_changes, totals
-from ortscan.report.entries import Entries
-from ortscan.report.tables import safe, table
-from ortscan.report.words import headline, loop_line
+from ortscan.report.terminal import Entries, safe, table
+from ortscan.report.words import became, headline, loop_line, operator_changes, totals
 from rewrites.base.counted import counted
 from rewrites.base.plain_text import plain
 from rewrites.base.report import Fate, Fired, LoopReport, Reason, Report
+from rewrites.migration import Migration
 from rewrites.registry import RULES
 
-__all__ = ["code_text", "explanation", "loop_table", "operator_table", "patch_list"]
+__all__ = ["code_text", "conversion_table", "explanation", "loop_table", "operator_table", "patch_list", "scan_table"]
 
 _STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
@@ -107,3 +106,26 @@ def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
         if reason.detail:
             lines.append(("", reason.detail))
     return lines
+
+
+def conversion_table(migration: Migration, every: bool = False) -> RenderableType:
+    """Show what each operator became; those of which only the version changed are one line unless ``every``."""
+    shown = table("operator", "version", "nodes", "became", right=("nodes",), whole=("version",))
+    quiet = 0
+    for conversion in migration.conversions:
+        if conversion.written or every:
+            written = ", ".join(conversion.written) or "only the version changed"
+            shown.add_row(
+                safe(conversion.op_type), f"{conversion.before} -> {conversion.after}", str(conversion.count), safe(written)
+            )
+        else:
+            quiet += conversion.count
+    if not quiet:
+        return shown
+    line = Text(f"{counted(quiet, 'node')} kept as written, in a later version of the operator")
+    return Group(shown, line) if shown.row_count else line
+
+
+def scan_table(migration: Migration) -> RenderableType:
+    """Show what each opset-8 Scan became, and why one runs its rows one by one."""
+    return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)

@@ -1,11 +1,31 @@
-"""The phrases that text and HTML share."""
+"""What text, HTML and JSON say alike: sentences on loops and migrations, counts of operators, a report as plain data."""
 
+import json
+import math
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
+from ortscan.report.codes import meaning
 from rewrites.base.counted import counted
 from rewrites.base.report import Fate, LoopReport, Report
 
-__all__ = ["gone", "headline", "loop_line", "refused_node", "size"]
+if TYPE_CHECKING:
+    from rewrites.migration import LiftedScan, Migration
+
+__all__ = [
+    "became",
+    "dump",
+    "gone",
+    "headline",
+    "loop_line",
+    "migration_headline",
+    "operator_changes",
+    "refused_node",
+    "report_dict",
+    "size",
+    "totals",
+]
+
 
 _RECURRENT = ("RNN", "LSTM", "GRU", "DynamicQuantizeLSTM")
 _FATES: dict[Fate, str] = {
@@ -14,6 +34,11 @@ _FATES: dict[Fate, str] = {
     "reduced": "a smaller loop left",
     "rewritten": "another loop left",
     "kept": "as it was",
+}
+_FORMS = {
+    "one row": "a Scan over the steps of its one row",
+    "batched": "one Scan, its body for all rows at once",
+    "row by row": "a Scan over the rows around one over the steps",
 }
 
 
@@ -39,7 +64,7 @@ def gone(report: Report) -> str:
 
 
 def refused_node(report: Report) -> str | None:
-    """Say in one sentence which recurrent node onnxruntime still does not run, and why; None where there is none."""
+    """Say in one sentence which recurrent node onnxruntime still does not run, and why; None if there is none."""
     node = next((node for node in report.nodes if node.reasons), None)
     if node is None:
         return None
@@ -64,3 +89,57 @@ def size(count: int) -> str:
         value /= 1024
         units.pop(0)
     return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def migration_headline(migration: "Migration") -> str:
+    """Say in one sentence where the model went."""
+    if migration.source == migration.target:
+        return f"The model is in opset {migration.source} already."
+    rewritten = sum(conversion.count for conversion in migration.conversions if conversion.written)
+    ir = f", IR {migration.ir_before} -> {migration.ir_after}" if migration.ir_before != migration.ir_after else ""
+    done = [f"{counted(rewritten, 'node')} rewritten", f"{counted(len(migration.scans), 'opset-8 Scan')} lifted"]
+    return f"opset {migration.source} -> {migration.target}{ir}: {', '.join(done)}."
+
+
+def became(scan: "LiftedScan") -> str:
+    """Say what an opset-8 Scan became."""
+    lengths = ", rows ending at their lengths" if scan.lengths else ""
+    if scan.reason is None:
+        return f"{_FORMS[scan.form]}{lengths}"
+    said = ": ".join(filter(None, [meaning(scan.reason.code), scan.reason.detail]))
+    return f"{_FORMS[scan.form]}{lengths}; {scan.reason.code}: {said}"
+
+
+def operator_changes(report: Report) -> list[tuple[str, int, int]]:
+    """List (operator, before, after) where the two differ, the largest difference first."""
+    before, after = report.operators_before, report.operators_after
+    changes = [(name, before[name], after[name]) for name in {*before, *after} if before[name] != after[name]]
+    return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))
+
+
+def totals(report: Report) -> tuple[int, int]:
+    """Count all nodes before and after."""
+    return report.operators_before.total(), report.operators_after.total()
+
+
+def report_dict(report: Report) -> dict[str, Any]:
+    """Return ``report`` as plain data; the loops first, then what was counted."""
+    counts = {"operators_before": dict(report.operators_before), "operators_after": dict(report.operators_after)}
+    return {**report.to_dict(), **counts, "changed": report.changed}
+
+
+def dump(document: dict[str, Any]) -> str:
+    """Write ``document`` as standard JSON; the numbers JSON lacks become the strings "inf", "-inf" and "nan"."""
+    return json.dumps(_standard(document), indent=2, allow_nan=False, default=str)
+
+
+def _standard(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _standard(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_standard(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _standard(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

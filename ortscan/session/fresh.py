@@ -10,7 +10,7 @@ from ortscan.session.place import Place, keep
 from ortscan.session.prepared import Prepared, as_it_is, beside_data
 from ortscan.session.source import Source
 from rewrites.base.errors import VerificationFailed
-from rewrites.python_ops.names import DOMAIN
+from rewrites.python_ops.wire import DOMAIN
 
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized

@@ -9,7 +9,7 @@ from ortscan.cache.store import Store
 from ortscan.session.applied import Applied
 from ortscan.session.source import Source
 from ortscan.session.verdict import Verdict
-from rewrites.python_ops.names import DOMAIN
+from rewrites.python_ops.wire import DOMAIN
 
 __all__ = ["Prepared", "as_it_is", "beside_data"]
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ortscan.page.document import document, fragment, header
-from ortscan.page.elements import listed, paragraphs, table
+from ortscan.page.document import document, fragment, header, listed, paragraphs, table
 
 __all__ = ["verification_fragment", "verification_html", "verification_page"]
 

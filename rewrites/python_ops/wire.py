@@ -10,28 +10,86 @@ share its slot:
 
 Results come back the same way, but int64 always packed: first, for each result, the shape that it is to be given (and for packed
 ones where it starts and ends), then the numbers. A type without a slot travels as one that holds all its values.
+
+What the Python custom op is called, and the metadata by which a model says that it needs it.
+
+A small model as text, for the attribute of a call: compressed, without weights worth mentioning.
 """
 
+import base64
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from rewrites.base.errors import UnsupportedModel
 
 __all__ = [
     "CARRIERS",
+    "DOMAIN",
+    "ELEMENTWISE",
+    "GUARD",
     "META",
+    "METADATA",
+    "OPERATOR",
     "SLOTS",
     "TEXT",
+    "VERSION",
     "Port",
     "Spec",
     "is_packed",
     "meta_length",
     "meta_offsets",
     "needs_shapes",
+    "pack",
     "parse_spec",
+    "unpack",
 ]
+
+DOMAIN = "ortscan.python"
+OPERATOR = "Call"
+VERSION = 1
+METADATA = "ortscan.custom_ops"
+
+GUARD = "a Python custom op failed (ortscan.InferenceSession raises its exception)"
+"""The name of the node that fails where a call has failed; onnxruntime's message shows it."""
+
+ELEMENTWISE = frozenset(
+    [
+        *("Abs", "Add", "And", "Cos", "Div", "Equal", "Exp", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max"),
+        *("Min", "Mul", "Neg", "Not", "Or", "Sin", "Sqrt", "Sub", "Tanh", "Where", "Xor"),
+    ]
+)
+"""The operators that a body may be made of to be run as numpy calls, types permitting."""
+
+
+_MOST_BYTES = 64 << 20
+_REFERENCE = b"\x0a\x08location\x12"
+"""How an entry of external data that says where begins."""
+
+
+def pack(model: onnx.ModelProto) -> str:
+    """Write it as text."""
+    return base64.b85encode(zlib.compress(model.SerializeToString(deterministic=True), 9)).decode("ascii")
+
+
+def unpack(text: str) -> onnx.ModelProto:
+    """Read what ``pack`` wrote. Raises UnsupportedModel where it is something else, or is larger than what is called can be."""
+    model, reader = onnx.ModelProto(), zlib.decompressobj()
+    try:
+        model.ParseFromString(reader.decompress(base64.b85decode(text), _MOST_BYTES))
+    except (ValueError, TypeError, zlib.error, DecodeError) as error:
+        raise UnsupportedModel(f"what a call of Python runs cannot be read: {type(error).__name__}: {error}.") from None
+    if not reader.eof:
+        raise UnsupportedModel(f"what a call of Python runs is cut short, or larger than {_MOST_BYTES} bytes.")
+    if _REFERENCE in model.SerializeToString():
+        raise UnsupportedModel("what a call of Python runs has external data.")
+    return model
+
 
 SLOTS = ("float", "double", "int64", "int32", "bool", "string", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 """The element types of the operator's inputs, and of its outputs, in order."""

@@ -20,11 +20,10 @@ from typing import Any
 import onnxruntime
 
 import ortscan
-from ortscan.benchmark.cases import BenchInputs, bench_inputs
+from ortscan.benchmark.bench_inputs import BenchInputs, bench_inputs
 from ortscan.benchmark.ratio import ratio_of
-from ortscan.benchmark.rounds import timed_in_rounds
-from ortscan.benchmark.session import TimedSession
-from ortscan.benchmark.turns import clock_for
+from ortscan.benchmark.rounds import clock_for, timed_in_rounds
+from ortscan.benchmark.timed_session import TimedSession
 from ortscan.modelio.source import open_source
 from ortscan.verification.values.make_value import ATTEMPTS
 from rewrites.base.counted import counted

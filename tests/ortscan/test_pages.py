@@ -13,8 +13,7 @@ from ortscan.drawing.contents import picture_of
 from ortscan.drawing.drawings import drawings_of
 from ortscan.drawing.layers import lay_out
 from ortscan.drawing.picture import Picture, count
-from ortscan.drawing.placing import place
-from ortscan.drawing.svg import svg_of
+from ortscan.drawing.svg import arrange, svg_of
 from ortscan.modelio import load
 from tests.support.tags import tags_of
 
@@ -180,4 +179,4 @@ def test_a_drawing_of_400_nodes_has_all_of_them_apart():
 def test_an_empty_picture_is_drawn():
     assert count(Picture()) == 0
     assert svg_of(Picture(), "x")[0].startswith("<svg")
-    assert place(Picture()).nodes == []
+    assert arrange(Picture()).nodes == []

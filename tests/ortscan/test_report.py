@@ -12,10 +12,9 @@ from rich.console import Console
 
 import rewrites
 from ortscan.report import text
-from ortscan.report.as_json import dump, report_dict
 from ortscan.report.codes import CODES, lookup, meaning, similar
 from ortscan.report.outcome import Report as Shown
-from ortscan.report.words import headline, size
+from ortscan.report.words import dump, headline, report_dict, size
 from rewrites.base.plain_text import one_line, plain
 from rewrites.base.report import Fired, LoopReport, NodeReport, Reason, Report
 from tests.support.tags import tags_of

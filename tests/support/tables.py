@@ -10,7 +10,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ortscan.report.codes.lookup import CODES
 from ortscan.targets import TARGETS, Target
 from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.ops.quirks import QUIRKS
@@ -86,13 +85,6 @@ def _used(rule: Rule[Any]) -> str:
 
 def _first_line(module: str) -> str:
     return (sys.modules[module].__doc__ or "").splitlines()[0]
-
-
-def reasons() -> str:
-    """Return REASONS.md."""
-    rows = [(f"`{code}`", entry.meaning) for code, entry in sorted(CODES.items())]
-    head = f"# Why a loop, a node or an operator stays\n\n{_MADE}\n`ortscan explain CODE` says more of one, and what can be done about it.\n"
-    return f"{head}\n{_table(['code', 'meaning'], rows)}"
 
 
 def targets() -> str:
@@ -181,7 +173,6 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "RULES.md": rules,
-    "REASONS.md": reasons,
     "TARGETS.md": targets,
     "QUIRKS.md": quirks,
     "PROVIDERS.md": providers.as_document,

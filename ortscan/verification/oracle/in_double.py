@@ -31,7 +31,7 @@ from rewrites.graph.moving import remove_nodes
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
-from rewrites.python_ops.one_node import node_model
+from rewrites.python_ops.missing_kernels import node_model
 
 __all__ = ["feed_in_double", "in_double"]
 

@@ -13,7 +13,7 @@ from ortscan.ort.kernels import has_kernel
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
-from rewrites.python_ops.place import place_python_ops
+from rewrites.python_ops.put_calls import place_python_ops
 
 __all__ = ["reference_oracle"]
 

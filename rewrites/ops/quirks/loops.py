@@ -41,7 +41,7 @@ LOOPS = (
         worked_round=(
             "rewrites.repair.growing_state",
             "rewrites.migration.scan_8.one_step_apart",
-            "ortscan.custom_ops.scan",
+            "ortscan.custom_ops.calls",
         ),
     ),
     Quirk(
@@ -55,7 +55,7 @@ LOOPS = (
             "rewrites.loop_form.loop_to_scan",
             "rewrites.recurrent_nodes.expand",
             "rewrites.driver.unshielded",
-            "ortscan.custom_ops.scan",
+            "ortscan.custom_ops.calls",
             "rewrites.loops.scan_view",
         ),
     ),

@@ -14,7 +14,7 @@ from ortscan.advice import giving
 from ortscan.advice.candidates import candidates
 from ortscan.benchmark import measure
 from ortscan.benchmark.result import Bench, SizeResult, Timing
-from ortscan.report.entries import Entries, wrapped
+from ortscan.report.terminal import Entries, wrapped
 from ortscan.running.specs import input_specs
 from rewrites.base.errors import OptionError
 from rewrites.base.report import LoopReport, Reason, Report
@@ -68,7 +68,7 @@ def as_fast(factor: float) -> Bench:
 def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever changes a fate is twice as fast, without a stop watch."""
     monkeypatch.setattr(giving, "gain_of", lambda one, without: as_fast(2.0))
-    monkeypatch.setattr(giving, "measure_costs", lambda model, outcome: None)
+    monkeypatch.setattr(giving, "_measure_costs", lambda model, outcome: None)
     monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: True)
 
 

@@ -4,11 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ortscan.benchmark.ratio import ratio_of
+from ortscan.benchmark.ratio import duration, gain, noise, ratio_of
 from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
-from ortscan.benchmark.rounds import timed_in_rounds
-from ortscan.benchmark.turns import Clock, clock_for, time_in_turns
-from ortscan.benchmark.words import duration, gain, noise
+from ortscan.benchmark.rounds import Clock, clock_for, time_in_turns, timed_in_rounds
 
 
 class Machine:

@@ -11,8 +11,8 @@ import pytest
 import ortscan
 from ortscan.__main__ import main
 from ortscan.benchmark import measure
+from ortscan.benchmark.bench_inputs import dims_of_steps
 from ortscan.benchmark.measure import names_for
-from ortscan.benchmark.steps import dims_of_steps
 from ortscan.running.specs import input_specs
 from tests.support.small_models import ENDLESS, MAP, PLAIN, RECURRENCE, parsed
 

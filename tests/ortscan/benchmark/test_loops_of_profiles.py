@@ -1,6 +1,6 @@
 import pytest
 
-from ortscan.benchmark.loops import loop_times
+from ortscan.benchmark.timed_session import loop_times
 
 
 def node(name, op_type, start, dur, index="0"):

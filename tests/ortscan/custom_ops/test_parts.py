@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from ortscan.custom_ops import failures
-from ortscan.custom_ops.elementwise import OPERATORS, compiled
-from ortscan.custom_ops.failures import cause_of, keep
-from ortscan.custom_ops.ports import arrays_of, dtype_of, failed, slots_of
-from ortscan.custom_ops.scan import ScanPlan, run_scan
-from ortscan.custom_ops.shield import shielded
+from ortscan.custom_ops.bodies import OPERATORS, compiled
+from ortscan.custom_ops.calls import ScanPlan, run_scan
+from ortscan.custom_ops.failures import cause_of, keep, shielded
 from ortscan.custom_ops.signals import deferred
-from rewrites.python_ops.names import ELEMENTWISE, GUARD
-from rewrites.python_ops.wire import META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
+from ortscan.custom_ops.slots import arrays_of, dtype_of, failed, slots_of
+from rewrites.python_ops.wire import ELEMENTWISE, GUARD, META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
 from tests.support.python_calls import survives
 
 KINDS = ("float", "double", "int64", "int32", "bool", "uint8", "uint64", "float16", "bfloat16", "int16")
@@ -141,7 +139,7 @@ def test_what_is_raised_while_an_exception_is_kept_is_kept_too(monkeypatch: pyte
             raise KeyboardInterrupt
         return 5
 
-    monkeypatch.setattr("ortscan.custom_ops.shield.keep", interrupted)
+    monkeypatch.setattr("ortscan.custom_ops.failures.keep", interrupted)
 
     def work() -> list[np.ndarray]:
         raise ValueError
@@ -224,7 +222,7 @@ import numpy as np, onnxruntime_extensions._ocos as library
 from ortscan.custom_ops import operator
 operator.declare()
 print(operator._Answers.carried)
-from ortscan.custom_ops.transport import takes_carried
+from ortscan.custom_ops.slots import takes_carried
 known = library._on_pyop_invocation
 library._on_pyop_invocation = lambda number, feed, attributes: [r.reshape(-1) for r in library.Opdef._odlist[number].body()]
 print(takes_carried(operator._declare_once()))

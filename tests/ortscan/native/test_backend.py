@@ -14,7 +14,7 @@ import pytest
 from packaging.tags import sys_tags
 
 from ortscan.native import backend
-from ortscan.native.packing import moved
+from ortscan.native.backend import moved
 
 
 class _Setuptools:

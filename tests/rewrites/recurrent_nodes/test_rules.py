@@ -13,8 +13,8 @@ import ortscan
 from ortscan.api import rewritten
 from ortscan.errors import OrtscanWarning
 from ortscan.modelio import give_back
-from ortscan.report.as_json import dump, report_dict
 from ortscan.report.text import explanation
+from ortscan.report.words import dump, report_dict
 from rewrites.ops.rnn.functions import PARAMETERS
 from rewrites.recurrent_nodes import (
     activation_defaults,

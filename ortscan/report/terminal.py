@@ -1,15 +1,18 @@
-"""Paragraphs with labels: broken between words only, never within a quoted name, and not at all where nobody has a window."""
+"""Tables and labelled paragraphs that fit the width of a terminal. All names go through ``Text``, so none is read as markup."""
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
+from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
+from rich.table import Table
 from rich.text import Text
 
 from rewrites.base.plain_text import plain
 
-__all__ = ["Entries", "wrapped"]
+__all__ = ["Entries", "safe", "table", "wrapped"]
 
 _WORD = re.compile(r"""[(\["]*'[^']*'[^\s']*|\S+""")
 _LEAST = 30
@@ -18,14 +21,14 @@ _GAP = 2
 
 
 def wrapped(content: str, width: int) -> Iterator[str]:
-    """Break ``content`` into lines of up to ``width`` columns; a word that is longer has one of its own."""
-    line, taken = "", 0
+    """Break ``content`` between words into lines of at most ``width`` columns; a quoted name and a longer word stay whole."""
+    line, filled = "", 0
     for word in _WORD.findall(content):
         size = cell_len(word)
-        if line and taken + 1 + size > width:
+        if line and filled + 1 + size > width:
             yield line
-            line, taken = "", 0
-        line, taken = (f"{line} {word}", taken + 1 + size) if line else (word, size)
+            line, filled = "", 0
+        line, filled = (f"{line} {word}", filled + 1 + size) if line else (word, size)
     yield line
 
 
@@ -47,3 +50,20 @@ class Entries:
                 line.append(part)
                 line.rstrip()
                 yield line
+
+
+def safe(content: object) -> Text:
+    """Return ``content`` as text to show just so."""
+    return Text(plain(content))
+
+
+def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
+    """Make an empty table; the columns in ``right`` are aligned there, those in ``whole`` hold short words and never break.
+
+    Those in ``names`` are cut at their end where there is no room for them.
+    """
+    result = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in columns:
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        result.add_column(name, justify=justify, overflow="ellipsis" if name in names else "fold", no_wrap=name in whole)
+    return result

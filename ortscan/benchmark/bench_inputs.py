@@ -1,0 +1,175 @@
+"""The sizes and inputs that models are timed at: those that the caller asks for, else usual ones with generated values."""
+
+import itertools
+import numbers
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.running.analysis import Analysis, analyse
+from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, Budget
+from ortscan.running.specs import Spec, input_specs, output_specs, overridable_names
+from ortscan.verification.cases.planned_cases import Inputs
+from ortscan.verification.cases.preparing import Prepared, prepare
+from ortscan.verification.given.inputs import Given, read_inputs, with_shapes
+from ortscan.verification.given.recorded import read_recorded
+from ortscan.verification.sizes.axis import Axis
+from ortscan.verification.values.point import Point
+from rewrites.analysis.induction.affine_expression import Dim
+from rewrites.analysis.induction.integers import Integers
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.graph.walk import all_nodes
+from rewrites.loops import LoopView, is_loop, view
+
+__all__ = ["BenchInputs", "bench_inputs", "check_effort", "dims_of_steps", "given_sizes"]
+
+_USUAL = ((64, 1), (256, 1), (64, 8))
+"""Steps, and each other free size."""
+_MOST_CHOICES = 64
+"""The most combinations of sizes."""
+_MOST_NUMBER, _MOST_SECONDS = 1000, 10**6
+"""The limits of sizes, threads and rounds, and of the time."""
+_RECURRENT = ("RNN", "GRU", "LSTM")
+
+
+def given_sizes(sizes: Any) -> dict[str, list[int]]:
+    """Return ``sizes``, such as ``{"T": [16, 64], "B": 1}``, as lists. Raises OptionError if it is not such a dict."""
+    if sizes is None:
+        return {}
+    if not isinstance(sizes, Mapping):
+        raise OptionError(f"sizes must be a dict such as {{'T': [16, 64]}}, not {shown(sizes)}.")
+    return {str(name): _sizes(name, values) for name, values in sizes.items()}
+
+
+def _sizes(name: Any, values: Any) -> list[int]:
+    many = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    try:
+        sizes = [operator.index(size) for size in (itertools.islice(values, _MOST_NUMBER) if many else [values])]
+    except TypeError:
+        sizes = []
+    if not sizes or min(sizes) < 0 or any(isinstance(size, bool) for size in (values if many else [values])):
+        raise OptionError(f"sizes: that of {shown(name)} must be a number of 0 or more, or a list of such, not {shown(values)}.")
+    return list(dict.fromkeys(sizes))
+
+
+def check_effort(threads: Any, rounds: Any, seconds: Any) -> None:
+    """Raise OptionError unless the numbers of threads, rounds and seconds are valid."""
+    if not _is_within(threads, numbers.Integral, 0, _MOST_NUMBER):
+        raise OptionError(f"threads must be a whole number of 0 to {_MOST_CHOICES}, not {shown(threads)}.")
+    if not _is_within(rounds, numbers.Integral, 1, _MOST_NUMBER):
+        raise OptionError(f"rounds must be a whole number of 1 to {_MOST_NUMBER}, not {shown(rounds)}.")
+    if not _is_within(seconds, numbers.Real, 0, _MOST_SECONDS) or not seconds:
+        raise OptionError(f"seconds must be a number above 0 and up to {_MOST_SECONDS}, not {shown(seconds)}.")
+
+
+def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and bool(least <= value <= most)  # type: ignore[operator]
+
+
+class BenchInputs:
+    """The inputs of the models at each choice of sizes. ``usual``: the sizes were chosen here, and others will do as well."""
+
+    def __init__(self, prepared: Prepared, points: Sequence[Point], usual: bool) -> None:
+        self.inputs, self.usual = prepared.inputs, usual
+        self.points = [self.inputs.completed(point) for point in points]
+        self._learned = prepared.learned
+
+    def fallbacks(self) -> Iterator[Point]:
+        """Yield small sizes to try if the models take none of the usual ones, as comparisons do."""
+        for planned in self.inputs.planned_cases(self._learned):
+            if planned.point.kind == "normal" and not planned.point.override:
+                yield planned.point
+
+
+def bench_inputs(
+    models: Sequence[onnx.ModelProto],
+    shapes: Mapping[str, Sequence[int | None]],
+    sizes: Mapping[str, Sequence[int]],
+    inputs: Given | None,
+) -> BenchInputs:
+    """Choose what to time ``models`` at.
+
+    Raises OptionError where inputs cannot be made up, and for names and sizes that are not the model's.
+    """
+    first = models[0]
+    specs, fixed = with_shapes(input_specs(first.graph), shapes)
+    values: Mapping[str, Any] = {}
+    if inputs is not None:
+        inputs, _ = read_recorded(inputs, specs, output_specs(first.graph))
+        values, *others = read_inputs(inputs, specs, overridable_names(first))
+        if others:
+            raise OptionError("inputs: one set of inputs can be timed, not several.")
+    budget = Budget(FULL_SECONDS, FULL_BYTES)
+    prepared = prepare((first, models[-1]), (set(), set()), specs, fixed, values, 0, "full", budget)
+    for problem in (*prepared.problems, *prepared.too_large):
+        raise OptionError(f"The models cannot be timed: {problem}.")
+    axes = prepared.inputs.axes(prepared.learned)
+    _check_names(sizes, axes, prepared.inputs)
+    steps = set[str]().union(*(dims_of_steps(model, specs) for model in models))
+    return BenchInputs(prepared, _unique([*_points(axes, steps, sizes)]), usual=not sizes)
+
+
+def _check_names(sizes: Mapping[str, Sequence[int]], axes: Sequence[Axis], inputs: Inputs) -> None:
+    known = [name for axis in axes for name in axis.names]
+    for name in sizes:
+        if name not in known:
+            free = ", ".join(map(shown, known))
+            raise OptionError(f"sizes has {shown(name)}, but what is free to choose is {free or 'nothing'}.")
+        if name in inputs.sizes:
+            raise OptionError(f"sizes gives {shown(name)} a size, and so do shapes or inputs.")
+
+
+def _points(axes: Sequence[Axis], steps: Set[str], sizes: Mapping[str, Sequence[int]]) -> Iterator[Point]:
+    usual = _USUAL[:1] if sizes else _USUAL
+    chosen = list(itertools.islice(itertools.product(*sizes.values()), _MOST_CHOICES + 1))
+    if len(chosen) > _MOST_CHOICES:
+        raise OptionError(f"sizes asks for more than {_MOST_CHOICES} choices of sizes.")
+    for combination in chosen:
+        asked = dict(zip(sizes, combination, strict=True))
+        for many, few in usual:
+            yield _point(axes, asked, {id(axis): many if axis.trips or not steps.isdisjoint(axis.names) else few for axis in axes})
+
+
+def _point(axes: Sequence[Axis], asked: Mapping[str, int], usual: Mapping[int, int]) -> Point:
+    dims: dict[str, int] = {}
+    trips: dict[str, int] = {}
+    for axis in axes:
+        for part in axis.parts:
+            own = usual[id(axis)] if axis.any_size or axis.trips else axis.values[0]
+            size = next((asked[name] for name in part if name in asked), own)
+            (trips if axis.trips else dims).update({name: asked.get(name, size) for name in part})
+    return Point(dims, trips)
+
+
+def _unique(points: Sequence[Point]) -> list[Point]:
+    """Return ``points`` without repetitions, as when nothing is free."""
+    return [point for number, point in enumerate(points) if point not in points[:number]]
+
+
+def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[Spec]) -> set[str]:
+    """Return the free dimensions of the inputs that the loops of a model run over; none if the graph cannot be read."""
+    try:
+        analysis = analyse(proto, specs)
+        return {name for node in all_nodes(analysis.model.graph) for name in _dims(node, analysis) if isinstance(name, str)}
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return set()
+
+
+def _dims(node: ir.Node, analysis: Analysis) -> list[int | str | None]:
+    if node.op_type in _RECURRENT:
+        return [analysis.dim(node.inputs[0], 0)]
+    if not is_loop(node):
+        return []
+    opset = analysis.model.opset_imports[""]
+    loop = view(node, opset)
+    if not isinstance(loop, LoopView):
+        return [analysis.dim(scan.outer, scan.axis) for scan in loop.scan_inputs]
+    limit = None if loop.limit is None else Integers(opset).scalar(loop.limit)
+    return [] if limit is None else [analysis.dim(term.value, term.axis) for term in limit.terms if isinstance(term, Dim)]

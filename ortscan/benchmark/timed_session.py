@@ -1,0 +1,158 @@
+"""A session to be timed, and the times of its loops and recurrent nodes from onnxruntime's profile.
+
+The profiler notes every node of every step, which takes several times as long as a small node, so a Scan seems to take most of a
+run. The time that a profiled run takes longer is spread evenly over all noted nodes, and a loop's share of it is subtracted.
+"""
+
+import itertools
+import json
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ortscan.base.temporary import TemporaryFolder
+from ortscan.benchmark.result import LoopTime
+from ortscan.benchmark.rounds import clock_for
+from ortscan.ort.onnx_says import in_short
+from ortscan.running.runner import register_called
+from rewrites.base.errors import UnsupportedModel
+from rewrites.base.plain_text import plain
+from rewrites.base.raised_by import is_raised_by
+
+__all__ = ["TimedSession", "loop_times", "times_of_loops"]
+
+if TYPE_CHECKING:
+    from ortscan.modelio.source import Source
+
+
+class TimedSession:
+    """A session on the CPU with nothing around its runs but the call from Python.
+
+    Args:
+        source: the model.
+        name: the name of the model in UnsupportedModel, which is raised if it does not load or run.
+        threads: the threads within an operator, 0 for onnxruntime's own choice.
+        profile: the beginning of the path of a profile, None for no profile.
+
+    ``load_seconds`` is the time it took to make, by the clock for so many threads.
+    """
+
+    def __init__(self, source: "Source", name: str, threads: int, profile: str | None = None) -> None:
+        import onnxruntime as ort
+        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.force_spinning_stop", "1")  # else one's threads take the time of the next
+        if source.folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", source.folder)
+        register_called(options, source.target)
+        if profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, profile
+        self._name = name
+        clock = clock_for(threads).own
+        started = clock()
+        try:
+            self._session = InferenceSession(source.target, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise self._in_words(error, "does not load") from None
+        self.load_seconds = clock() - started
+
+    def run(self, feed: Mapping[str, Any]) -> object:
+        """Run once; what comes out is dropped."""
+        try:
+            return self._session.run(None, feed)
+        except Exception as error:
+            raise self._in_words(error, "does not run") from None
+
+    def end_profiling(self) -> str:
+        """Return the path of the profile, which ends here."""
+        return str(self._session.end_profiling())
+
+    def _in_words(self, error: Exception, what: str) -> Exception:
+        if not is_raised_by(error, "onnxruntime", "numpy"):
+            return error
+        return UnsupportedModel(f"{self._name} {what} on onnxruntime: {in_short(error)}.")
+
+
+_LOOPS = ("Scan", "Loop", "If", "RNN", "GRU", "LSTM", "Scan1", "Loop1")
+"""The last two are calls of ortscan's library."""
+_RUNS = 3
+_MOST_BYTES = 64 << 20
+"""A larger profile is not read."""
+_SUFFIX = "_kernel_time"
+
+
+def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[str, Any], seconds: float) -> list[LoopTime] | None:
+    """Profile a few runs of a session on ``feed``; return None if the profile is too large to read.
+
+    ``seconds``: the time of a run without a profile.
+    """
+    with TemporaryFolder() as folder:
+        session = open_profiled(str(folder / "profile"))
+        for _ in range(_RUNS + 1):
+            session.run(feed)
+        profile = Path(session.end_profiling())
+        if profile.stat().st_size > _MOST_BYTES:
+            return None
+        events = json.loads(profile.read_text(encoding="utf-8", errors="replace"))
+    return loop_times(events, seconds)
+
+
+@dataclass(frozen=True)
+class _Event:
+    """``start``, ``seconds``: when and how long; ``inner``: the number of events within it."""
+
+    key: tuple[str, str, str]
+    start: float
+    seconds: float
+    inner: int = 0
+
+
+def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
+    """Return the outermost loops and recurrent nodes, the slowest first; an If counts only if it holds none.
+
+    ``events``: a profile of several runs, the first of which does not count. ``seconds``: the time of a run without a profile.
+    """
+    nodes = [_event(event) for event in events if event.get("cat") == "Node" and str(event.get("name")).endswith(_SUFFIX)]
+    runs = [_event(event) for event in events if event.get("name") == "model_run"]
+    nodes.sort(key=lambda event: (event.start, -event.seconds))
+    by_node: dict[tuple[str, str, str], list[float]] = {}
+    for run in sorted(runs, key=lambda event: event.start)[1:]:
+        inside = [node for node in nodes if run.start <= node.start < run.start + run.seconds]
+        cost = max(0.0, run.seconds - seconds) / max(1, len(inside))
+        for key, each in itertools.groupby(sorted(_outermost_loops(inside), key=lambda node: node.key), key=lambda node: node.key):
+            by_node.setdefault(key, []).append(sum(max(0.0, node.seconds - cost * node.inner) for node in each))
+    unnamed = itertools.count(1)
+    times = [
+        LoopTime(
+            plain(name) or f"{op_type} {next(unnamed)}", op_type, median := statistics.median(each), min(1.0, median / seconds)
+        )
+        for (name, op_type, _), each in by_node.items()
+    ]
+    return sorted(times, key=lambda loop: -loop.seconds)
+
+
+def _event(event: Mapping[str, Any]) -> _Event:
+    args = event.get("args") or {}
+    key = (str(event.get("name")).removesuffix(_SUFFIX), str(args.get("op_name", "")), str(args.get("node_index", "")))
+    return _Event(key, event.get("ts", 0) / 1e6, event.get("dur", 0) / 1e6)
+
+
+def _outermost_loops(nodes: Sequence[_Event]) -> list[_Event]:
+    loops: list[_Event] = []
+    index = 0
+    while index < len(nodes):
+        node, index = nodes[index], index + 1
+        if node.key[1] not in _LOOPS:
+            continue
+        after = index
+        while after < len(nodes) and nodes[after].start < node.start + node.seconds:
+            after += 1
+        if node.key[1] != "If" or all(inner.key[1] not in _LOOPS for inner in nodes[index:after]):
+            loops.append(_Event(node.key, node.start, node.seconds, after - index))
+            index = after
+    return loops
