@@ -24,8 +24,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     try:
         import argparse
 
-        from ortscan.cli.errors import exit_code_of
-        from ortscan.cli.parser import build_parser
+        from ortscan.cli.command import build_parser, exit_code_of
         from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
 
         open_closed_streams()

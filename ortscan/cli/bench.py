@@ -4,11 +4,10 @@ import argparse
 from pathlib import Path
 
 from ortscan.base.option_values import seconds, shapes_by_name, sizes, steps
-from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_npz, check_readable, check_report, check_writable
-from ortscan.cli.limits import add_limits
+from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_report, add_shape
-from ortscan.cli.progress import working
+from ortscan.cli.streams import working
 from rewrites.base.errors import OptionError
 
 __all__ = ["add", "run"]
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     check_report(args.report, *args.models, args.inputs)
 
     from ortscan.benching import bench
-    from ortscan.cli.show_bench import show_bench
+    from ortscan.cli.show import show_bench
 
     with working(f"timing {', '.join(args.models)}") as step:
         outcome = bench(
@@ -89,7 +88,7 @@ def _calibrate(args: argparse.Namespace) -> int:
 
     from ortscan.base.costs_file import costs_text
     from ortscan.benchmark.calibrating import calibrated
-    from ortscan.cli.show_bench import show_costs
+    from ortscan.cli.show import show_costs
 
     with working("measuring this machine"):
         costs = calibrated(args.seconds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.invocation import ExitCode
 from ortscan.cli.streams import printing
 from rewrites.base.counted import counted
 from rewrites.base.errors import OptionError
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 @printing()
 def _show(args: argparse.Namespace, usage: "Usage", entries: "Sequence[Listed]") -> None:
-    from ortscan.cli.written import print_json
+    from ortscan.cli.writing import print_json
     from ortscan.report.words import size
 
     if args.json:

@@ -5,14 +5,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ortscan.cli.console import stdout_console
-from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli.actions import ListCodes
 from ortscan.cli.files import check_readable, check_report
-from ortscan.cli.limits import add_limits
+from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
-from ortscan.cli.passes import ListCodes
-from ortscan.cli.progress import working
-from ortscan.cli.streams import printing
+from ortscan.cli.streams import printing, stdout_console, working
 from rewrites.base.errors import OptionError
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
-"""What is asked of files: before any long work whether it can succeed, afterwards how large they are."""
+"""Checks of files before any long work, where a verb writes to, and the sizes of models."""
 
+import argparse
 import stat
 import zipfile
 from contextlib import suppress
@@ -11,16 +12,21 @@ from ortscan.base.paths import is_path
 from rewrites.base.errors import ModelFileError, OptionError, OrtscanError
 from rewrites.base.plain_text import shown
 
-if TYPE_CHECKING:
-    import onnx
-
-    from ortscan.modelio import LoadedModel
-
-__all__ = ["check_npz", "check_output", "check_readable", "check_report", "check_writable", "size_of_model", "size_of_source"]
+__all__ = [
+    "add_output",
+    "check_npz",
+    "check_output",
+    "check_readable",
+    "check_report",
+    "check_writable",
+    "output_of",
+    "size_of_model",
+    "size_of_source",
+]
 
 
 def check_readable(path: str, may_be_pipe: bool = True) -> None:
-    """Raise ModelFileError, or OSError, unless ``path`` is a regular file, or a pipe where that will do."""
+    """Raise ModelFileError, or OSError, unless ``path`` is a regular file or, with ``may_be_pipe``, a pipe."""
     if not path:
         raise ModelFileError("The path of a file to read is empty.")
     if not is_path(path):
@@ -33,7 +39,7 @@ def check_readable(path: str, may_be_pipe: bool = True) -> None:
 
 
 def check_npz(path: str) -> None:
-    """Raise as ``check_readable`` does, and ModelFileError where ``path`` is neither an archive of arrays nor a folder."""
+    """Raise as ``check_readable`` does, and ModelFileError if ``path`` is neither an archive of arrays nor a folder."""
     if is_path(path) and Path(path).is_dir():
         return
     check_readable(path, may_be_pipe=False)
@@ -49,7 +55,7 @@ def check_writable(path: str) -> None:
 
 
 def check_report(path: str | None, *models: str | None) -> None:
-    """Raise as ``check_writable`` does, and OptionError where the page would replace one of ``models`` or its external data."""
+    """Raise as ``check_writable`` does, and OptionError if the page would replace one of ``models`` or its external data."""
     if path is None:
         return
     for model in models:
@@ -59,14 +65,14 @@ def check_report(path: str | None, *models: str | None) -> None:
 
 
 def check_output(path: str, inputs: str | None) -> None:
-    """Raise as ``check_writable`` does, and OptionError where the model would replace the ``inputs`` it is to be run on."""
+    """Raise as ``check_writable`` does, and OptionError if the model would replace its ``inputs``."""
     if inputs is not None and Path(path).exists() and Path(path).samefile(inputs):
         raise OptionError(f"the output {path} would replace the inputs.")
     check_writable(path)
 
 
 def _is_part_of(path: str, model: str) -> bool:
-    """Whether what is at ``path`` is the file at ``model`` under another name, or its external data."""
+    """Return True if the file at ``path`` is that at ``model`` under another name, or its external data."""
     if not Path(path).is_file() or not Path(model).is_file():
         return False
     if Path(path).samefile(model):
@@ -75,17 +81,41 @@ def _is_part_of(path: str, model: str) -> bool:
     from ortscan.modelio.reading import read
 
     with suppress(OrtscanError, ValueError, OSError):
-        return any(Path(model).parent.joinpath(place).samefile(path) for place in locations_in(read(Path(model))))
+        return any(Path(model).parent.joinpath(location).samefile(path) for location in locations_in(read(Path(model))))
     return False
 
 
-def size_of_source(given: "str | onnx.ModelProto", loaded: "LoadedModel") -> int:
-    """Count the bytes of the file at the path ``given``, or of a model from a pipe, and of the external data of ``loaded``."""
-    return (Path(given).stat().st_size if isinstance(given, str) else given.ByteSize()) + sum(file.size for file in loaded.files)
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("output", metavar="OUT", nargs="?", help="where to write; a folder where IN is one; - for standard output")
+    parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="the same as OUT")
+    parser.add_argument("--dry-run", action="store_true", help="do everything but write the model")
+    parser.add_argument("--save-as-external-data", action="store_true", help="keep the weights in a file beside the model")
+
+
+def output_of(args: argparse.Namespace) -> str | None:
+    """Return the path to write to, None for --dry-run. Raises OptionError if there is none, or two."""
+    if args.output is not None and args.output_option is not None:
+        raise OptionError("The output is given twice: as OUT and with -o.")
+    output: str | None = args.output if args.output is not None else args.output_option
+    if output is None and not args.dry_run:
+        raise OptionError("There is nowhere to write to: give OUT, or --dry-run to write nothing.")
+    return None if args.dry_run else output
+
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ortscan.modelio import LoadedModel
+
+
+def size_of_source(source: "str | onnx.ModelProto", loaded: "LoadedModel") -> int:
+    """Return the bytes of a file, or of a model from a pipe, and of the external data of ``loaded``."""
+    return (Path(source).stat().st_size if isinstance(source, str) else source.ByteSize()) + sum(file.size for file in loaded.files)
 
 
 def size_of_model(path: str) -> int:
-    """Count the bytes of the file at ``path``, which ortscan wrote, and of its external data."""
+    """Return the bytes of a file that ortscan wrote, and of its external data."""
     file = Path(path)
     total = file.stat().st_size
     if any(file.parent.glob(f"{escape(file.name)}*.data")):

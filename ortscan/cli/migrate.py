@@ -3,12 +3,10 @@
 import argparse
 import time
 
-from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_report
-from ortscan.cli.limits import add_limits
+from ortscan.cli.files import add_output, check_report
+from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_runtime, add_shape
-from ortscan.cli.output import add_output
-from ortscan.cli.progress import working
+from ortscan.cli.streams import working
 from ortscan.cli.writing import checked_output, compared, write_model
 from rewrites.base.errors import VerificationFailed
 
@@ -46,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
     output = checked_output(args)
     check_report(args.report, args.model, output, args.inputs)
 
-    from ortscan.cli.show_migration import show_migration
-    from ortscan.cli.written import refutation
+    from ortscan.cli.show import show_migration
+    from ortscan.cli.writing import refutation
     from ortscan.drawing.drawings import drawings_of, old_scans
     from ortscan.migration import migrated
     from ortscan.ort.runtimes import runtime_named

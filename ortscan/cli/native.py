@@ -1,16 +1,18 @@
-"""``ortscan native``: whether there is a library of loop plans, and where."""
+"""``ortscan native``: is the native loop engine there? ``ortscan compile IN -o OUT``: add plans for loops to a model's metadata."""
 
 import argparse
+from pathlib import Path
 
-from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.streams import printing
+from ortscan.cli.files import check_output, check_readable
+from ortscan.cli.invocation import ExitCode
+from ortscan.cli.streams import printing, working
 from rewrites.base.errors import OrtscanError
 
-__all__ = ["add", "run"]
+__all__ = ["add_compile", "add_native"]
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+def add_native(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb ``native``."""
     parser = verbs.add_parser(
         "native",
         help="show whether the native loop engine is there",
@@ -19,20 +21,45 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--library-path", action="store_true", help="print the library's path alone, for RegisterCustomOpsLibrary in any language"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_run_native)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Do it."""
+def _run_native(args: argparse.Namespace) -> int:
     from ortscan.native.library import library_path, why_not
 
     path, why = library_path(), why_not()
     if args.library_path and path is None:
         raise OrtscanError(f"there is no native loop engine: {why}")
-    _show(str(path) if args.library_path else f"native loop engine: {path or f'none, since {why}'}")
+    with printing():
+        print(str(path) if args.library_path else f"native loop engine: {path or f'none, since {why}'}")
     return ExitCode.OK
 
 
-@printing()
-def _show(line: str) -> None:
-    print(line)
+def add_compile(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb ``compile``."""
+    parser = verbs.add_parser(
+        "compile",
+        help="add plans for the loops to a model's metadata",
+        description="Write the model with plans for its loops in its metadata and nothing else changed, so that sessions of any "
+        "language which have ortscan's execution provider run these loops natively, without Python.",
+    )
+    parser.add_argument("model", metavar="IN", help="the model, a file in the format protobuf")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write the result; may be IN")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    parser.set_defaults(run=_run_compile)
+
+
+def _run_compile(args: argparse.Namespace) -> int:
+    check_readable(args.model, may_be_pipe=False)
+    check_output(args.output, None)
+
+    from ortscan.plugin.storing import store_plans
+
+    with working(f"planning the loops of {args.model}", args.quiet):
+        asked = store_plans(Path(args.model), Path(args.output))
+    if not args.quiet:
+        with printing():
+            for loop in asked:
+                print(f"{loop.title}: {'planned' if loop.answer is not None else 'left as it is'}")
+            print(f"wrote {args.output}: plans for {sum(loop.answer is not None for loop in asked)} of {len(asked)} loops")
+    return ExitCode.OK

@@ -4,16 +4,22 @@ import argparse
 import sys
 import time
 
-from ortscan.cli.differing import culprit, without_differences
-from ortscan.cli.exit_codes import ExitCode
-from ortscan.cli.files import check_report
-from ortscan.cli.gain import add_bench, benched, check_bench, slowing_change
-from ortscan.cli.limits import add_limits
+from ortscan.cli.actions import ListPasses
+from ortscan.cli.blame import (
+    add_bench,
+    add_reproducer,
+    benched,
+    check_bench,
+    check_reproducer,
+    culprit,
+    slowing_change,
+    without_differences,
+    write_reproducer,
+)
+from ortscan.cli.files import add_output, check_report
+from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_rewriting, rewriting
-from ortscan.cli.output import add_output
-from ortscan.cli.passes import ListPasses
-from ortscan.cli.progress import working
-from ortscan.cli.reproducer import add_reproducer, check_reproducer, write_reproducer
+from ortscan.cli.streams import working
 from ortscan.cli.writing import checked_output, compared, write_model
 from rewrites.base.errors import VerificationFailed
 from rewrites.base.plain_text import one_line, sentence
@@ -61,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ortscan import api
     from ortscan.cli.show import Outcome, show_outcome
-    from ortscan.cli.written import refutation
+    from ortscan.cli.writing import refutation
     from ortscan.drawing.drawings import drawings_of
     from ortscan.pipeline.compare_with_original import is_refuted
     from ortscan.report.words import refused_node

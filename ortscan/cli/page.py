@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.release import __version__
-from ortscan.cli.written import Sizes
+from ortscan.cli.writing import Sizes
 from ortscan.modelio.destination import destination
 from ortscan.modelio.replacing import Replacement
 from ortscan.page.document import document, header, listed, section

@@ -1,4 +1,4 @@
-"""What the verbs put on stdout, and into the HTML page."""
+"""What the verbs print on stdout, and write into the HTML page of ``--report``."""
 
 import argparse
 from collections.abc import Mapping
@@ -6,31 +6,35 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ortscan.cli.console import stdout_console
+from ortscan.benchmark.ratio import duration, gain, noise
 from ortscan.cli.page import Page
-from ortscan.cli.streams import printing
-from ortscan.cli.verification_text import verification_tables
-from ortscan.cli.written import ADVICE, Sizes, print_json, rough_gain, verified, without_library, written
+from ortscan.cli.streams import printing, stdout_console
+from ortscan.cli.writing import ADVICE, Sizes, print_json, rough_gain, verified, without_library, written
 from ortscan.drawing.picture import Drawings
+from ortscan.page.document import section
 from ortscan.report import text
-from ortscan.report.html import cards_of, report_sections
+from ortscan.report.html import cards_of, migration_operators, migration_scans, report_sections
 from ortscan.report.outcome import Report as Explanation
-from ortscan.report.terminal import Entries
-from ortscan.report.words import gone, headline, report_dict
+from ortscan.report.terminal import Entries, safe, table
+from ortscan.report.text import conversion_table, scan_table
+from ortscan.report.words import gone, headline, migration_headline, report_dict
+from rewrites.base.costs import Costs
 from rewrites.base.report import Report
+from rewrites.migration import Migration
 
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
-    from ortscan.verification.result import Verification
+    from ortscan.verification.result import Case, OutputResult, Verification
 
-__all__ = ["Outcome", "show_explanation", "show_outcome", "show_verification"]
+__all__ = ["Outcome", "show_bench", "show_costs", "show_explanation", "show_migration", "show_outcome", "show_verification"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What ``optimize`` did, with ``drawings`` where a page is written; ``written`` is None where nothing was."""
+    """What ``optimize`` did. ``drawings`` is empty without a page; ``written`` is None if nothing was written."""
 
     report: Report
     drawings: Mapping[str, Drawings]
@@ -104,7 +108,7 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
     console = stdout_console(args.no_color)
     console.print(Entries([("", verified(verification)), *([("", ADVICE)] if verification.inconclusive else [])]), soft_wrap=True)
     if args.verbose:
-        console.print(Text(), verification_tables(verification), sep="\n")
+        console.print(Text(), _verification_tables(verification), sep="\n")
 
 
 def _outcome_page(args: argparse.Namespace, outcome: Outcome) -> Page:
@@ -115,3 +119,116 @@ def _outcome_page(args: argparse.Namespace, outcome: Outcome) -> Page:
     page.add_verification(outcome.verification)
     page.add_sizes(outcome.written)
     return page
+
+
+def _verification_tables(verification: "Verification") -> RenderableType:
+    """Show the worst error of each output over all cases, then the outcome of each case."""
+    outputs = table("output", "outcome", "worst error", "allowed", "cases", right=("worst error", "allowed", "cases"))
+    for output in verification.outputs:
+        numbers = (f"{output.absolute:.2g}", f"{output.allowed:.2g}", str(output.compared))
+        outputs.add_row(safe(output.name), _status(output), *numbers)
+    cases = table("case", "outcome")
+    for case in verification.cases:
+        cases.add_row(safe(case.label), _status(case))
+    return Group(outputs, Text(), cases)
+
+
+def _status(entry: "OutputResult | Case") -> Text:
+    return safe(f"{entry.status}: {entry.reason}" if entry.reason else entry.status)
+
+
+@printing()
+def show_migration(
+    args: argparse.Namespace,
+    migration: Migration,
+    verification: "Verification | None",
+    sizes: Sizes | None,
+    drawings: Mapping[str, Drawings],
+) -> None:
+    """Show what became of the operators and the Scans, a line on the verification and one on the file."""
+    if args.report is not None:
+        page = Page("migrate", Path(args.model).name, [migration_headline(migration), *migration.messages])
+        page.add(section("Scans of opset 8", migration_scans(migration, drawings)))
+        page.add(section("Operators", migration_operators(migration)))
+        page.add_verification(verification)
+        page.add_sizes(sizes)
+        page.write(args)
+    if args.json:
+        print_json(
+            input=args.model,
+            output=asdict(sizes) if sizes else None,
+            migration=asdict(migration),
+            verification=verification.to_dict() if verification is not None else None,
+        )
+        return
+    if args.quiet:
+        return
+    console = stdout_console(args.no_color)
+    console.print(Text(migration_headline(migration)), *(safe(message) for message in migration.messages), sep="\n")
+    if migration.conversions:
+        console.print(Text(), conversion_table(migration, every=args.verbose > 0), sep="\n")
+    if migration.scans:
+        console.print(Text(), scan_table(migration), sep="\n", soft_wrap=True)
+    console.print(Text(), safe(verified(verification)), safe(written(args, sizes)), sep="\n")
+
+
+@printing()
+def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
+    """Show a table of the models, one of their times, and one of their loops."""
+    if args.report is not None:
+        page = Page("bench", " and ".join(model.name for model in bench.models), bench.summary().splitlines())
+        page.add_bench(bench)
+        page.write(args)
+    if args.json:
+        print_json(bench=bench.to_dict())
+        return
+    console = stdout_console(args.no_color)
+    console.print(safe(bench.setting), Text(), sep="\n")
+    console.print(_models(bench), Text(), _times(bench), sep="\n")
+    if any(model.loops for model in bench.models):
+        console.print(Text(), _loops(bench), sep="\n")
+    if bench.notes:
+        console.print(Text(), *map(safe, bench.notes), sep="\n")
+
+
+@printing()
+def show_costs(args: argparse.Namespace, costs: Costs) -> None:
+    """Show what was measured beside what is built in, and where it went."""
+    mine, built_in = asdict(costs), asdict(Costs())
+    if args.json:
+        print_json(costs=mine, built_in=built_in, written=args.calibrate)
+        return
+    right = ("measured", "built in", "ratio")
+    shown = table("ns", *right, right=right, whole=("ns", *right))
+    for name, cost in mine.items():
+        shown.add_row(name, f"{cost:.3g}", f"{built_in[name]:.3g}", f"{cost / built_in[name]:.2f}")
+    console = stdout_console(args.no_color)
+    console.print(shown, Text(), safe(f"wrote {args.calibrate}: give it to optimize as --costs, in Python as costs="), sep="\n")
+
+
+def _models(bench: "Bench") -> RenderableType:
+    shown = table("model", "file", "load", "peak memory", right=("file", "load", "peak memory"), whole=("file", "load"))
+    for model in bench.models:
+        shown.add_row(safe(model.name), *model.in_words)
+    return shown
+
+
+def _times(bench: "Bench") -> RenderableType:
+    right = ("median", "best")
+    shown = table("a run", *right, "beside the first", right=right, whole=right)
+    for result in bench.results:
+        shown.add_row(safe(result.label))
+        for number, (model, timing) in enumerate(zip(bench.models, result.timings, strict=True)):
+            ratio = result.ratio(number)
+            compared = f"{gain(ratio)} ({noise(ratio)})" if number else ""
+            shown.add_row(safe(f"  {model.name}"), duration(timing.median), duration(timing.best), safe(compared))
+    return shown
+
+
+def _loops(bench: "Bench") -> RenderableType:
+    title = f"loops at {bench.results[0].label}"
+    shown = table(title, "kind", "model", "a run", "share", right=("a run", "share"), whole=("kind", "a run", "share"))
+    for model in bench.models:
+        for loop in model.loops:
+            shown.add_row(safe(loop.name), safe(loop.op_type), safe(model.name), duration(loop.seconds), f"{loop.share:.0%}")
+    return shown

@@ -2,11 +2,10 @@
 
 import argparse
 
-from ortscan.cli.exit_codes import ExitCode
 from ortscan.cli.files import check_npz, check_readable, check_report
-from ortscan.cli.limits import add_limits
+from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_report, add_shape, checking
-from ortscan.cli.progress import working
+from ortscan.cli.streams import working
 
 __all__ = ["add", "run"]
 

@@ -1,25 +1,54 @@
-"""The way of a verb that writes a model: look at the files first, compare on onnxruntime, then write."""
+"""The steps of a verb that writes a model: check the files, compare on onnxruntime, write, and say what was written."""
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from ortscan.cli.files import check_npz, check_output, check_readable, size_of_model, size_of_source
+from ortscan.base.release import __version__
+from ortscan.cli.files import check_npz, check_output, check_readable, output_of, size_of_model, size_of_source
 from ortscan.cli.options import checking
-from ortscan.cli.output import output_of
-from ortscan.cli.progress import working
-from ortscan.cli.written import Sizes
+from ortscan.cli.streams import working
+from ortscan.report.words import dump, size
+from rewrites.base.plain_text import one_line
 
 if TYPE_CHECKING:
     from ortscan.modelio import AnyModel, LoadedModel
     from ortscan.verification.result import Verification
+    from rewrites.base.report import Report
 
-__all__ = ["checked_output", "compared", "original", "write_model"]
+__all__ = [
+    "ADVICE",
+    "Sizes",
+    "checked_output",
+    "compared",
+    "original",
+    "print_json",
+    "refutation",
+    "rough_gain",
+    "verified",
+    "without_library",
+    "write_model",
+    "written",
+]
+
+_MUCH = 1.25
+"""Compared runs are not repeated, so smaller ratios are noise."""
+ADVICE = "give inputs that the original runs on: --inputs DATA.npz"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A written file, and the bytes of the model before and after, external data included."""
+
+    path: str
+    before: int
+    after: int
 
 
 def checked_output(args: argparse.Namespace) -> str | None:
-    """Return the path to write to, None for --dry-run, once all files the verb is given have been looked at.
+    """Check all files of the verb, and return the path to write to, None for --dry-run.
 
-    ``args.given`` becomes the model to go on with: its path, or what was read from it where that is a pipe.
+    ``args.given`` becomes the model to go on with: its path, or the model that was read if that is a pipe.
     """
     output = output_of(args)
     check_readable(args.model)
@@ -44,7 +73,7 @@ def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification |
 
 
 def original(args: argparse.Namespace) -> "AnyModel":
-    """Return what the result of the verb is to compute: the model with the values of inputs that are built in."""
+    """Return the model that the result is compared with: the original with the inputs that are built in."""
     from ortscan.modelio import with_inputs_built_in
 
     return with_inputs_built_in(args.given, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
@@ -58,3 +87,47 @@ def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) ->
     with working(f"writing {output}", args.quiet):
         save(loaded, output, as_external_data=args.save_as_external_data or None)
     return Sizes(output, before, size_of_model(output))
+
+
+def verified(verification: "Verification | None") -> str:
+    """Say how a comparison ended."""
+    if verification is None:
+        return "not verified (--no-verify)"
+    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
+
+
+def rough_gain(verification: "Verification") -> str:
+    """Return how much faster or slower the result was during the comparison, or nothing if that is not much."""
+    factor = verification.times_as_fast
+    if not verification.ok or factor is None or 1 / _MUCH < factor < _MUCH:
+        return ""
+    said = f"{factor:.1f} x faster" if factor > 1 else f"{1 / factor:.1f} x slower"
+    return f"about {said} in the runs compared (--bench measures it)"
+
+
+def without_library(report: "Report") -> list[str]:
+    """Return a sentence if the result has compiled loops but this ortscan has no library to run them."""
+    from ortscan.native.library import why_not
+
+    why = why_not()
+    is_planned = any(operator.startswith("ai.ortscan.") for operator in report.operators_after)
+    return [f"here what is planned runs as before: {why}"] if is_planned and why else []
+
+
+def refutation(verification: "Verification", what: str) -> str:
+    """Say why nothing was written: ``what`` was not found to agree."""
+    summary = verification.summary().splitlines()[0]
+    advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
+    return f"{what} were not found to agree, so nothing was written: {summary}{advice}"
+
+
+def written(args: argparse.Namespace, sizes: Sizes | None) -> str:
+    """Say what was written."""
+    if sizes is None:
+        return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
+    return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"
+
+
+def print_json(**document: Any) -> None:
+    """Print one JSON object."""
+    print(dump({"ortscan": __version__, **document}))

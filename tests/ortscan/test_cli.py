@@ -16,8 +16,8 @@ import ortscan
 from ortscan import api
 from ortscan.__main__ import main
 from ortscan.base.option_values import byte_size, name_list, seed, shape, tolerance
-from ortscan.cli import progress
-from ortscan.cli.exit_codes import ExitCode
+from ortscan.cli import streams
+from ortscan.cli.invocation import ExitCode
 from ortscan.modelio import load
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
@@ -457,7 +457,7 @@ def test_the_exit_code_reaches_the_shell():
     assert done.stderr == "ortscan: error: nosuch.onnx: No such file or directory\n"
 
 
-@pytest.mark.parametrize("module", ["argparse", "ortscan.cli.errors", "ortscan.cli.parser", "onnx", "onnx_ir", "onnxruntime"])
+@pytest.mark.parametrize("module", ["argparse", "ortscan.cli.command", "onnx", "onnx_ir", "onnxruntime"])
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str, save):
     code = f"""import runpy, sys
 class Interrupt:
@@ -523,9 +523,9 @@ def test_colours_are_for_terminals_that_want_them(save, monkeypatch, variables, 
 @pytest.mark.parametrize(("stream", "shown"), [(Terminal(), True), (io.StringIO(), False)])
 def test_slow_work_is_announced_to_whoever_watches(monkeypatch, stream, shown):
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(streams, "PATIENCE", 0.0)
     monkeypatch.setattr(sys, "stderr", stream)
-    with progress.working("rewriting [bold]x") as step:
+    with streams.working("rewriting [bold]x") as step:
         time.sleep(0.15)
         step(1, 2)
     assert ("rewriting [bold]x" in stream.getvalue()) == shown

@@ -1,0 +1,75 @@
+"""Options that print and stop: ``--version`` for bug reports, ``--list-passes`` and ``--list-codes``."""
+
+import argparse
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ortscan.base.release import __version__
+from ortscan.cli.streams import printing
+
+__all__ = ["ListCodes", "ListPasses", "VersionAction"]
+
+
+class _PrintAndStop(argparse.Action):
+    """Prints lines and exits with 0."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print, and leave with 0."""
+        lines = list(self._lines())
+        with printing():
+            print(*lines, sep="\n")
+        parser.exit()
+
+    def _lines(self) -> Iterable[str]:
+        raise NotImplementedError
+
+
+class VersionAction(_PrintAndStop):
+    """Prints the versions of ortscan and what it runs on."""
+
+    def _lines(self) -> Iterable[str]:
+        import onnx
+        import onnx_ir
+
+        from ortscan.native.library import library_path
+
+        try:
+            import onnxruntime
+        except ModuleNotFoundError:
+            runtime = "no onnxruntime"
+        else:
+            runtime = f"onnxruntime {onnxruntime.__version__}"
+        engine = "no native loop engine" if library_path() is None else "native loop engine"
+        versions = [f"{module.__name__} {module.__version__}" for module in (onnx, onnx_ir)]
+        parts = ", ".join([*versions, runtime, engine, f"Python {platform.python_version()}"])
+        return [f"ortscan {__version__} ({parts})"]
+
+
+class ListPasses(_PrintAndStop):
+    """Prints the passes in the order they run."""
+
+    def _lines(self) -> Iterable[str]:
+        from ortscan.options import on_request_names, rule_homes
+
+        asked = set(on_request_names())
+        docs = {name: (sys.modules[module].__doc__ or "").splitlines()[0] for name, module in rule_homes().items()}
+        return _aligned([(name, f"{doc}{' (only where it is asked for)' if name in asked else ''}") for name, doc in docs.items()])
+
+
+class ListCodes(_PrintAndStop):
+    """Prints the reason codes."""
+
+    def _lines(self) -> Iterable[str]:
+        from ortscan.report.codes import CODES
+
+        return _aligned(sorted((code, entry.meaning) for code, entry in CODES.items()))
+
+
+def _aligned(pairs: Sequence[tuple[str, str]]) -> Iterable[str]:
+    width = max(len(name) for name, _ in pairs)
+    return (f"{name:{width}}  {said}" for name, said in pairs)

@@ -1,0 +1,170 @@
+"""``optimize`` when its result differs or is slower: the timing, the change to blame, and a folder that reproduces it."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ortscan.base.quiet import quietly
+from ortscan.base.release import __version__
+from ortscan.cli.options import checking, rewriting
+from ortscan.cli.streams import working
+from ortscan.cli.writing import original
+from rewrites.base.errors import ModelFileError, OptionError
+
+if TYPE_CHECKING:
+    from ortscan.benchmark.result import Bench
+    from ortscan.modelio import LoadedModel
+    from ortscan.verification.result import Verification
+    from rewrites.base.report import Report
+
+__all__ = [
+    "add_bench",
+    "add_reproducer",
+    "benched",
+    "check_bench",
+    "check_reproducer",
+    "culprit",
+    "slowing_change",
+    "without_differences",
+    "write_reproducer",
+]
+
+_TARGETS = ("cpu", "onnx")
+_SECONDS, _SECONDS_A_CHANGE = 5.0, 2.0
+
+
+@quietly
+def culprit(args: argparse.Namespace) -> str:
+    """Return a sentence on the change that makes the difference."""
+    from ortscan.pipeline.on_difference import named
+    from ortscan.pipeline.rewriting import Rewriting
+
+    with working("looking for the change that makes the difference", args.quiet):
+        return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}")
+
+
+@quietly
+def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]":
+    """Rewrite with all changes but those that make a difference."""
+    from ortscan.pipeline.on_difference import kept
+    from ortscan.pipeline.rewriting import Rewriting
+
+    with working("looking for the changes that make a difference", args.quiet):
+        outcome = kept(Rewriting(args.given, **rewriting(args)), lambda result: _compared(args, result))
+    return outcome.loaded, outcome.report
+
+
+def _compared(args: argparse.Namespace, result: "LoadedModel") -> "Verification":
+    from ortscan import api
+
+    return api.verify(original(args), result, **checking(args))
+
+
+def add_reproducer(group: argparse._ArgumentGroup) -> None:
+    """Add the option."""
+    group.add_argument(
+        "--reproducer",
+        metavar="DIR",
+        help="where the result differs, write a new folder with both models, the inputs that show it, and what was found",
+    )
+
+
+def check_reproducer(args: argparse.Namespace) -> None:
+    """Raise OptionError if the folder exists and is not empty."""
+    if args.reproducer is None:
+        return
+    folder = Path(args.reproducer)
+    if not args.reproducer or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise OptionError(f"--reproducer {args.reproducer} is there already; name a new folder, or an empty one.")
+    if not folder.resolve().parent.is_dir():
+        raise ModelFileError(f"{folder.resolve().parent} is no folder, so --reproducer cannot be made in it.")
+
+
+def write_reproducer(args: argparse.Namespace, result: "LoadedModel", verification: "Verification", said: str) -> str:
+    """Write the folder and return a phrase on it, or nothing without the option."""
+    if args.reproducer is None:
+        return ""
+    import numpy as np
+
+    from ortscan.modelio import load, save
+
+    folder = Path(args.reproducer)
+    try:
+        folder.mkdir(exist_ok=True)
+        save(load(original(args)), folder / "original.onnx")
+        save(result, folder / "result.onnx")
+        arrays = {f"in:{name}": value for name, value in (verification.witness or {}).items() if isinstance(value, np.ndarray)}
+        if arrays and all(value.dtype != object for value in arrays.values()):
+            np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
+        (folder / "README.txt").write_text(_text(args, verification, said, (folder / "inputs.npz").exists()), encoding="utf-8")
+    except OSError as error:
+        raise ModelFileError(f"{error.filename or folder}: {error.strerror}.") from None
+    return f"; {folder} shows it"
+
+
+def _text(args: argparse.Namespace, verification: "Verification", said: str, has_inputs: bool) -> str:
+    import onnx
+    import onnxruntime
+
+    inputs = " --inputs inputs.npz" if has_inputs else ""
+    lines = [
+        said,
+        "",
+        f"ortscan {__version__}, onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}, Python {sys.version.split()[0]}",
+        f"made by: ortscan {shlex.join(args.argv)}",
+        f"to see it: ortscan verify original.onnx result.onnx{inputs}",
+        "",
+        verification.summary(),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def add_bench(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("benchmark")
+    group.add_argument(
+        "--bench",
+        action="store_true",
+        help="time both models; where the result is measurably slower, write nothing and exit with 5",
+    )
+    group.add_argument("--force", action="store_true", help="with --bench: write the result although it is slower")
+
+
+def check_bench(args: argparse.Namespace) -> None:
+    """Raise OptionError if the options contradict each other."""
+    if args.force and not args.bench:
+        raise OptionError("--force is for --bench: nothing else keeps a result that computes the same from being written.")
+    if args.bench and args.target not in _TARGETS:
+        raise OptionError(f"--bench times models on the CPU, and --target is {args.target}.")
+
+
+def benched(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
+    """Time the model of the verb and ``loaded``."""
+    with working("timing both models on onnxruntime", args.quiet):
+        return _measured(args, loaded, _SECONDS, profile=args.report is not None)
+
+
+@quietly
+def slowing_change(args: argparse.Namespace) -> str:
+    """Return a sentence on the change that makes the result slower than the original."""
+    from ortscan.pipeline.on_slower import named_slower
+    from ortscan.pipeline.rewriting import Rewriting
+
+    def is_slower(result: "LoadedModel") -> bool:
+        return _measured(args, result, _SECONDS_A_CHANGE).is_slower
+
+    with working("looking for the change that makes it slower", args.quiet):
+        return named_slower(Rewriting(args.given, **rewriting(args)), is_slower, args.stop_after)
+
+
+@quietly
+def _measured(args: argparse.Namespace, loaded: "LoadedModel", seconds: float, *, profile: bool = False) -> "Bench":
+    from ortscan.benchmark.measure import measure
+
+    chosen = checking(args)
+    models = {"the original": original(args), "the result": loaded}
+    sizes = {name: [size] for name, size in (chosen["dims"] or {}).items()}
+    return measure(models, shapes=chosen["shapes"], sizes=sizes, inputs=chosen["inputs"], seconds=seconds, profile=profile)

@@ -1,0 +1,163 @@
+"""The whole command: its parser, the exit code of a run, errors as one line on stderr, and the subprocess that has limits."""
+
+import argparse
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from ortscan.base import child_process
+from ortscan.cli import bench, cache, explain, migrate, native, optimize, verify
+from ortscan.cli.actions import VersionAction
+from ortscan.cli.invocation import ExitCode, has_limits, run_verb, run_within_limits
+from ortscan.cli.streams import leaving_stdout_clean
+from ortscan.errors import OrtscanWarning, RuntimeMissing, is_missing_runtime
+from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
+from rewrites.base.near_names import did_you_mean
+from rewrites.base.plain_text import one_line, sentence
+
+__all__ = ["build_parser", "exit_code_of"]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports errors as argparse does, in one line of bounded length."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with ``message``, and with what was perhaps meant."""
+        super().error(sentence(one_line(message + self._perhaps(message))))
+
+    def _perhaps(self, message: str) -> str:
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if choice is not None:
+            return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
+        option = re.search(r"unrecognized arguments:.*?(-[\w-]+)", message)
+        return did_you_mean(option[1], self._options()) if option is not None else ""
+
+    def _options(self) -> Iterator[str]:
+        for action in self._actions:
+            yield from action.option_strings
+            for verb in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+                yield from verb._options() if isinstance(verb, _Parser) else ()
+
+
+class _Verb(_Parser):
+    """Takes options before, between and after the files, which argparse alone does not if a file is optional."""
+
+    _within = False
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        """Parse; the intermixed parsing of argparse calls this again for its own steps."""
+        if self._within:
+            return super().parse_known_args(args, namespace)
+        self._within = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._within = False
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser; each verb's namespace holds the function to run as ``run``."""
+    parser = _Parser(
+        prog="ortscan",
+        description="Takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.",
+        epilog="exit codes: 0 done, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
+        "5 slower under --bench, 130 interrupted",
+    )
+    parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and what it runs on")
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
+        title="verbs", metavar="VERB", required=True, parser_class=_Verb
+    )
+    optimize.add(verbs)
+    migrate.add(verbs)
+    explain.add(verbs)
+    verify.add(verbs)
+    bench.add(verbs)
+    cache.add(verbs)
+    native.add_compile(verbs)
+    native.add_native(verbs)
+    return parser
+
+
+def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], limited: bool = True) -> int:
+    """Run the verb that ``parse`` finds in ``argv`` and return its exit code; only ``-vv`` lets a traceback through.
+
+    ``limited``: whether to run it in a subprocess if it has limits of time or memory.
+    """
+    verbose = 0
+    try:
+        with leaving_stdout_clean(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", OrtscanWarning)
+            try:
+                args = parse()
+                verbose = getattr(args, "verbose", 0)
+                if limited and has_limits(args):
+                    return run_within_limits(args, argv)
+                return run_verb(args, lambda each: exit_code_of(lambda: each, argv, limited=False))
+            finally:
+                _show(caught)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe has left (`| head`)
+        return ExitCode.ERROR
+    except Exception as error:
+        if _is_caused_by_interrupt(error):
+            return _fail("interrupted", ExitCode.INTERRUPTED)
+        if verbose > 1:
+            traceback.print_exc()
+        return _fail(_sentence(error), _code(error))
+
+
+def _is_caused_by_interrupt(error: BaseException | None) -> bool:
+    """Return True if an interrupt made something else fail, as in argparse."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+def _code(error: Exception) -> ExitCode:
+    if isinstance(error, OptionError):
+        return ExitCode.USAGE
+    return ExitCode.DIFFERENT if isinstance(error, VerificationFailed) else ExitCode.ERROR
+
+
+def _sentence(error: Exception) -> str:
+    if is_missing_runtime(error):
+        return str(RuntimeMissing())
+    if isinstance(error, OrtscanError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    return f"internal error, please report it (-vv shows where): {type(error).__name__}: {error}"
+
+
+def _show(caught: Sequence[warnings.WarningMessage]) -> None:
+    for warning in caught:
+        if issubclass(warning.category, OrtscanWarning):
+            print(f"ortscan: warning: {sentence(one_line(warning.message))}", file=sys.stderr)
+
+
+def _fail(text: str, code: ExitCode) -> int:
+    print(f"ortscan: error: {sentence(one_line(text))}", file=sys.stderr)
+    return code
+
+
+def serve() -> int:
+    """Run the command of a subprocess with limits, and return its exit code.
+
+    Its arguments are the bytes of memory that it may take, 0 for any number, and those of the command.
+    """
+    memory, *argv = sys.argv[1:]
+    if int(memory):
+        import onnxruntime  # noqa: F401  # the memory that every command takes does not count
+
+        import ortscan.api  # noqa: F401
+
+        child_process.limit_memory(int(memory))
+    return int(exit_code_of(lambda: build_parser().parse_args(argv), argv, limited=False))

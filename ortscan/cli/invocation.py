@@ -1,0 +1,159 @@
+"""How a command runs: on one model, a folder of models or a stream, in a subprocess if it has limits, and to which exit code.
+
+optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
+optimize - -               ->    a model from standard input to standard output, and nothing else there
+"""
+
+import argparse
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, redirect_stdout
+from enum import IntEnum
+from pathlib import Path
+
+from ortscan.base import child_process
+from ortscan.base.option_values import byte_size, seconds
+from ortscan.base.temporary import TemporaryFolder
+from ortscan.cli.files import output_of
+from ortscan.cli.streams import printing
+from rewrites.base.errors import LimitExceeded, ModelFileError, OptionError
+
+__all__ = ["ExitCode", "add_limits", "has_limits", "run_verb", "run_within_limits"]
+
+_CHILD = "import sys; from ortscan.cli.command import serve; sys.exit(serve())"
+_GRACE = 5.0
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every verb."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    DIFFERENT = 3
+    UNCHANGED = 4
+    SLOWER = 5
+    INTERRUPTED = 130
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the two limits."""
+    group = parser.add_argument_group("limits, for models that nobody vetted")
+    group.add_argument("--time-limit", type=seconds, metavar="SECONDS", help="give up where all of it takes longer")
+    group.add_argument("--memory-limit", type=byte_size, metavar="SIZE", help="give up where it takes more, such as 2G (Linux)")
+
+
+def has_limits(args: argparse.Namespace) -> bool:
+    """Return True if the command has a limit."""
+    return getattr(args, "time_limit", None) is not None or getattr(args, "memory_limit", None) is not None
+
+
+def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Run the command ``argv`` in a subprocess with the limits of ``args``, and return its exit code. Raises LimitExceeded."""
+    from ortscan.edge.limited import checked_limits
+
+    time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)
+    pipes = {"close_fds": False}  # what the shell opened, such as <(…), is for whoever does the work
+    process = child_process.start(_CHILD, str(memory_limit or 0), *argv, start_new_session=True, **pipes)
+    try:
+        code = process.wait(time_limit)
+    except subprocess.TimeoutExpired:
+        raise LimitExceeded(f"it took longer than the {time_limit:g} seconds of --time-limit.") from None
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(_GRACE)
+        return ExitCode.INTERRUPTED
+    finally:
+        child_process.end(process)
+    if code < 0:
+        limit = "" if memory_limit is None else ", perhaps over --memory-limit"
+        raise LimitExceeded(f"the process ended ({child_process.cause(process)}){limit}.")
+    return code
+
+
+_STREAM = "-"
+_READ = ("model", "subject", "before", "after")
+_FOR_ONE = ("report", "reproducer", "inputs")
+
+
+def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
+    """Run the verb; ``run_each`` runs it on one file of a folder and returns its exit code, whatever it raises."""
+    if any(_is_folder(args, name) for name in _READ):
+        return _on_each(args, run_each)
+    with ExitStack() as stack:
+        read = [name for name in _READ if getattr(args, name, None) == _STREAM]
+        if len(read) > 1:
+            raise OptionError("only one model can come from standard input.")
+        for name in read:
+            path = stack.enter_context(TemporaryFolder()) / "stdin.onnx"
+            if not path.write_bytes(sys.stdin.buffer.read()):
+                raise ModelFileError("standard input is empty.")
+            setattr(args, name, str(path))
+        if not hasattr(args, "output_option") or _STREAM not in (args.output, args.output_option):
+            return int(args.run(args))
+        return _to_stdout(args, stack.enter_context(TemporaryFolder()))
+
+
+def _to_stdout(args: argparse.Namespace, folder: Path) -> int:
+    if output_of(args) is None:
+        return int(args.run(args))
+    path = folder / "stdout.onnx"
+    args.output, args.output_option, args.quiet = str(path), None, True
+    with redirect_stdout(sys.stderr):
+        code = int(args.run(args))
+    if not path.exists():
+        return code
+    if len(list(folder.iterdir())) > 1:
+        raise ModelFileError("the weights of the result are in another file, which cannot go to standard output.")
+    with printing():
+        sys.stdout.buffer.write(path.read_bytes())
+    return code
+
+
+def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
+    for name in _FOR_ONE:
+        if getattr(args, name, None) is not None:
+            raise OptionError(f"--{name} is for one model, not for a folder.")
+    code = 0
+    for each in list(_each(args)):
+        if not (getattr(args, "quiet", False) or args.json):
+            with printing():
+                print(f"{each.name_shown}:")
+        own_code = run_each(each)
+        if own_code == ExitCode.INTERRUPTED:
+            return own_code
+        code = max(code, own_code)
+    return code
+
+
+def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
+    """Yield the arguments for each model of the folder. Raises ModelFileError if there is none."""
+    (name, *others) = [each for each in _READ if hasattr(args, each)]
+    folder, to = Path(getattr(args, name)), output_of(args) if hasattr(args, "output_option") else None
+    for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):
+        if not (folder.is_dir() and Path(other).is_dir()):
+            raise ModelFileError(f"of {folder} and {other} one is a folder, and the other none.")
+    if to is not None and Path(to).suffix == ".onnx" and not Path(to).exists():
+        raise ModelFileError(f"{folder} is a folder, and {to} is named as a model is: give a folder to write to.")
+    files = sorted(folder.rglob("*.onnx"))
+    if not files:
+        raise ModelFileError(f"{folder} holds no .onnx file.")
+    for file in files:
+        inner = file.relative_to(folder)
+        own = {name: str(file), "name_shown": str(inner), **{each: str(Path(getattr(args, each)) / inner) for each in others}}
+        if to is not None:
+            (Path(to) / inner).parent.mkdir(parents=True, exist_ok=True)
+            own["output"] = str(Path(to) / inner)
+        yield argparse.Namespace(**{**vars(args), **({} if to is None else {"output_option": None}), **own})
+
+
+def _is_folder(args: argparse.Namespace, name: str) -> bool:
+    path = getattr(args, name, None)
+    try:
+        return isinstance(path, str) and bool(path) and Path(path).is_dir()
+    except (OSError, ValueError):  # not a path, which the verb reports
+        return False
