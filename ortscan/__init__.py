@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from ortscan.benching import bench
     from ortscan.errors import OrtscanWarning
     from ortscan.explaining import explain
-    from ortscan.plugin.register import register
-    from ortscan.plugin.registration import register_plugin
+    from ortscan.plugin.register import register, register_plugin
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
     from rewrites.base.errors import OrtscanError
@@ -43,7 +42,7 @@ _HOMES = {
     "optimize": "ortscan.api",
     "patched": "ortscan.session.patching",
     "register": "ortscan.plugin.register",
-    "register_plugin": "ortscan.plugin.registration",
+    "register_plugin": "ortscan.plugin.register",
     "verify": "ortscan.api",
 }
 

@@ -1,7 +1,6 @@
-"""Optimised models kept on disk, so that a second start costs little more than onnxruntime's own load.
+"""Optimised models on disk, so that a second start costs little more than onnxruntime's own load.
 
-What is kept is bytes with a key, trusted by who may write it. How a model is optimised is in ``pipeline``, how it is opened in
-``session``.
+An entry is a folder named by a digest of all it depends on. ``pipeline`` optimises models and ``session`` opens them.
 """
 
 __all__: list[str] = []

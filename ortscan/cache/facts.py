@@ -1,29 +1,59 @@
-"""What is known of a cached model, as a file: JSON under its own digest, so that a damaged file says nothing."""
+"""What the cache knows of an entry, as a file: JSON under its own digest, so that a damaged file says nothing."""
 
 import hashlib
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from ortscan.cache.own_files import read_own
+__all__ = ["Facts", "as_bytes", "facts_from"]
 
-__all__ = ["as_bytes", "read_facts"]
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of an entry.
+
+    Attributes:
+        source: The file that the model was read from; empty if it was given as bytes.
+        python_ops: True if the optimised model calls Python.
+        data: The locations of the external data that the optimised model refers to.
+        report: The report of the optimisation, as a dictionary.
+        verified: How the comparison with the original ended, in one line.
+        refuted: How the optimised model differs from the original, if it does; it is not used then.
+        key: The name of the entry.
+        checksum: The checksum of its model; empty if there was nothing to optimise.
+    """
+
+    source: str = ""
+    python_ops: bool = False
+    data: Sequence[str] = ()
+    report: Mapping[str, Any] | None = None
+    verified: str = ""
+    refuted: str = ""
+    key: str = ""
+    checksum: str = ""
+
+
+_TYPES = {**{name: {type(value)} for name, value in asdict(Facts()).items()}, "data": {list}, "report": {dict, type(None)}}
+"""The types that the facts have in JSON."""
 
 
 def as_bytes(facts: Mapping[str, Any]) -> bytes:
-    """Return what a file of ``facts`` holds."""
+    """Return the content of a file of facts."""
     text = json.dumps(facts).encode()
     return hashlib.sha256(text).hexdigest().encode() + b"\n" + text
 
 
-def read_facts(file: Path) -> dict[str, Any] | None:
-    """Return the facts that were written to ``file``, or None where it cannot be read, or does not hold what was written."""
-    try:
-        digest, _, text = read_own(file).partition(b"\n")
-        if hashlib.sha256(text).hexdigest().encode() != digest:
-            return None
-        facts = json.loads(text)
-    except (OSError, ValueError, RecursionError):
+def facts_from(content: bytes) -> Facts | None:
+    """Return the facts in a file, or None if it is damaged or does not hold what ``as_bytes`` writes."""
+    digest, _, text = content.partition(b"\n")
+    if hashlib.sha256(text).hexdigest().encode() != digest:
         return None
-    return facts if isinstance(facts, dict) else None
+    try:
+        stated = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(stated, dict) or stated.keys() != _TYPES.keys():
+        return None
+    is_well_formed = all(type(value) in _TYPES[name] for name, value in stated.items())
+    return Facts(**stated) if is_well_formed and all(isinstance(name, str) for name in stated["data"]) else None

@@ -7,18 +7,20 @@ from typing import Literal
 
 from ortscan.cache.store import Store
 
-__all__ = ["OF", "Listed", "listed_entries"]
-
-OF = "of"
-"""The fact that says which file a model was read from; empty for one that was given as bytes."""
+__all__ = ["Listed", "listed_entries"]
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One entry: its name, the file that the ``model`` was read from (empty: it was given as bytes), its bytes, and its last use.
+    """An entry.
 
-    ``used`` is in seconds since 1970. ``verdict``: ``optimized``; ``unchanged``, there was nothing to do; ``refuted``, the result
-    differed. ``said``: how the comparison ended, where there was one.
+    Attributes:
+        key: Its name.
+        model: The file that the model was read from; empty if it was given as bytes.
+        bytes: Its size.
+        used: When it was last used, in seconds since 1970.
+        verdict: ``unchanged`` if there was nothing to do, ``refuted`` if the result differed.
+        said: How the comparison ended, if there was one.
     """
 
     key: str
@@ -30,19 +32,15 @@ class Listed:
 
 
 def listed_entries(store: Store, models: Collection[str] = ()) -> list[Listed]:
-    """Return the entries of ``models``, or all, the last used first. Raises OSError where the folder cannot be read."""
+    """Return the entries of the files ``models``, or all, the last used first. Raise OSError if the folder cannot be read."""
     wanted = {os.path.realpath(model) for model in models}
-    found = []
-    for folder, size, used in store.folders():
-        entry = store.find_in(folder)
-        if entry is None or entry.facts.get("external"):  # that only says where to look
+    rows = []
+    for entry, size, used in store.entries():
+        facts = entry.facts
+        if wanted and os.path.realpath(facts.source or os.curdir) not in wanted:
             continue
-        facts = {name: value for name, value in entry.facts.items() if isinstance(value, str)}
-        if wanted and os.path.realpath(facts.get(OF) or os.curdir) not in wanted:
-            continue
-        refuted = facts.get("refuted", "")
-        verdict: Literal["optimized", "unchanged", "refuted"] = (
-            "refuted" if refuted else "unchanged" if entry.model is None else "optimized"
-        )
-        found.append(Listed(folder.name, facts.get(OF, ""), size, used, verdict, refuted or facts.get("verified", "")))
-    return sorted(found, key=lambda one: -one.used)
+        verdict: Literal["optimized", "unchanged", "refuted"] = "optimized" if entry.model else "unchanged"
+        if facts.refuted:
+            verdict = "refuted"
+        rows.append(Listed(entry.folder.name, facts.source, size, used, verdict, facts.refuted or facts.verified))
+    return sorted(rows, key=lambda row: -row.used)

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortscan.plugin.planning import planned
-from ortscan.plugin.rewriting_loops import rewritten
+from ortscan.plugin.planning import planned, rewritten
 
 __all__ = ["Asked", "answer_questions", "recorded"]
 

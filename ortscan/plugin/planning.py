@@ -1,9 +1,17 @@
-"""From the model of one loop to what stands for it: a plan, or a model with plans in it."""
+"""From the model of one loop to the answer for the library: a plan, or a model without loops (see LOOP_PLANS.md).
+
+planned(model)      a plan of the loop as it is, or of an equal form of it; takes milliseconds
+rewritten(model)    a model rewritten as a whole and compared; takes seconds, for plans that are stored
+"""
 
 import base64
 import hashlib
 import logging
+import struct
+import time
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -13,16 +21,20 @@ from ortscan.base.fork_safe import ForkSafeLock
 from ortscan.base.quiet import quietly
 from ortscan.errors import OrtscanError
 from ortscan.modelio.loaded import to_proto
+from ortscan.pipeline.compare_with_original import compare
 from ortscan.pipeline.rewriting import Outcome, Rewriting
-from ortscan.plugin.answers import Answer, label_of
+from ortscan.pipeline.self_check import self_checked
 from ortscan.running.subgraphs import all_nodes
 from rewrites.graph.values import const_array
 from rewrites.native.functions import DOMAIN, LOOP_OPERATOR, OPERATOR
 from rewrites.native.operations import NARROW, NUMPY
 from rewrites.registry import RULES
 
-__all__ = ["answer_for", "has_loop", "planned"]
+__all__ = ["Answer", "answer_for", "planned", "rewritten"]
 
+_MAGIC = 0x31414C50
+_A_PLAN, _A_MODEL = 0, 1
+_NONE = -1
 _MOST_KEPT = 256
 _MOST_BYTES = 1 << 16
 """Of a model whose answer is kept."""
@@ -37,29 +49,68 @@ _kept: OrderedDict[bytes, bytes | None] = OrderedDict()
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A plan with its inputs and outputs, or a model.
+
+    Attributes:
+        content: The plan or the model.
+        is_plan: True for a plan.
+        inputs: Labels of values, or constants.
+        outputs: Labels; None for an output that is left out.
+        copies: The labels of outputs that are values of the loop's model, each with that of the value.
+    """
+
+    content: bytes
+    is_plan: bool
+    inputs: Sequence[int | np.ndarray] = ()
+    outputs: Sequence[int | None] = ()
+    copies: Sequence[tuple[int, int]] = ()
+
+    def encoded(self) -> bytes:
+        """Return the answer in the words that the library reads."""
+        kind = _A_PLAN if self.is_plan else _A_MODEL
+        parts = [_words(_MAGIC, kind, len(self.inputs), len(self.outputs), len(self.copies), len(self.content))]
+        parts += [_words(each) if isinstance(each, int) else _constant(each) for each in self.inputs]
+        parts += [_words(_NONE if each is None else each) for each in self.outputs]
+        parts += [_words(*each) for each in self.copies]
+        return b"".join([*parts, self.content])
+
+
+def _label_of(name: str | None) -> int | None:
+    """Return the label in the name of a value of a loop's model, or None."""
+    digits = (name or "")[1:]
+    return int(digits) if name and name[0] == "v" and digits.isascii() and digits.isdigit() else None
+
+
+def _words(*numbers: int) -> bytes:
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+def _constant(array: np.ndarray) -> bytes:
+    dtype, held = next((dtype, kind) for dtype, kind in (*NUMPY.items(), *NARROW.items()) if kind == array.dtype)
+    content = np.ascontiguousarray(array, held).tobytes()
+    return _words(_NONE, dtype, array.ndim, *array.shape) + content + bytes(-len(content) % 4)
+
+
 def planned(model: bytes, title: str = "a loop") -> bytes | None:
     """Return the answer for the loop that is the model's only node, or None. The last answers for small models are kept.
 
     ``title``: what the log calls the loop.
     """
-    if len(model) > _MOST_BYTES:
-        return _encoded(model, title)
     digest = hashlib.sha256(model).digest()
     with _lock:
         if digest in _kept:
             _kept.move_to_end(digest)
             return _kept[digest]
-    found = _encoded(model, title)
-    with _lock:
-        _kept[digest] = found
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return found
-
-
-def _encoded(model: bytes, title: str) -> bytes | None:
     answer = answer_for(model, title)
-    return None if answer is None else answer.encoded()
+    content = None if answer is None else answer.encoded()
+    if len(model) <= _MOST_BYTES:
+        with _lock:
+            _kept[digest] = content
+            while len(_kept) > _MOST_KEPT:
+                _kept.popitem(last=False)
+    return content
 
 
 @quietly
@@ -76,9 +127,9 @@ def answer_for(model: bytes, title: str) -> Answer | None:
                     _log.info("%s multiplies bytes exactly, which onnxruntime does not without VNNI: ORT-SATURATED-PRODUCTS", title)
                 return answer
             why = why or _reason(outcome)
-        made = to_proto(outcome.loaded)
-        if not has_loop(made.graph):
-            return Answer(made.SerializeToString(), is_plan=False)
+        result = to_proto(outcome.loaded)
+        if not _has_loop(result.graph):
+            return Answer(result.SerializeToString(), is_plan=False)
     except OrtscanError as error:
         why = why or str(error)
     _log.info("%s is left to onnxruntime: %s", title, why or "there is no plan")
@@ -91,7 +142,7 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _plan_alone(proto: onnx.ModelProto, outcome: Outcome) -> Answer | None:
-    """Return the answer where a call of a plan is all that is left, beside results that are values that the loop reads."""
+    """Return the answer if one call of a plan is left, and otherwise only outputs that are values which the loop reads."""
     graph = outcome.loaded.model.graph
     calls = [node for node in graph if node.op_type != "Identity"]
     if len(calls) != 1 or calls[0].domain != DOMAIN or calls[0].op_type not in (OPERATOR, LOOP_OPERATOR):
@@ -100,25 +151,25 @@ def _plan_alone(proto: onnx.ModelProto, outcome: Outcome) -> Answer | None:
     copies: list[tuple[int, int]] = []
     for node in graph:
         if node is not calls[0]:
-            target, source = label_of(node.outputs[0].name), _label(node.inputs[0], known)
+            target, source = _label_of(node.outputs[0].name), _label(node.inputs[0], known)
             if target is None or source is None or not node.outputs[0].is_graph_output() or node.outputs[0].uses():
                 return None
             copies.append((target, source))
     inputs = [_input(value, known) for value in calls[0].inputs]
-    outputs = [label_of(value.name) if value.is_graph_output() else None for value in calls[0].outputs]
-    given = [each for each in outputs if each is not None] + [target for target, _ in copies]
-    wanted = [label_of(value.name) for value in proto.graph.output]
-    if len(given) != len(set(given)) or set(given) != set(wanted):
+    outputs = [_label_of(value.name) if value.is_graph_output() else None for value in calls[0].outputs]
+    bound = [label for label in outputs if label is not None] + [target for target, _ in copies]
+    wanted = [_label_of(value.name) for value in proto.graph.output]
+    if len(bound) != len(set(bound)) or set(bound) != set(wanted):
         return None
-    read = [each for each in inputs if each is not None]
-    if len(read) != len(inputs):
+    known_inputs = [item for item in inputs if item is not None]
+    if len(known_inputs) != len(inputs):
         return None
     plan = base64.b64decode(calls[0].attributes["plan"].as_string())
-    return Answer(plan, True, read, outputs, copies)
+    return Answer(plan, True, known_inputs, outputs, copies)
 
 
 def _label(value: ir.Value | None, known: set[str]) -> int | None:
-    return label_of(value.name) if value is not None and value.name in known and value.producer() is None else None
+    return _label_of(value.name) if value is not None and value.name in known and value.producer() is None else None
 
 
 def _input(value: ir.Value | None, known: set[str]) -> int | np.ndarray | None:
@@ -128,9 +179,25 @@ def _input(value: ir.Value | None, known: set[str]) -> int | np.ndarray | None:
     return array if array is not None and array.dtype in {*NUMPY.values(), *NARROW.values()} else None
 
 
-def has_loop(graph: onnx.GraphProto) -> bool:
-    """Whether a loop is left in the graph or a branch of it."""
+def _has_loop(graph: onnx.GraphProto) -> bool:
+    """Return True if a loop is left in the graph or a branch of it."""
     return any(
-        node.op_type in ("Scan", "Loop") or any(has_loop(attribute.g) for attribute in node.attribute if attribute.HasField("g"))
+        node.op_type in ("Scan", "Loop") or any(_has_loop(attribute.g) for attribute in node.attribute if attribute.HasField("g"))
         for node in graph.node
     )
+
+
+def rewritten(model: bytes) -> bytes | None:
+    """Return the answer with a model without loops that was found to compute the same, or None."""
+    try:
+        started = time.monotonic()
+        rewriting = Rewriting(onnx.load_from_string(model), native=True)
+        outcome = self_checked(rewriting)
+        result = to_proto(outcome.loaded)
+        if _has_loop(result.graph):
+            return None
+        verification = compare(rewriting.model, outcome.loaded, "quick", time.monotonic() - started)
+        is_equal = verification.ok and not verification.inconclusive
+        return Answer(result.SerializeToString(), is_plan=False).encoded() if is_equal else None
+    except OrtscanError:
+        return None

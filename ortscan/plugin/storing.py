@@ -14,7 +14,7 @@ from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, format_of, read
 from ortscan.modelio.replacing import Replacement
 from ortscan.plugin.callback import Asked, recorded
-from ortscan.plugin.registration import put_on
+from ortscan.plugin.register import put_on
 from rewrites.base.errors import ModelFileError
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_raised_by

@@ -1,55 +1,76 @@
-"""Optimises the model of a session now, and keeps what comes of it."""
+"""Optimises the model of a session now, and keeps the result in the cache."""
 
-import contextlib
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.temporary import TemporaryFolder
-from ortscan.session.applied import Applied
-from ortscan.session.place import Place, keep
-from ortscan.session.prepared import Prepared, as_it_is, beside_data
+from ortscan.cache.digests import digest_of_bytes
+from ortscan.cache.facts import Facts
+from ortscan.cache.store import Store
+from ortscan.session.applied import Applied, Prepared, as_it_is
 from ortscan.session.source import Source
-from rewrites.base.errors import VerificationFailed
+from rewrites.base.errors import OrtscanError, VerificationFailed
 from rewrites.python_ops.wire import DOMAIN
 
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized
 
-__all__ = ["fresh"]
+__all__ = ["Slot", "fresh"]
 
 
-def fresh(source: Source, options: Mapping[str, Any], place: Place | None) -> Prepared:
-    """Optimise now, and keep what came of it where no file of the model has changed since it was given its ``place``."""
-    if place is not None and not place.is_for(source):
-        place = None
+@dataclass(frozen=True)
+class Slot:
+    """The name ``key`` in ``store`` for what becomes of a model with this ``fingerprint``."""
+
+    store: Store
+    key: str
+    fingerprint: Sequence[str]
+
+    def fits(self, source: Source, locations: Sequence[str]) -> bool:
+        """Return True if the content that was optimised, with external data at ``locations``, is what the key was made of.
+
+        Its files may have been written since, or while they were read.
+        """
+        with suppress(OSError, OrtscanError):
+            is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
+            return is_same and source.fingerprint() == self.fingerprint
+        return False
+
+
+def fresh(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+    """Optimise now, and keep the result in ``slot`` if no file of the model has changed meanwhile. Raise what went wrong."""
     from ortscan.session.optimizing import let_go, optimized
 
-    found = optimized(source, options, place.store.notes if place is not None else None)
-    report = found.report
+    result = optimized(source, options)
+    report = result.report
+    facts = Facts(os.path.abspath(source.path) if source.path is not None else "", report=report.to_dict())
+    if slot is not None and not slot.fits(source, result.locations):
+        slot = None
     try:
-        if place is not None:
-            place = place.beside(source, found.data)
-        if found.refuted:
-            _keep(source, place, {"python_ops": False, "refuted": found.refuted})
-            raise VerificationFailed(found.refuted)
+        if result.refuted:
+            _keep(slot, replace(facts, report=None, refuted=result.refuted))
+            raise VerificationFailed(result.refuted)
         if report.changed:
-            return _written(source, found, place)
+            return _written(source, result, facts, slot)
     finally:
-        let_go(found.loaded)
+        let_go(result.loaded)
     plain = as_it_is(source, "unchanged")
     plain.applied.make_report = lambda: report
-    _keep(source, place, {"python_ops": plain.python_ops, "report": report.to_dict()})
+    _keep(slot, replace(facts, python_ops=plain.python_ops))
     return plain
 
 
-def _written(source: Source, found: "Optimized", place: Place | None) -> Prepared:
-    """Put the optimised model where a session can open it: into the cache, or into memory, or into a temporary folder."""
+def _written(source: Source, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
+    """Put the optimised model where a session can open it: into memory and the cache, or into a temporary folder."""
     from ortscan.session.optimizing import serialised_with_references
 
-    loaded, report, data = found.loaded, found.report, list(found.data)
-    applied = Applied("optimized", make_report=lambda: report, verified=found.verified)
-    message = serialised_with_references(loaded)
+    loaded, report = result.loaded, result.report
+    applied = Applied("optimized", make_report=lambda: report, verified=result.verified)
     python_ops = any(node.domain == DOMAIN for node in loaded.model.graph.all_nodes())
+    message = serialised_with_references(loaded)
     if message is None:
         from ortscan.modelio import save
 
@@ -57,19 +78,19 @@ def _written(source: Source, found: "Optimized", place: Place | None) -> Prepare
         path = str(holder.path / "model.onnx")
         save(loaded, path, as_external_data=True)
         return Prepared(applied, path, python_ops=python_ops, holder=holder)
-    content, refers = message
-    facts = {"python_ops": python_ops, "refers": refers, "data": data, "report": report.to_dict(), "verified": found.verified}
-    if place is not None and len(content) <= place.store.limit:
+    content, has_references = message
+    locations = result.locations if has_references else []
+    if slot is not None and len(content) <= slot.store.limit:
+        facts = replace(facts, python_ops=python_ops, data=locations, verified=result.verified)
         try:
-            applied.entry = keep(source, place, facts, content).folder
+            applied.entry = slot.store.put(slot.key, facts, content).folder
         except OSError as error:
-            applied.why = f"the model was not kept in {place.store.folder}: {error.strerror or error}"
-    prepared = Prepared(applied, None, content, None, python_ops)
-    return beside_data(prepared, source, place.store if place is not None else None, data) if refers else prepared
+            applied.why = f"the model was not kept in {slot.store.folder}: {error.strerror or error}"
+    return Prepared(applied, None, content, python_ops, source if locations else None, locations)
 
 
-def _keep(source: Source, place: Place | None, facts: Mapping[str, Any]) -> None:
-    """Note facts where that is possible; where it is not, they are found again next time."""
-    if place is not None:
-        with contextlib.suppress(OSError):
-            keep(source, place, facts)
+def _keep(slot: Slot | None, facts: Facts) -> None:
+    """Keep facts if that is possible; otherwise the next start works them out again."""
+    if slot is not None:
+        with suppress(OSError):
+            slot.store.put(slot.key, facts)

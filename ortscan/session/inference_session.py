@@ -14,20 +14,14 @@ from ortscan.base.fork_gate import not_while_forking
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.native.library import library_path, register_library
 from ortscan.ort.session_entries import entry_of
-from ortscan.session.applied import Applied
-from ortscan.session.fixed_inputs import FixedInputs
-from ortscan.session.given import as_path_or_bytes
-from ortscan.session.held_in_memory import hold_weights
-from ortscan.session.in_words import in_words
-from ortscan.session.mistyped import warn_of_mistyped
+from ortscan.session.applied import Applied, Prepared, in_words
 from ortscan.session.opening import FOLDER_ENTRY, opened
-from ortscan.session.prepared import Prepared
-from ortscan.session.preparing import ATTEMPTS, at_work, forget, is_at_work, prepare
+from ortscan.session.preparing import as_path_or_bytes, at_work, forget, is_at_work, prepare
 from ortscan.session.provider_target import target_of
-from ortscan.session.replaced_weights import check_weights
-from ortscan.session.running import Running
-from ortscan.session.settings import KNOWN, PREFIX, Settings, read_settings
+from ortscan.session.running import FixedInputs, Running
+from ortscan.session.settings import Settings, read_settings, warn_of_mistyped
 from ortscan.session.source import Source
+from ortscan.session.weights_in_options import check_weights, hold_weights
 from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 
 if TYPE_CHECKING:
@@ -118,7 +112,7 @@ class InferenceSession(Running):
                 "%s in %.3f s%s", self.ortscan.source, self.ortscan.seconds, f": {self.ortscan.why}" if self.ortscan.why else ""
             )
             if self.ortscan.source != "cached":
-                warn_of_mistyped(options, PREFIX, KNOWN, once=self.ortscan.source != "optimized")
+                warn_of_mistyped(options, once=self.ortscan.source != "optimized")
             return problem
         finally:
             del problem
@@ -127,7 +121,7 @@ class InferenceSession(Running):
         options = self._sess_options
         problem: Exception | None = None
         try:
-            for look_up in ATTEMPTS:
+            for look_up in (True, False):
                 try:
                     prepared = prepare(source, settings, target, look_up)
                     if options is not None and not prepared.is_original:
@@ -140,13 +134,12 @@ class InferenceSession(Running):
                     return error
                 try:
                     self._ortscan_open(prepared, arguments)
-                    if prepared.verdict is None or prepared.verdict.is_good():
-                        return None
+                    return None
                 except Exception as error:
-                    if _is_not_of_the_model(error) or (prepared.is_original and prepared.verdict is None):
+                    if _is_not_of_the_model(error) or prepared.is_original:
                         raise
                     problem = error
-                if prepared.verdict is None and prepared.applied.source != "cached":
+                if prepared.applied.source != "cached":
                     break
                 forget(prepared)
                 self._sess_options = options

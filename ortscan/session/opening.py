@@ -1,10 +1,10 @@
-"""What onnxruntime is given to open, where an optimised model refers to external data beside the original.
+"""What onnxruntime opens if an optimised model refers to external data beside the original.
 
-onnxruntime looks for external data below the folder of the model file, or for a model in bytes where an entry of the SessionOptions
-says. That entry cannot be taken back, and would send every later model of the same SessionOptions there. So it is set only on
-SessionOptions of our own; for a caller's, the optimised model stands beside the data while it is opened: for a moment in the
-model's own folder, or where nothing can be written there in a folder with second names (hard links) of the data files, or beside
-copies. Second names come second, for onnx refuses data that has two, and would for ever where the process is killed meanwhile.
+onnxruntime looks for external data below the folder of the model file; for a model in bytes, in the folder that an entry of the
+SessionOptions names. That entry cannot be removed, and would apply to every later model of the same SessionOptions. So it is set
+only on SessionOptions of our own. With a caller's, the optimised model is a file beside the data while it is opened: in the model's
+own folder for a moment; if nothing can be written there, in a folder with hard links to the data files, or with copies. Hard links
+come second because onnx refuses data that has two names, and would do so for ever if the process were killed meanwhile.
 
 A location names a file below the model's own folder, or the model is refused; so it names one below a folder of ours too.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ortscan.base.external_location import is_below
 from ortscan.base.temporary import TemporaryFolder, insisting
 from ortscan.ort.session_entries import entry_of
-from ortscan.session.prepared import Prepared
+from ortscan.session.applied import Prepared
 from ortscan.session.source import Source
 from rewrites.base.errors import ModelFileError
 
@@ -35,9 +35,9 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Return the path or the bytes that a session opens; files made for that last as long as the block.
+    """Yield the path or the bytes that a session opens; files made for that last as long as the block.
 
-    Raises ModelFileError where external data is outside the model's folder, or no regular file.
+    Raise ModelFileError if external data is outside the model's folder, or no regular file.
     """
     if prepared.data_of is None:
         yield prepared.path, prepared.content
@@ -54,22 +54,13 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
             options.add_session_config_entry(FOLDER_ENTRY, folder)
             yield None, model.below(folder)
         else:
-            renewal = prepared.renewal
-            if renewal is not None:
-                renewal.begin()
-                stack.callback(renewal.end)
-            path = _beside_its_data(model, folder, stack)
-            if renewal is not None:
-                renewal.linked()
-                stack.callback(renewal.unlinking)
-            yield path, None
+            yield _beside_its_data(model, folder, stack), None
 
 
 class _Model:
     """A model that refers to external data; ``files``: the real path of each location that has a file on disk.
 
-    What the SessionOptions hold in memory has names that need not be paths at all. Raises ModelFileError where a location is needed
-    and not what it may be.
+    Weights that the SessionOptions hold in memory may have any location. Raise ModelFileError if a required one is invalid.
     """
 
     def __init__(self, content: bytes, source: Source, locations: Sequence[str]) -> None:
@@ -83,11 +74,11 @@ class _Model:
             self.files = {location: path for location, path in self.files.items() if os.path.exists(path)}
 
     def is_of(self, folder: str) -> bool:
-        """Whether all files are below ``folder``."""
+        """Return True if all files are below ``folder``."""
         return all(is_below(path, folder) for path in self.files.values())
 
     def below(self, folder: str) -> bytes:
-        """Return the model as it is in ``folder``: its data by paths without links, at which onnxruntime would stop."""
+        """Return the model for ``folder``: its data by paths without links, which onnxruntime would not follow."""
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
             return self.content
@@ -110,24 +101,24 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
         with contextlib.suppress(OSError):
             _write(path, model.below(folder))
             return path
-    place = _gathered(model.files, os.link, stack) or _gathered(model.files, shutil.copyfile, stack)
-    if place is None:
+    own = _gathered(model.files, os.link, stack) or _gathered(model.files, shutil.copyfile, stack)
+    if own is None:
         raise OSError(errno.EIO, "the external data can neither be linked to nor copied to where onnxruntime finds it")
-    path = os.path.join(place, name)
+    path = os.path.join(own, name)
     _write(path, model.content)
     return path
 
 
 def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
-    """Return a new folder to which ``bring`` has brought the files, or None where it cannot. No location leads out of it."""
-    place = stack.enter_context(TemporaryFolder())
+    """Return a new folder to which ``bring`` has brought the files, or None if it cannot. No location leads out of it."""
+    folder = stack.enter_context(TemporaryFolder())
     try:
         for location, path in files.items():
-            os.makedirs(os.path.dirname(os.path.join(place, location)), 0o700, exist_ok=True)
-            bring(path, os.path.join(place, location))
+            os.makedirs(os.path.dirname(os.path.join(folder, location)), 0o700, exist_ok=True)
+            bring(path, os.path.join(folder, location))
     except OSError:
         return None
-    return str(place)
+    return str(folder)
 
 
 def _write(path: str, content: bytes) -> None:

@@ -1,20 +1,19 @@
-"""Optimises the model of a session. Imported only where the cache has nothing: it brings onnx and onnx_ir with it."""
+"""Optimises the model of a session. Imported only if the cache has no entry, because it imports onnx and onnx_ir."""
 
 import gc
 import inspect
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
 from ortscan.base.quiet import quietly
-from ortscan.cache.notes import Notes
 from ortscan.edge.border import one_sentence
-from ortscan.modelio import LoadedModel, ModelLike, give_back, load, to_proto
+from ortscan.modelio import Interface, LoadedModel, ModelLike, give_back, load, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in, tensor_slots
@@ -23,43 +22,50 @@ from ortscan.pipeline.compare_with_original import Level, compare, first_line, l
 from ortscan.pipeline.on_difference import OnDifference, on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting
 from ortscan.pipeline.self_check import self_checked
+from ortscan.running.crash_risks import crash_risks
 from ortscan.running.hollow import hollow_of
-from ortscan.session.known_outputs import known_outputs, with_known_outputs
 from ortscan.session.source import Source
 from rewrites.base.errors import ModelFileError, OptionError, VerificationFailed
+from rewrites.base.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
     from rewrites.base.report import Report
 
-__all__ = ["Optimized", "let_go", "optimized", "rewritten", "serialised_with_references"]
+
+__all__ = ["Optimized", "known_outputs", "let_go", "optimized", "rewritten", "serialised_with_references"]
+
+_FATAL = 4
+_KnownOutputs = Mapping[str, tuple[int, Sequence[int | str | None]]]
 
 _NOWHERE = ".in-memory"
 
 
 @dataclass
 class Optimized:
-    """The optimised model, the report, and the files that the model names for its external data, each with its digest.
+    """The optimised model and its report.
 
-    ``verified``: how the comparison with the original ended, in one line. ``refuted``: it is not what the original is, and why.
+    Attributes:
+        locations: The files that hold external data of the original, as it names them.
+        verified: How the comparison with the original ended, in one line.
+        refuted: How the optimised model differs from the original, if it does.
     """
 
     loaded: LoadedModel
     report: "Report"
-    data: dict[str, str]
+    locations: Sequence[str] = ()
     verified: str = ""
     refuted: str = ""
 
 
-def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -> Optimized:
-    """Optimise the model of a session, and compare the result with the original where that is not switched off.
+def optimized(source: Source, options: Mapping[str, Any]) -> Optimized:
+    """Optimise the model of a session, and compare the result with the original unless that is switched off.
 
-    The digests were taken before, and only where there are ``notes`` to take them with. Raises OrtscanError and OSError.
+    Raise OrtscanError and OSError.
     """
     proto = parse(source.content, source.path or "the given bytes")
-    places = sorted(set(locations_in(proto)))
-    digests = source.data_digests(places, notes) if notes is not None else dict.fromkeys(places, "")
-    model = _model(source, proto, places)
+    locations = locations_in(proto)
+    model = _model(source, proto, locations)
     hollow = hollow_of(proto)
     del proto
     wanted = dict(options)
@@ -67,13 +73,13 @@ def optimized(source: Source, options: Mapping[str, Any], notes: Notes | None) -
     for name in wanted:
         if name not in inspect.signature(Rewriting).parameters:
             raise OptionError(f"this version of ortscan has no option '{name}'.")
-    found = rewritten(model, wanted, level, on_difference)
-    if found.refuted and source.path is not None and Path(source.path).read_bytes() != source.content:
+    result = rewritten(model, wanted, level, on_difference)
+    if result.refuted and source.path is not None and Path(source.path).read_bytes() != source.content:
         raise ModelFileError(f"{source.path} was changed while the session was being made.")
-    found.data = digests
-    if found.report.changed and not {"fix_shapes", "fix_dims"} & options.keys():
-        found.loaded.interface = with_known_outputs(found.loaded.interface, known_outputs(hollow))
-    return found
+    result.locations = locations
+    if result.report.changed and not {"fix_shapes", "fix_dims"} & options.keys():
+        result.loaded.interface = _with_known_outputs(result.loaded.interface, known_outputs(hollow))
+    return result
 
 
 @one_sentence
@@ -83,7 +89,7 @@ def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None,
     rewriting, started = Rewriting(model, **options), time.monotonic()
     outcome = self_checked(rewriting)
     spent = time.monotonic() - started
-    result = Optimized(outcome.loaded, outcome.report, {})
+    result = Optimized(outcome.loaded, outcome.report)
     if level is None or not outcome.report.changed:
         return result
 
@@ -109,26 +115,83 @@ def let_go(loaded: LoadedModel) -> None:
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
-    """Return the model as bytes, and whether it refers to external data; None where it is too large for bytes."""
-    given = give_back(loaded, references=True)
-    proto = given if isinstance(given, onnx.ModelProto) else to_proto(loaded)
+    """Return the model as bytes, and whether it refers to external data; None if it is too large for bytes."""
+    model = give_back(loaded, references=True)
+    proto = model if isinstance(model, onnx.ModelProto) else to_proto(loaded)
     if proto.ByteSize() > PROTOBUF_LIMIT:
         return None
     return proto.SerializeToString(), bool(locations_in(proto))
 
 
-def _model(source: Source, proto: onnx.ModelProto, places: Sequence[str]) -> ModelLike:
-    """Return what is to be optimised, as it finds its external data; what is given in memory is looked for where nothing is."""
-    if places and source.is_in_memory:
-        loaded = load(proto, source=os.path.join(source.data_folder, _NOWHERE, "model.onnx")).model
+def _model(source: Source, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
+    """Return the model to optimise, which finds its external data; weights that are given in memory are absent."""
+    if locations and source.is_in_memory:
+        loaded = load(proto, source=os.path.join(source.data_folders[0], _NOWHERE, "model.onnx")).model
         for slot in tensor_slots(loaded):
             tensor = slot.get()
             if isinstance(tensor, AbsentTensor):
                 slot.put(AbsentTensor(tensor, "the SessionOptions hold weights in memory, which ortscan cannot look at"))
         return loaded
     if not source.folder:
-        if source.path is None or not places:
+        if source.path is None or not locations:
             return source.content  # not read again: somebody may replace the file in between
-        if len(source.data_files(places)) == len(places):
+        if len(source.data_files) == len(locations):
             return source.path
-    return load(proto, source=os.path.join(source.data_folder, "model.onnx")).model
+    return load(proto, source=os.path.join(source.data_folders[0], "model.onnx")).model
+
+
+def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
+    """Return the element type and shape that onnxruntime's session states of each tensor among the original's outputs.
+
+    If a file leaves an output's shape open, onnxruntime infers it from the nodes, and may infer less from the optimised ones. The
+    result is empty if no session can be made, or making one would crash the process.
+    """
+    if crash_risks(hollow):
+        return {}
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = _FATAL
+    options.intra_op_num_threads = 1
+    try:
+        session = ort.InferenceSession(hollow.SerializeToString(), options, ["CPUExecutionProvider"], enable_fallback=0)
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        return {}  # the outputs are then as they are declared
+    kinds = {f"tensor({name.lower()})": number for name, number in onnx.TensorProto.DataType.items()}
+    return {output.name: (kinds[output.type], output.shape) for output in session.get_outputs() if output.type in kinds}
+
+
+def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
+    """Declare what is ``known`` of the outputs if nothing is declared, and sizes if they only have names."""
+    outputs = []
+    for info in interface.outputs:
+        declared = onnx.ValueInfoProto()
+        declared.CopyFrom(info)
+        if info.name in known:
+            _declare(declared.type, *known[info.name])
+        outputs.append(declared)
+    return replace(interface, outputs=tuple(outputs))
+
+
+def _declare(words: onnx.TypeProto, element: int, shape: Sequence[int | str | None]) -> None:
+    if not words.WhichOneof("value"):
+        words.tensor_type.elem_type = element
+    if not shape or not words.HasField("tensor_type"):  # an unknown shape and that of a scalar look the same
+        return
+    dims = words.tensor_type.shape.dim
+    if not words.tensor_type.HasField("shape"):
+        for _ in shape:
+            dims.add()
+    if len(dims) == len(shape):
+        for dim, size in zip(dims, shape, strict=True):
+            _know(dim, size)
+
+
+def _know(dim: onnx.TensorShapeProto.Dimension, size: int | str | None) -> None:
+    if isinstance(size, int) and not dim.HasField("dim_value"):
+        dim.dim_value = size
+    elif isinstance(size, str) and not dim.WhichOneof("value"):
+        dim.dim_param = size

@@ -1,21 +1,53 @@
-"""The structure of a serialised model: its nodes and inputs, read without parsing the weights."""
+"""The structure of a serialised model, read without its weights and without importing onnx.
 
-from collections.abc import Iterator, Sequence
+outline_of(content)    ->    nodes, inputs, and where external data is
+may_be_changed(outline, options)    ->    False if ``optimize`` certainly leaves the model as it is
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from ortscan.cache.structure import fields_of
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mmap import mmap
 
-__all__ = ["Node", "Outline", "outline_of"]
+__all__ = ["LEAST_STEPS", "Node", "Outline", "fields_of", "may_be_changed", "number_at", "outline_of"]
 
-_GRAPH, _BYTES = 7, 2
+LEAST_STEPS = 4
+"""The same as ``rewrites.loop_form.written_out.chains.LEAST_STEPS``, which takes half a second to import."""
+
+_VARINT, _BYTES = 0, 2
+_SIZES = {1: 8, 5: 4}
+_LAST_SHIFT = 63
+_GRAPH = 7
 _NODE, _INITIALIZER, _INPUT, _SPARSE_INITIALIZER = 1, 5, 11, 15
 _NAME = 1
 _READS, _WRITES, _OPERATOR, _DOMAIN = 1, 2, 4, 7
 _STANDARD = (b"", b"ai.onnx")
+_KEY, _VALUE = 1, 2
+_LOCATION = b"location"
+_LARGE = 64 << 10
+_WAY_TO_EXTERNAL_DATA = {
+    "model": {7: "graph", 25: "function"},
+    "graph": {1: "node", 5: "tensor"},
+    "function": {7: "node"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
+    "tensor": {13: "entry"},
+    "entry": {},
+}
+"""The messages in which there are tensors, with the fields that lead to them."""
+
+_LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
+_RUNS_IFS = "cpu"
+_ONLY_FOR_LOOPS = frozenset(
+    (
+        *("target", "shapes", "dims", "max_unroll", "memory_budget", "costs", "fast_math", "native", "passes", "skip", "verify"),
+        "on_difference",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -35,18 +67,20 @@ class Outline:
         text: All other bytes; the whole model if it cannot be read as one.
         messages: The nodes of the main graph, serialised.
         inputs: The names of the inputs of the main graph.
+        locations: The files that hold external data, as the model names them, each once.
     """
 
     text: bytes
     messages: Sequence[bytes] = ()
     inputs: frozenset[bytes] = frozenset()
+    locations: Sequence[str] = ()
 
     def names(self, *words: bytes) -> bool:
         """Return True if any of ``words`` occurs anywhere outside the initializers."""
         return any(word in self.text for word in words)
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the nodes of the main graph. Raises IndexError or KeyError if one cannot be read."""
+        """Yield the nodes of the main graph. Raise IndexError or KeyError if one cannot be read."""
         for message in self.messages:
             parts: dict[int, list[bytes]] = {}
             for number, kind, start, stop in fields_of(message, (0, len(message))):
@@ -61,6 +95,7 @@ def outline_of(content: "bytes | mmap") -> Outline:
     kept: list[bytes] = []
     messages: list[bytes] = []
     inputs: set[bytes] = set()
+    is_external = False
     done = 0
     try:
         for number, kind, begin, end in fields_of(content, (0, len(content))):
@@ -68,10 +103,113 @@ def outline_of(content: "bytes | mmap") -> Outline:
                 if inner in (_INITIALIZER, _SPARSE_INITIALIZER):
                     kept.append(content[done:start])
                     done = stop
+                    is_external = is_external or (stop - start < _LARGE and _LOCATION in content[start:stop])
                 elif (inner, form) == (_NODE, _BYTES):
                     messages.append(content[start:stop])
                 elif (inner, form) == (_INPUT, _BYTES):
                     inputs.update(content[at:last] for part, _, at, last in fields_of(content, (start, stop)) if part == _NAME)
+        text = b"".join([*kept, content[done:]])
     except (IndexError, KeyError):
         return Outline(content[:])
-    return Outline(b"".join([*kept, content[done:]]), messages, frozenset(inputs))
+    locations: Sequence[str] = ()
+    if is_external or _LOCATION in text:
+        with suppress(IndexError, KeyError, UnicodeDecodeError):
+            locations = sorted(set(_external_locations(content)))
+    return Outline(text, messages, frozenset(inputs), locations)
+
+
+def _external_locations(content: "bytes | mmap") -> Iterator[str]:
+    """Yield the locations of external data of all tensors, in nested graphs and functions too. Raise as ``fields_of`` does."""
+    waiting = [("model", 0, len(content))]
+    while waiting:
+        kind, begin, end = waiting.pop()
+        strings: dict[int, bytes] = {}
+        for number, form, start, stop in fields_of(content, (begin, end)):
+            if form == _BYTES and number in _WAY_TO_EXTERNAL_DATA[kind]:
+                waiting.append((_WAY_TO_EXTERNAL_DATA[kind][number], start, stop))
+            elif form == _BYTES and kind == "entry":
+                strings[number] = content[start:stop]
+        if strings.get(_KEY) == _LOCATION:
+            yield strings.get(_VALUE, b"").decode()
+
+
+def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the number of each field of a message, its kind, and where its value begins and ends.
+
+    Raise IndexError or KeyError if it is no message.
+    """
+    at, end = within
+    while at < end:
+        tag, at = number_at(content, at)
+        kind, start = tag & 7, at
+        if kind == _VARINT:
+            _, at = number_at(content, at)
+        elif kind in _SIZES:
+            at += _SIZES[kind]
+        elif kind == _BYTES:
+            size, start = number_at(content, at)
+            at = start + size
+        else:
+            raise KeyError(kind)
+        if at > end:
+            raise IndexError(at)
+        yield tag >> 3, kind, start, at
+
+
+def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
+    """Return the number that begins at ``at``, and where it ends. Raise KeyError if it has more than 64 bits."""
+    value = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        if shift > _LAST_SHIFT:
+            raise KeyError(at)
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
+    """Return False only if ``optimize`` certainly leaves the model as it is.
+
+    It changes loops and recurrent nodes, steps that are written out, and, for targets that lack it, an If.
+    Some options make it change other models too.
+    """
+    if not options.keys() <= _ONLY_FOR_LOOPS:
+        return True
+    if outline.names(*_LOOPS):
+        return True
+    try:
+        nodes = list(outline.nodes())
+    except (IndexError, KeyError):
+        return False  # onnxruntime cannot read it either
+    has_if = options.get("target", _RUNS_IFS) != _RUNS_IFS and any(node.operator == b"If" for node in nodes)
+    return has_if or _may_be_written_out(nodes, outline.inputs)
+
+
+def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool:
+    """Return True if four rows of one tensor are read by constant indices: ``chains.may_be_written_out`` on serialised nodes."""
+    producers = {output: node for node in nodes for output in node.outputs}
+    rows = Counter[bytes]()
+    for node in nodes:
+        source, *indices = node.inputs or [b""]
+        producer = producers.get(source)
+        if source not in inputs if producer is None else producer.operator in (b"Shape", b"Constant"):
+            continue
+        if node.operator == b"Split":
+            rows[source] += len(node.outputs)
+        elif node.operator in (b"Gather", b"Slice") and all(_is_constant(name, producers, inputs) for name in indices):
+            rows[source] += 1
+    return any(count >= LEAST_STEPS for count in rows.values())
+
+
+def _is_constant(name: bytes, producers: Mapping[bytes, Node], inputs: Container[bytes]) -> bool:
+    """Return True for the output of a Constant and for an initializer, also behind Identity nodes."""
+    for _ in producers:
+        node = producers.get(name)
+        if node is None or node.operator != b"Identity" or not node.inputs:
+            break
+        name = node.inputs[0]
+    producer = producers.get(name)
+    return name not in inputs if producer is None else producer.operator == b"Constant"

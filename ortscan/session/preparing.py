@@ -7,37 +7,35 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.paths import is_pipe
+from ortscan.base.temporary import TemporaryFolder
 from ortscan.base.warned import warn
-from ortscan.cache.cold_start import one_at_a_time
+from ortscan.cache.digests import key_of
 from ortscan.cache.location import cache_folder
+from ortscan.cache.lock import one_at_a_time
+from ortscan.cache.ownership import why_not_trusted
 from ortscan.cache.store import PARTS, Entry, Store
-from ortscan.cache.trust import why_not_trusted
-from ortscan.session.applied import Applied
-from ortscan.session.candidates import may_be_changed
-from ortscan.session.making import made
-from ortscan.session.place import Found, Place, found_by_bytes, found_by_digest
-from ortscan.session.prepared import Prepared, as_it_is, beside_data
+from ortscan.session.applied import Applied, Prepared, as_it_is
+from ortscan.session.fresh import Slot, fresh
+from ortscan.session.outline import may_be_changed
 from ortscan.session.settings import Settings
 from ortscan.session.source import Source
-from ortscan.session.verdict import Verdict
 from rewrites.base.errors import VerificationFailed
 
 if TYPE_CHECKING:
     from rewrites.base.report import Report
 
-__all__ = ["ATTEMPTS", "LookUp", "at_work", "forget", "is_at_work", "prepare"]
+__all__ = ["as_path_or_bytes", "at_work", "forget", "is_at_work", "prepare"]
+
+_LARGE = 16 << 20
+"""From so many bytes on, the memory that optimising takes is worth the start of a subprocess."""
 
 _NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()
 _one_at_a_time = ForkSafeLock()
-
-
-LookUp = Literal["all", "digest", ""]
-"""Whether a model that was optimised earlier is looked for in all ways, or only by the digest of its content, or not at all."""
-ATTEMPTS: tuple[LookUp, ...] = ("all", "digest", "")
 
 
 @contextlib.contextmanager
@@ -51,14 +49,45 @@ def at_work() -> Iterator[None]:
 
 
 def is_at_work() -> bool:
-    """Whether this thread is inside ``at_work``."""
+    """Return True if this thread is inside ``at_work``."""
     return getattr(_busy, "on", False)
 
 
-def prepare(source: Source, settings: Settings, target: str, look_up: LookUp = "all") -> Prepared:
-    """Return what a session should open in the place of ``source``, which may be what ``look_up`` finds.
+def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
+    """Return what onnxruntime takes: bytes for the content of a pipe, for a ModelProto and an onnx_ir Model.
 
-    Raises whatever goes wrong: OrtscanError on purpose, OSError where the model cannot be read.
+    A model that is too large for bytes, or has folders of its own, is written to a temporary file, whose path is returned. The
+    second item keeps that file alive. Anything else is returned as it is, for onnxruntime to take or refuse.
+    """
+    if is_pipe(model):
+        return Path(model).read_bytes(), None
+    kind = f"{type(model).__module__}.{type(model).__name__}"
+    if not (hasattr(model, "SerializeToString") or kind.startswith("onnx_ir.")):
+        return model, None
+    import onnx
+    import onnx_ir as ir
+
+    from ortscan.modelio import load, save
+    from ortscan.modelio.reading import PROTOBUF_LIMIT
+    from ortscan.session.optimizing import serialised_with_references
+
+    if not isinstance(model, onnx.ModelProto | ir.Model):
+        return model, None
+    if isinstance(model, onnx.ModelProto) and model.ByteSize() <= PROTOBUF_LIMIT:
+        return model.SerializeToString(), None
+    loaded = load(model)
+    message = serialised_with_references(loaded) if isinstance(model, ir.Model) else None
+    if message is not None and not message[1]:
+        return message[0], None
+    holder = TemporaryFolder()
+    save(loaded, holder.path / "model.onnx")
+    return str(holder.path / "model.onnx"), holder
+
+
+def prepare(source: Source, settings: Settings, target: str, look_up: bool) -> Prepared:
+    """Return what a session should open in the place of ``source``; ``look_up``: it may be an entry of the cache.
+
+    Raise whatever goes wrong: OrtscanError on purpose, OSError if the model cannot be read.
     """
     started = time.perf_counter()
     if settings.enable is False:
@@ -73,41 +102,39 @@ def prepare(source: Source, settings: Settings, target: str, look_up: LookUp = "
     return prepared
 
 
+def forget(prepared: Prepared) -> None:
+    """Remove the cache entry of what was prepared: onnxruntime does not open it."""
+    if prepared.applied.entry is not None:
+        Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
+
+
 def _options(settings: Settings, target: str) -> dict[str, Any]:
     options = {"target": target, **settings.options}
     return {"native": True, **options} if settings.plans and options["target"] == "cpu" else options
 
 
-def forget(prepared: Prepared) -> None:
-    """Take what was prepared out of the cache, where it is of no use to anybody."""
-    if not prepared.is_guess and prepared.applied.entry is not None:
-        Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
-
-
-def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: LookUp) -> Prepared:
+def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: bool) -> Prepared:
     if not may_be_changed(source.outline, options):
         return as_it_is(source, "unchanged")
     store = _store(settings) if settings.cache else ""
     if isinstance(store, str):
-        prepared = made(source, options, None)
+        prepared = _optimised(source, options, None)
         if store and prepared.applied.source == "optimized":
             prepared.applied.why = store
         return prepared
-    found = found_by_bytes(source, store, options) if look_up == "all" else None
-    if found is not None and not (found.is_guess and found.entry.facts.get("refuted")):
-        return _cached(source, store, found)
-    place = Place.of(source, store, options)
-    found = found_by_digest(source, place, renew=look_up == "digest") if look_up else None
-    if found is not None:
-        return _cached(source, store, found)
-    with one_at_a_time(store.folder, place.key, source.size) as waited, _one_at_a_time:
-        found = found_by_digest(source, place) if look_up else None
-        if found is None and not waited:
-            return made(source, options, place)
-    if found is not None:
-        return _cached(source, store, found)
+    fingerprint = source.fingerprint()
+    slot = Slot(store, key_of(fingerprint, options), fingerprint)
+    entry = store.get(slot.key) if look_up else None
+    if entry is not None:
+        return _cached(source, entry)
+    with one_at_a_time(store.folder, slot.key, source.size) as waited, _one_at_a_time:
+        entry = store.get(slot.key) if look_up else None
+        if entry is None and not waited:
+            return _optimised(source, options, slot)
+    if entry is not None:
+        return _cached(source, entry)
     with _one_at_a_time:  # whoever was waited for could not keep it
-        return made(source, options, place)
+        return _optimised(source, options, slot)
 
 
 def _store(settings: Settings) -> Store | str:
@@ -136,23 +163,31 @@ def _warn_of_untrusted(folder: Path, why: str) -> None:
     )
 
 
-def _cached(source: Source, store: Store, found: Found) -> Prepared:
-    entry = found.entry
-    store.mark_used(entry)
-    facts = entry.facts
-    if facts.get("refuted"):
-        raise VerificationFailed(facts["refuted"])
-    applied = Applied("cached" if entry.model else "unchanged", entry=entry.folder, make_report=lambda: _report_of(entry))
-    applied.verified = facts.get("verified", "")
-    prepared = Prepared(applied, str(entry.model) if entry.model else None, None, None, facts["python_ops"])
-    prepared.is_guess = found.is_guess
-    prepared.verdict = Verdict(found.confirm) if found.confirm is not None else None
-    if entry.model is None:
-        return prepared
-    return beside_data(prepared, source, store, facts["data"]) if facts["refers"] else prepared
+def _optimised(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+    """Optimise a small model here and a large one in a subprocess. Raise what ``fresh`` raises."""
+    if source.size >= _LARGE:
+        from ortscan.base import child_process
+        from ortscan.session.optimize_subprocess import fresh_in_subprocess
+
+        prepared = fresh_in_subprocess(source, options, slot) if child_process.can_start() else None
+        if prepared is not None:
+            return prepared
+    return fresh(source, options, slot)
+
+
+def _cached(source: Source, entry: Entry) -> Prepared:
+    """Return the model of an entry. Raise VerificationFailed if it is kept as one that differs from the original."""
+    facts, path = entry.facts, entry.model
+    if facts.refuted:
+        raise VerificationFailed(facts.refuted)
+    applied = Applied("cached" if path else "unchanged", entry=entry.folder, make_report=lambda: _report_of(entry))
+    applied.verified = facts.verified
+    if path is None:
+        return Prepared(applied, python_ops=facts.python_ops)
+    return Prepared(applied, str(path), None, facts.python_ops, source if facts.data else None, facts.data)
 
 
 def _report_of(entry: Entry) -> "Report | None":
     from rewrites.base.report import Report
 
-    return Report.from_dict(entry.facts["report"]) if entry.facts.get("report") else None
+    return Report.from_dict(entry.facts.report) if entry.facts.report else None

@@ -1,16 +1,48 @@
 """Runs of a session: with the values of fixed inputs, and with what is raised inside Python custom ops coming out."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import onnxruntime as ort
 
-from ortscan.session.fixed_inputs import FixedInputs
+from ortscan.errors import OptionError
+from rewrites.base.plain_text import shown
 
-__all__ = ["Running"]
+__all__ = ["FixedInputs", "Running"]
 
 _NOTHING = contextlib.nullcontext()
+
+
+class FixedInputs:
+    """The option ``fix_inputs`` of a session, ``values`` by names, for a model that takes ``inputs``.
+
+    The optimised model does not take them any more; the original does, if it runs in its place. Callers may leave them out.
+    """
+
+    def __init__(self, values: Mapping[str, Any], inputs: Iterable[ort.NodeArg]) -> None:
+        self._values = dict(values)
+        self._fed = {node.name: _as_input(values[node.name], node) for node in inputs if node.name in values}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
+        """Return ``feed`` as the model takes it. Raise OptionError if it has another value than the one that is built in."""
+        for name in self._values.keys() & feed.keys():
+            now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])
+            if not np.array_equal(now.reshape(-1), np.asarray(self._values[name]).astype(now.dtype).reshape(-1)):
+                raise OptionError(f"fix_inputs: in this session '{name}' is {shown(self._values[name])}, not {shown(now)}.")
+        rest = {name: value for name, value in feed.items() if name not in self._values}
+        fed = {name: ort.OrtValue.ortvalue_from_numpy(value) for name, value in self._fed.items()} if as_ort_values else self._fed
+        return {**rest, **fed}
+
+
+def _as_input(value: Any, node: ort.NodeArg) -> np.ndarray:
+    named = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(string)": "object"}
+    array = np.asarray(value).astype(named.get(node.type, node.type.removeprefix("tensor(").removesuffix(")")))
+    return array.reshape([1] * len(node.shape)) if array.ndim == 0 else array
 
 
 class Running(ort.InferenceSession):  # type: ignore[misc]

@@ -6,10 +6,14 @@ sessions for its callers. An option of ``optimize`` needs one line in ``OPTIONS`
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ortscan.base.option_values import byte_size, dim, frozen, input_value, name_list, shape
+from ortscan.base.warned import warn
+from ortscan.cache.location import check_folder
 from ortscan.ort.session_entries import entry_of
 from rewrites.base.errors import OptionError
 from rewrites.base.near_names import did_you_mean
@@ -18,7 +22,7 @@ from rewrites.base.plain_text import shown
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["KNOWN", "OPTIONS", "PREFIX", "Settings", "read_settings", "spelled"]
+__all__ = ["OPTIONS", "PREFIX", "Settings", "read_settings", "spelled", "warn_of_mistyped"]
 
 PREFIX = "ortscan."
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
@@ -30,12 +34,6 @@ def _flag(text: str) -> bool:
     return text.lower() in _TRUE
 
 
-def _bytes(text: str) -> int:
-    from ortscan.base.option_values import byte_size
-
-    return byte_size(text)
-
-
 def _costs(text: str) -> dict[str, float]:
     """Return what the file holds, not its path: what is kept of a model is kept for these numbers."""
     from ortscan.base.costs_file import read_costs
@@ -44,32 +42,18 @@ def _costs(text: str) -> dict[str, float]:
 
 
 def _folder(text: str) -> str:
-    from ortscan.cache.location import check_folder
-
     return str(check_folder(text, f"the session option {PREFIX}cache_dir"))
 
 
-def _names(text: str) -> list[str]:
-    from ortscan.base.option_values import name_list
-
-    return name_list(text)
-
-
 def _shapes(text: str) -> dict[str, tuple[int | None, ...]]:
-    from ortscan.base.option_values import shape
-
     return dict(shape(part) for part in text.split(";") if part.strip())
 
 
 def _dims(text: str) -> dict[str, int]:
-    from ortscan.base.option_values import dim
-
     return dict(dim(part) for part in text.split(";") if part.strip())
 
 
 def _values(text: str) -> dict[str, Any]:
-    from ortscan.base.option_values import input_value
-
     if text.startswith("{"):
         values = json.loads(text)
         assert isinstance(values, dict)
@@ -78,8 +62,6 @@ def _values(text: str) -> dict[str, Any]:
 
 
 def _frozen(text: str) -> bool | list[str]:
-    from ortscan.base.option_values import frozen
-
     return _flag(text) if text.lower() in _TRUE + _FALSE else frozen(text)
 
 
@@ -101,13 +83,13 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "fix_inputs": _values,
     "freeze": _frozen,
     "max_unroll": int,
-    "memory_budget": _bytes,
+    "memory_budget": byte_size,
     "costs": _costs,
     "fast_math": _flag,
     "custom_ops": _flag,
     "native": _flag,
-    "passes": _names,
-    "skip": _names,
+    "passes": name_list,
+    "skip": name_list,
     "verify": _verification,
     "on_difference": str,
 }
@@ -118,22 +100,26 @@ _OWN: dict[str, Callable[[str], Any]] = {
     "strict": _flag,
     "cache": _flag,
     "cache_dir": _folder,
-    "cache_size": _bytes,
+    "cache_size": byte_size,
 }
 
-
-KNOWN = frozenset((*_OWN, *OPTIONS))
-"""All names that are read."""
+_KNOWN = frozenset((*_OWN, *OPTIONS))
+_looked_for_slips = threading.Event()
 
 
 @dataclass(frozen=True)
 class Settings:
     """What a session was asked for.
 
-    ``enable``: whether to optimise; None where nothing was said. ``why_not``: why not, in words. ``strict``: whether what goes
-    wrong is raised instead of the original model being used. ``plans``: whether loops are to run compiled where nothing is said
-    of that. ``cache``, ``cache_dir``, ``cache_size``: whether and where optimised models are kept, and how many bytes of them.
-    ``options``: those of ``optimize`` that were given.
+    Attributes:
+        enable: Optimise the model; None if no entry says so or otherwise.
+        why_not: Why it is not optimised, in words.
+        strict: Raise what goes wrong instead of using the original model.
+        plans: Run loops compiled unless an option says otherwise.
+        cache: Keep optimised models on disk.
+        cache_dir: The folder for them.
+        cache_size: The number of bytes of them.
+        options: The options of ``optimize``.
     """
 
     enable: bool | None = None
@@ -147,17 +133,18 @@ class Settings:
 
 
 def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:
-    """Read the entries ``ortscan.*``; ``defaults`` holds the texts of those that are not there. Raises OptionError naming one."""
-    texts = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
-    given = {name: _read(name, text) for name, text in {**(defaults or {}), **_without_none(texts)}.items()}
+    """Read the entries ``ortscan.*``; ``defaults`` holds the texts of missing ones. Raise OptionError if one cannot be read."""
+    entries = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
+    texts = {**(defaults or {}), **{name: text for name, text in entries.items() if text is not None}}
+    values = {name: _read(name, text) for name, text in texts.items()}
     return Settings(
-        **{name: value for name, value in given.items() if name in _OWN},
-        options={name: value for name, value in given.items() if name in OPTIONS},
+        **{name: value for name, value in values.items() if name in _OWN},
+        options={name: value for name, value in values.items() if name in OPTIONS},
     )
 
 
 def spelled(options: Mapping[str, Any]) -> dict[str, str]:
-    """Write options as the texts that entries hold; raises OptionError for one there is not."""
+    """Return options as the texts that entries hold. Raise OptionError for an unknown one."""
     texts = {}
     for name, value in options.items():
         if name not in OPTIONS and name not in _OWN:
@@ -198,5 +185,26 @@ def _read(name: str, text: str) -> Any:
         raise OptionError(f"the session option {PREFIX}{name} cannot be '{text}': {error}.") from None
 
 
-def _without_none(texts: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: text for name, text in texts.items() if text is not None}
+def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> None:
+    """Warn of entries that are probably misspelled options; this takes about 20 ms.
+
+    onnxruntime cannot list the entries it holds, so it is asked for what people write in the place of each option's name.
+    ``once``: do nothing if this process has looked at any SessionOptions before.
+    """
+    if options is None or (once and _looked_for_slips.is_set()):
+        return
+    _looked_for_slips.set()
+    for name in sorted(_KNOWN):
+        for slip in sorted(set(_slips(name)) - _KNOWN):
+            if entry_of(options, PREFIX + slip) is not None:
+                warn(f"the session option {PREFIX}{slip} is not known, perhaps {PREFIX}{name} was meant")
+
+
+def _slips(name: str) -> Iterator[str]:
+    """Yield misspellings of ``name``: with hyphens, in other cases, one letter missing, one doubled, two exchanged."""
+    yield from (name.replace("_", "-"), name.replace("_", ""), name.upper(), name.title().replace("_", ""), name + "s", name + "es")
+    first, *others = name.split("_")
+    yield first + "".join(other.title() for other in others)
+    yield from (name[:at] + name[at + 1 :] for at in range(len(name)))
+    yield from (name[:at] + name[at] + name[at:] for at in range(len(name)))
+    yield from (name[:at] + name[at + 1] + name[at] + name[at + 2 :] for at in range(len(name) - 1))

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime as ort
 
 import ortscan
-from ortscan.plugin.registration import PROVIDER
+from ortscan.plugin.register import PROVIDER
 
 __all__ = ["SCAN", "Array", "asked_options", "both", "feeds_of_scan", "taken"]
 

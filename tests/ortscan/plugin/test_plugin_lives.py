@@ -14,8 +14,8 @@ import pytest
 import ortscan
 from ortscan.errors import OptionError
 from ortscan.native import library as installed
-from ortscan.plugin import registration
-from ortscan.plugin.registration import PROVIDER
+from ortscan.plugin import register
+from ortscan.plugin.register import PROVIDER
 from tests.support.native_plans import library
 from tests.support.plugin_sessions import SCAN, asked_options, feeds_of_scan
 from tests.support.text import model_from_text
@@ -135,7 +135,7 @@ def test_a_library_that_is_none_is_one_error(kind: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(installed, "_built", lambda: path)
     ort_devices = ort.get_ep_devices
     monkeypatch.setattr(ort, "get_ep_devices", lambda: [each for each in ort_devices() if each.ep_name != PROVIDER])
-    monkeypatch.setattr(registration, "PROVIDER", f"{PROVIDER}{kind}")
+    monkeypatch.setattr(register, "PROVIDER", f"{PROVIDER}{kind}")
     options = ort.SessionOptions()
     with pytest.raises(OptionError, match="onnxruntime does not take ortscan's plugin"):
         ortscan.register_plugin(options)

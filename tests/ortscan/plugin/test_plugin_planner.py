@@ -11,8 +11,7 @@ import onnxruntime as ort
 import pytest
 
 from ortscan.plugin import callback, planning
-from ortscan.plugin.answers import Answer
-from ortscan.plugin.planning import answer_for, planned
+from ortscan.plugin.planning import Answer, answer_for, planned
 from tests.support.plugin_sessions import SCAN, asked_options, both, feeds_of_scan, taken
 from tests.support.text import model_from_text
 
@@ -134,7 +133,7 @@ def test_the_log_says_why_a_loop_is_left(caplog: pytest.LogCaptureFixture) -> No
 def test_a_loop_is_planned_once_for_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = list[bytes]()
     monkeypatch.setattr(planning, "_kept", OrderedDict())
-    monkeypatch.setattr(planning, "_encoded", lambda model, title: calls.append(model))
+    monkeypatch.setattr(planning, "answer_for", lambda model, title: calls.append(model))
     monkeypatch.setattr(planning, "_MOST_KEPT", 2)
     for model in (b"a", b"b", b"a", b"c", b"a", b"b"):  # b is let go of, since it was asked for least lately
         assert planned(model) is None

@@ -10,9 +10,9 @@ import pytest
 
 import ortscan
 from ortscan.native import library as installed
+from ortscan.plugin import register
 from ortscan.plugin import register as registering
-from ortscan.plugin import registration
-from ortscan.plugin.registration import PROVIDER
+from ortscan.plugin.register import PROVIDER
 from tests.support.plugin_sessions import SCAN, feeds_of_scan
 from tests.support.text import model_from_text
 
@@ -81,7 +81,7 @@ def test_no_library_and_an_old_onnxruntime_leave_sessions_as_they_are(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", "ortscan"):
-        monkeypatch.setattr(registration, "_devices", lambda provider: [])
+        monkeypatch.setattr(register, "_devices", lambda provider: [])
         monkeypatch.setattr(ort, "register_execution_provider_library", lambda name, path: None)
         same(ortscan.register(ort.SessionOptions()), "CPUExecutionProvider")
         assert "needs onnxruntime 1.24 or newer" in caplog.text

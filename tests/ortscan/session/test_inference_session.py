@@ -22,9 +22,9 @@ from ortscan.errors import ModelFileError, OptionError, OrtscanError, OrtscanWar
 from ortscan.ort.opsets import newest_ir_version, newest_opset
 from ortscan.running.hollow import hollow_of
 from ortscan.session import opening, optimizing
-from ortscan.session.held_in_memory import hold_weights
-from ortscan.session.in_words import in_words
-from ortscan.session.known_outputs import known_outputs
+from ortscan.session.applied import in_words
+from ortscan.session.optimizing import known_outputs
+from ortscan.session.weights_in_options import hold_weights
 from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
 
@@ -448,15 +448,6 @@ def test_data_changed_in_place_within_its_old_time_is_another_model(tmp_path: Pa
         session = ortscan.InferenceSession(path)
         assert session.ortscan.source == "optimized"
         np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(np.full((3, 64), 64 * value)), rtol=1e-4)
-
-
-def test_second_names_of_data_files_do_not_make_them_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, _ = external(tmp_path / "model")
-    monkeypatch.setattr("ortscan.cache.digest.TIME_STEP_NS", -1)
-    ortscan.InferenceSession(path, options())
-    monkeypatch.setattr("ortscan.cache.digest._digest", failing(ZeroDivisionError))
-    for _ in range(2):
-        assert ortscan.InferenceSession(path, options()).ortscan.source == "cached"
 
 
 def test_initializers_given_in_memory_reach_the_optimised_model(tmp_path: Path):

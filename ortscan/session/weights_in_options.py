@@ -1,14 +1,19 @@
-"""Whether SessionOptions replace weights of a model that was optimised (``add_initializer``): it was computed with the model's own.
+"""Weights that SessionOptions hold: in the place of those on disk, or of the model's own (``add_initializer``).
 
-SessionOptions cannot be asked. But a session of a model that has nothing but empty weights of those names gives what they hold.
+SessionOptions cannot be asked what they hold. But sessions of small models tell, which nothing is optimised in:
+
+* ``hold_weights``: onnxruntime refuses weights in memory that do not fit a model before it says that the model's own weights are
+  out of reach. The weight of ``_PROBE`` is at an absolute path, which onnxruntime never reads.
+* ``check_weights``: a session of a model with empty weights of the same names returns what the SessionOptions hold.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ortscan.cache.structure import fields_of, number_at
+from ortscan.session.outline import fields_of, number_at
 from ortscan.session.source import Source
 from rewrites.base.errors import UnsupportedModel
 from rewrites.base.raised_by import is_raised_by
@@ -17,7 +22,14 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime as ort
 
-__all__ = ["check_weights"]
+__all__ = ["check_weights", "hold_weights"]
+
+_MISFITS = ("InjectExternalInitializersFromFilesInMemory", "ReplaceInitializedTensor")
+_PROBE = (
+    b'\x08\x08:\\\n\x1e\n\x0fortscan: weight\x12\x01y"\x08Identity\x12\x01g*&\x08\x01\x10\x02'
+    b"B\x0fortscan: weightj\r\n\x08location\x12\x01/p\x01b\x0f\n\x01y\x12\n\n\x08\x08\x02\x12\x04\n\x02\x08\x01B\x04\n\x00\x10\x12"
+)
+"""A model of one Identity of one external initializer."""
 
 _FATAL = 4
 _OUTPUT = "ortscan: weights"
@@ -28,8 +40,20 @@ _BYTES = 2
 _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
+def hold_weights(options: "ort.SessionOptions") -> bool:
+    """Return True if ``options`` hold weights in memory, by file or by name. No session is made, and nothing is written."""
+    try:
+        with _traceless(options):
+            _session(options, _PROBE)
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime", "ortscan"):
+            raise
+        return any(words in str(error) for words in _MISFITS)
+    return False
+
+
 def check_weights(options: "ort.SessionOptions", source: Source) -> None:
-    """Raise UnsupportedModel where ``options`` hold another value for one of the weights of ``source``."""
+    """Raise UnsupportedModel if ``options`` hold another value for one of the weights, which ortscan has computed with."""
     replaced = dict[str, Any]()
     for kind, names in _names_by_type(source).items():
         held = _held(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
@@ -46,40 +70,53 @@ def check_weights(options: "ort.SessionOptions", source: Source) -> None:
 
 
 def _names_by_type(source: Source) -> dict[int, list[str]]:
-    """Return the names of the weights, without reading more than what is around their values."""
-    found: dict[int, list[str]] = {}
+    """Return the names of the weights by their types, without reading their values."""
+    names: dict[int, list[str]] = {}
     with source.mapped() as content:
         for number, _, start, stop in fields_of(content, (0, len(content))):
             for inner, _, first, last in fields_of(content, (start, stop)) if number == _GRAPH else ():
                 if inner == _INITIALIZER:
-                    parts = {each: (at, end) for each, _, at, end in fields_of(content, (first, last))}
+                    parts = {field: (at, end) for field, _, at, end in fields_of(content, (first, last))}
                     kind = number_at(content, parts[_TYPE][0])[0] if _TYPE in parts else 0
-                    found.setdefault(kind, []).append(content[slice(*parts.get(_NAME, (0, 0)))].decode())
-    return found
+                    names.setdefault(kind, []).append(content[slice(*parts.get(_NAME, (0, 0)))].decode())
+    return names
 
 
 def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
-    """Return those of the weights that ``options`` replace, with their values; None where that cannot be told for their types."""
+    """Return the weights that ``options`` replace, with their values; None if that cannot be told for their type."""
     from onnxruntime.capi import _pybind_state as native
 
-    kept = {name: value for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
-    before = {name: getattr(options, name) for name in kept}
     quiet = native.RunOptions()
     quiet.log_severity_level = _FATAL
     try:
-        for name, value in kept.items():
-            setattr(options, name, value)
-        session = native.InferenceSession(options, _probe(names, kind), False, False)
-        session.initialize_session(["CPUExecutionProvider"], [{}], set())
-        (found,) = session.run([_OUTPUT], {}, quiet)
+        with _traceless(options):
+            (values,) = _session(options, _model_of_weights(names, kind)).run([_OUTPUT], {}, quiet)
     except Exception as error:
         if not is_raised_by(error, "onnxruntime", "ortscan"):
             raise
         return None
+    return {name: array for name, array in zip(names, values, strict=True) if np.shape(array) != (0,)}
+
+
+@contextmanager
+def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
+    """Switch off what makes sessions with ``options`` write files."""
+    before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
+    try:
+        for name in before:
+            setattr(options, name, _LEAVES_A_TRACE[name])
+        yield
     finally:
         for name, value in before.items():
             setattr(options, name, value)
-    return {name: array for name, array in zip(names, found, strict=True) if np.shape(array) != (0,)}
+
+
+def _session(options: "ort.SessionOptions", model: bytes) -> Any:
+    from onnxruntime.capi import _pybind_state as native
+
+    session = native.InferenceSession(options, model, False, False)
+    session.initialize_session(["CPUExecutionProvider"], [{}], set())
+    return session
 
 
 def _is_equal(tensor: "onnx.TensorProto", value: Any, source: Source) -> bool:
@@ -94,8 +131,8 @@ def _is_equal(tensor: "onnx.TensorProto", value: Any, source: Source) -> bool:
     return bool(own.dtype == value.dtype and own.shape == value.shape and own.tobytes() == value.tobytes())
 
 
-def _probe(names: Sequence[str], kind: int) -> bytes:
-    """Write a ModelProto that puts empty weights into a sequence, which onnxruntime does not do beforehand."""
+def _model_of_weights(names: Sequence[str], kind: int) -> bytes:
+    """Return a ModelProto that puts empty weights into a sequence, which onnxruntime does not fold."""
     node = [*((1, name) for name in names), (2, _OUTPUT), (4, "SequenceConstruct")]
     weights = [(5, _message([(1, 0), (2, kind), (8, name)])) for name in names]
     element = _message([(4, _message([(1, _message([(1, _message([(1, kind)]))]))]))])
@@ -116,9 +153,8 @@ def _message(fields: Iterable[tuple[int, int | str | bytes]]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    digits = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        digits.append(number & 127 | 128)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    return bytes([*digits, number])

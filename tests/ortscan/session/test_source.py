@@ -11,13 +11,8 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from ortscan.cache import digest
-from ortscan.cache.digest import digest_of_bytes, digests_of_files, lives_in_memory
-from ortscan.cache.notes import Notes
-from ortscan.cache.renewal import Renewal
+from ortscan.cache.digests import digest_of_bytes
 from ortscan.session.opening import FOLDER_ENTRY
-
-LINKS = pytest.mark.skipif(not hasattr(os, "link"), reason="no hard links")
 
 
 def folded() -> onnx.ModelProto:
@@ -76,9 +71,7 @@ def given_as(form: str, path: Path) -> tuple[object, ort.SessionOptions | None]:
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["path", "path and options", "bytes"])
 @pytest.mark.parametrize("write", [in_place, renamed_over, by_another_name, in_a_memory_map, as_another_target, one_byte])
-def test_the_weights_that_are_there_now_count(
-    write: Callable[[Path, bytes], None], form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_weights_that_are_there_now_count(write: Callable[[Path, bytes], None], form: str, tmp_path: Path):
     path, data = tmp_path / "m.onnx", tmp_path / "w.bin"
     onnx.save(folded(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
     weights = np.frombuffer(data.read_bytes(), np.float32).reshape(64, 64).copy()
@@ -93,9 +86,7 @@ def test_the_weights_that_are_there_now_count(
             np.testing.assert_allclose(session.run(None, {"x": x})[0], x @ (expected - 2 * expected.T), rtol=1e-3, atol=1e-3)
         assert found == list(sources)
 
-    with monkeypatch.context() as patched:  # the files count as old, and are noted
-        patched.setattr(digest, "TIME_STEP_NS", -1)
-        starts(weights, "optimized", "cached", "cached")
+    starts(weights, "optimized", "cached", "cached")
     times = data.stat()
     if write is one_byte:
         weights.view(np.uint8)[5, 6] ^= 0x40
@@ -103,52 +94,4 @@ def test_the_weights_that_are_there_now_count(
         weights *= -2
     write(data, weights.tobytes())
     os.utime(data, ns=(times.st_atime_ns, times.st_mtime_ns))
-    starts(weights, "optimized", "cached", "cached")  # too young to be noted
-    monkeypatch.setattr(digest, "TIME_STEP_NS", -1)
-    starts(weights, "cached", "cached", "cached")
-
-
-@LINKS
-@pytest.mark.parametrize("moment", ["before", "linked", "at the end", "not at all"])
-def test_a_note_is_renewed_only_where_second_names_are_all_that_happened(
-    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(digest, "TIME_STEP_NS", -1)
-    file, link, notes = tmp_path / "w", tmp_path / "second", Notes(tmp_path / "notes")
-    file.write_bytes(b"one")
-    os.utime(file, (1e9, 1e9))
-    digests_of_files([str(file)], notes)
-
-    def may_write(now: str) -> None:
-        if now == moment:
-            file.write_bytes(b"two")
-            os.utime(file, (1e9, 1e9))
-
-    renewal = Renewal([str(file)], notes)
-    may_write("before")
-    renewal.begin()
-    os.link(file, link)
-    renewal.linked()
-    may_write("linked")
-    renewal.unlinking()
-    link.unlink()
-    renewal.end()
-    may_write("at the end")
-    reads = []
-    monkeypatch.setattr(digest, "digest_of_file", lambda path: reads.append(path) or digest_of_bytes(Path(path).read_bytes()))
-    assert digests_of_files([str(file)], notes) == [digest_of_bytes(file.read_bytes())]
-    assert bool(reads) == (moment != "not at all")
-
-
-def test_a_file_in_memory_is_read_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(digest, "TIME_STEP_NS", -1)
-    monkeypatch.setattr(digest, "lives_in_memory", lambda _: True)
-    (tmp_path / "w").write_bytes(b"one")
-    digests_of_files([str(tmp_path / "w")], Notes(tmp_path / "notes"))
-    assert not (tmp_path / "notes").exists()
-
-
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no such folder")
-def test_a_file_system_in_memory_is_known(tmp_path: Path):
-    assert lives_in_memory(Path("/dev/shm").stat().st_dev)
-    assert not lives_in_memory(Path("/proc").stat().st_dev)
+    starts(weights, "optimized", "cached", "cached")

@@ -23,6 +23,16 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+def test_the_folder_is_the_one_given_or_named_or_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    assert cache_folder("/a") == Path("/a").absolute()
+    monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("ORTSCAN_CACHE_DIR")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "ortscan"
+
+
 def no_such_user(_: int) -> None:
     raise KeyError("getpwuid(): uid not found")
 

@@ -19,7 +19,7 @@ import pytest
 import ortscan
 from ortscan.base import child_process
 from ortscan.errors import OrtscanWarning
-from ortscan.session import apart, making
+from ortscan.session import optimize_subprocess, preparing
 from ortscan.session.source import Source
 from tests.benchmarks.session_memory import peak
 from tests.benchmarks.session_start import model_of_20_mb
@@ -28,7 +28,7 @@ from tests.support.small_models import MAP, parsed
 ROOT = Path(__file__).parents[3]
 SPOILT = """
 import time, os, logging
-import ortscan.session.optimizing as optimizing, ortscan.session.serving as serving
+import ortscan.session.optimizing as optimizing, ortscan.session.optimize_subprocess as serving
 made = optimizing.optimized
 def spoilt(*given):
     {}
@@ -44,7 +44,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the system does not 
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """All models are large; nothing is left in the folder for temporary files, nor in the working folder, which is another."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(making, "_LARGE", 0)
+    monkeypatch.setattr(preparing, "_LARGE", 0)
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -66,7 +66,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr(apart, "_CHILD", SPOILT.format(what))
+    monkeypatch.setattr(optimize_subprocess, "_CHILD", SPOILT.format(what))
 
 
 def in_both_ways(monkeypatch: pytest.MonkeyPatch, model: Any, **options: str) -> list[Any]:
@@ -74,7 +74,7 @@ def in_both_ways(monkeypatch: pytest.MonkeyPatch, model: Any, **options: str) ->
         settings = ort.SessionOptions()
         for name, value in {"cache": "0", **options}.items():
             settings.add_session_config_entry(f"ortscan.{name}", value)
-        monkeypatch.setattr(making, "_LARGE", large)
+        monkeypatch.setattr(preparing, "_LARGE", large)
         return ortscan.InferenceSession(model, settings)
 
     return [session(0), session(1 << 40)]
@@ -152,22 +152,22 @@ def test_what_it_raises_warns_of_and_logs_arrives(monkeypatch: pytest.MonkeyPatc
 
 
 def test_where_the_process_dies_the_original_runs(monkeypatch: pytest.MonkeyPatch, started: list[Any], temporary: Path) -> None:
-    monkeypatch.setattr(apart, "_CHILD", f"{HELLO}; os.kill(os.getpid(), 9)")
+    monkeypatch.setattr(optimize_subprocess, "_CHILD", f"{HELLO}; os.kill(os.getpid(), 9)")
     with pytest.warns(OrtscanWarning, match=r"the process that optimises it ended \(SIGKILL\)"):
         assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "original"
     assert not list(temporary.iterdir())
 
 
 def test_a_process_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_CHILD", f"{HELLO}; time.sleep(60)")
-    monkeypatch.setattr(apart, "_LONGEST", 0.5)
+    monkeypatch.setattr(optimize_subprocess, "_CHILD", f"{HELLO}; time.sleep(60)")
+    monkeypatch.setattr(optimize_subprocess, "_LONGEST", 0.5)
     with pytest.warns(OrtscanWarning, match=r"ended \(SIGKILL\)"):
         assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "original"
 
 
 @pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/true", "/bin/cat"])
 def test_where_no_process_can_be_started_the_work_is_done_here(executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_LONGEST_START", 0.5)
+    monkeypatch.setattr(optimize_subprocess, "_LONGEST_START", 0.5)
     before = multiprocessing.spawn.get_executable()
     multiprocessing.spawn.set_executable(executable)
     try:
@@ -193,7 +193,7 @@ def test_an_interrupt_arrives_and_ends_the_process(monkeypatch: pytest.MonkeyPat
     def ring(*_: object) -> None:
         raise Alarm
 
-    monkeypatch.setattr(apart, "_CHILD", f"{HELLO}; time.sleep(60)")
+    monkeypatch.setattr(optimize_subprocess, "_CHILD", f"{HELLO}; time.sleep(60)")
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, 0.8)
     try:
@@ -209,8 +209,8 @@ def test_an_interrupt_arrives_and_ends_the_process(monkeypatch: pytest.MonkeyPat
 def test_the_process_ends_with_the_one_it_works_for(tmp_path: Path) -> None:
     code = f"""
 import ortscan, onnx
-from ortscan.session import apart, making
-making._LARGE, apart._CHILD = 0, {f"from ortscan.base import child_process; child_process.end_with_parent(); {HELLO}; time.sleep(60)"!r}
+from ortscan.session import optimize_subprocess, preparing
+preparing._LARGE, optimize_subprocess._CHILD = 0, {f"from ortscan.base import child_process; child_process.end_with_parent(); {HELLO}; time.sleep(60)"!r}
 ortscan.InferenceSession("m.onnx")
 """
     onnx.save(parsed(MAP), tmp_path / "m.onnx")

@@ -5,8 +5,8 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from ortscan.session.candidates import LEAST_STEPS, may_be_changed
-from ortscan.session.outline import outline_of
+from ortscan.modelio.protos import locations_in
+from ortscan.session.outline import LEAST_STEPS, may_be_changed, outline_of
 from rewrites.loop_form.written_out import chains
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, WRITTEN_OUT, parsed
 
@@ -99,3 +99,33 @@ def test_what_is_no_model_has_no_nodes_and_is_searched_as_it_is(content: bytes):
 def test_a_node_that_cannot_be_read_is_left_to_onnxruntime():
     node = b"\x0a\xff"
     assert not may_be_changed(outline_of(b"\x3a\x04\x0a\x02" + node), {})
+
+
+def external(location: str) -> onnx.TensorProto:
+    tensor = onnx.TensorProto(name=location, dims=[1], data_type=1, data_location=onnx.TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=location)
+    tensor.external_data.add(key="offset", value="0")
+    return tensor
+
+
+def test_external_data_is_found_wherever_a_tensor_may_be():
+    def graph(name: str) -> onnx.GraphProto:
+        node = onnx.helper.make_node("Constant", [], ["c"], value=external(f"{name}/constant"))
+        node.attribute.append(onnx.helper.make_attribute("more", [external(f"{name}/first"), external(f"{name}/second")]))
+        return onnx.helper.make_graph([node], name, [], [], [external(f"{name}/weight"), external("shared")])
+
+    model = onnx.helper.make_model(graph("main"))
+    for container in (model.graph, model.functions.add()):
+        kind = type(container).__name__
+        container.node.append(onnx.helper.make_node("If", ["b"], [], then_branch=graph(f"{kind}/then")))
+        container.node.append(onnx.helper.make_node("My", [], [], graphs=[graph(f"{kind}/list"), graph(f"{kind}/ä")]))
+    assert len(locations_in(model)) == 4 + 1 + 6 * 4
+    assert list(outline_of(model.SerializeToString()).locations) == locations_in(model)
+
+
+def test_weights_that_are_damaged_or_of_no_name_have_no_location():
+    model = onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], [external("w")]))
+    content = model.SerializeToString()
+    for other in (content.replace(b"location", b"locatiom"), content.replace(b"\x01w", b"\x01\xff")):
+        assert other != content
+        assert outline_of(other).locations in ((), [])

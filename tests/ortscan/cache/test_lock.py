@@ -1,4 +1,4 @@
-"""Of processes that start together on a model that nobody has optimised yet, one does; and no two states of the code share entries."""
+"""Of processes that start together on a model that nobody has optimised yet, one does."""
 
 import os
 import signal
@@ -12,9 +12,8 @@ import onnx
 import pytest
 
 import ortscan
-from ortscan.cache import code, cold_start
-from ortscan.cache.cold_start import one_at_a_time
-from ortscan.cache.notes import Notes
+from ortscan.cache import lock
+from ortscan.cache.lock import one_at_a_time
 from tests.support.small_models import MAP, parsed
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +32,7 @@ print(ortscan.InferenceSession(sys.argv[1]).ortscan.source)
 """
 HOLD = """
 import pathlib, sys, time
-from ortscan.cache.cold_start import one_at_a_time
+from ortscan.cache.lock import one_at_a_time
 with one_at_a_time(pathlib.Path(sys.argv[1]), sys.argv[2]) as waited:
     print(waited, flush=True)
     time.sleep(60)
@@ -74,7 +73,7 @@ def test_a_lock_goes_with_the_process_that_holds_it(tmp_path: Path):
 
 @posix
 def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cold_start, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(lock, "_LONGEST_WAIT", 0.05)
     with one_at_a_time(tmp_path, KEY) as first, one_at_a_time(tmp_path, KEY) as second, one_at_a_time(tmp_path, "b" * 64) as other:
         assert (first, second, other) == (False, True, False)
     with one_at_a_time(tmp_path, KEY) as again:
@@ -112,45 +111,5 @@ def test_where_no_file_can_be_locked_each_does_the_work(tmp_path: Path):
 
 def test_whoever_waited_for_nothing_optimises(monkeypatch: pytest.MonkeyPatch):
     """The one that was waited for could not keep what it made."""
-    monkeypatch.setattr(cold_start, "_locked", lambda *_: (None, True))
+    monkeypatch.setattr(lock, "_locked", lambda *_: (None, True))
     assert [ortscan.InferenceSession(parsed(MAP)).ortscan.source for _ in range(2)] == ["optimized", "cached"]
-
-
-def test_another_state_of_the_code_has_entries_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Two builds of one version number: also where sizes and times are the same."""
-    monkeypatch.setattr(code, "_PACKAGES", tmp_path)
-    monkeypatch.setattr(code, "TIME_STEP_NS", -(1 << 62))
-    first, second = tmp_path / "ortscan" / "a.py", tmp_path / "rewrites" / "inner" / "b.py"
-    for file in (first, second):
-        file.parent.mkdir(parents=True)
-        file.write_text("x = 1")
-        os.utime(file, ns=(10**18, 10**18))
-    found = [code._digest(Notes(tmp_path / "notes"))]
-
-    def changed(file: Path, text: str) -> None:
-        file.write_text(text)
-        os.utime(file, ns=(10**18, 10**18))
-        found.append(code._digest(Notes(tmp_path / "notes")))
-
-    changed(second, "x = 2")
-    changed(first, "x = 2")
-    second.rename(second.with_name("c.py"))
-    changed(first, "x = 2")
-    changed(first.with_name("__init__.py"), "")
-    assert len(set(found)) == len(found) == 5
-    (first.parent / "__pycache__").mkdir()
-    changed(first.parent / "__pycache__" / "a.pyc", "anything")
-    assert found[-1] == found[-2]
-
-
-def test_the_code_is_read_once_while_it_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(code, "TIME_STEP_NS", -(1 << 62))
-    first = code._digest(Notes(tmp_path))
-    reads: list[Path] = []
-    read = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read(path))
-    assert code._digest(Notes(tmp_path)) == first
-    assert not reads
-    (tmp_path / next(iter(os.listdir(tmp_path)))).write_text("")
-    assert code._digest(Notes(tmp_path)) == first
-    assert reads

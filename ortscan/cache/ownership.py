@@ -1,0 +1,123 @@
+"""Files and folders of the cache that no other user can write to.
+
+Whoever writes what a session opens decides what it runs. So the cache reads only regular files that no other user could have
+written, and is used only if nobody else can replace it or a folder above it. A pipe in the place of a file would block its reader.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+
+__all__ = ["make_folder", "open_own", "read_own", "why_not_trusted", "write_own"]
+
+_BINARY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | _BINARY
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+_FOREIGN_WRITERS = stat.S_IWGRP | stat.S_IWOTH
+_LARGEST = 1 << 28
+_UIDS, _NOBODY = Path("/proc/self/uid_map"), Path("/proc/sys/kernel/overflowuid")
+
+
+def open_own(path: Path) -> FileIO:
+    """Open a file without a buffer. Raise OSError also if it is not a regular file or another user could have written it."""
+    handle = os.open(path, _READ)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or not _is_own(status):
+            raise PermissionError(f"{path} is no file of this user's")
+        return FileIO(handle)
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_own(path: Path) -> bytes:
+    """Return the content of a file that is small by nature. Raise OSError as ``open_own`` does."""
+    with open_own(path) as file:
+        if os.fstat(file.fileno()).st_size > _LARGEST:
+            raise PermissionError(f"{path} is too large to be what it should be")
+        return file.readall()
+
+
+def write_own(path: Path, content: bytes) -> None:
+    """Write a new file that nobody else can read or write, whatever the umask. Raise OSError if it exists or cannot be written."""
+    handle = os.open(path, _WRITE, 0o600)
+    with open(handle, "wb") as file:
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, 0o600)
+        file.write(content)
+
+
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` and its missing parents for this user alone, whatever the umask.
+
+    Raise OSError also if there is something that is not a folder of this user's alone.
+    """
+    if not folder.parent.exists():
+        make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)
+    if not _is_own_folder(folder.lstat()):
+        raise PermissionError(errno.EPERM, "it is no folder of this user's alone", str(folder))
+
+
+def why_not_trusted(folder: Path, *parts: str) -> str | None:
+    """Return in words why ``folder`` or one of its existing ``parts`` cannot be trusted; None if they can.
+
+    Nobody else may be able to write to the parts. Every folder above them must belong to this user or the system; others who can
+    write to it must not be able to replace its content (the sticky bit). Raise OSError if a folder cannot be looked at.
+    """
+    if os.name == "nt":
+        return None
+    inner = Path(os.path.realpath(folder))
+    for path in (inner, *inner.parents):
+        with suppress(FileNotFoundError):
+            if not _is_safe_above(path.lstat()):
+                return f"other users can write to {str(path)!r}, or it belongs to one"
+    for part in parts:
+        with suppress(FileNotFoundError):
+            if not _is_own_folder((inner / part).lstat()):
+                return f"{str(inner / part)!r} is no folder of this user's alone"
+    return None
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Return True if only this user, or the system's, can write to the file or folder; always True on Windows."""
+    return os.name == "nt" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & _FOREIGN_WRITERS)
+
+
+def _is_own_folder(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) and _is_own(status)
+
+
+def _is_safe_above(status: os.stat_result) -> bool:
+    """Return True if other users cannot replace what is in this folder."""
+    if status.st_uid not in (os.geteuid(), 0) and not _stands_for_the_system(status.st_uid):
+        return False
+    if status.st_mode & stat.S_ISVTX or not status.st_mode & _FOREIGN_WRITERS:
+        return True
+    return not status.st_mode & stat.S_IWOTH and _is_of_this_user_alone(status.st_gid)
+
+
+def _is_of_this_user_alone(gid: int) -> bool:
+    """Return True if the group is the user's own; many systems have one for each user."""
+    import grp
+    import pwd
+
+    with suppress(KeyError):
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+        return user.pw_gid == gid and group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+    return False
+
+
+def _stands_for_the_system(uid: int) -> bool:
+    """Return True if this user namespace shows ``uid`` for users without a number here, as it often does for the system's."""
+    with suppress(OSError, ValueError):
+        ranges = [list(map(int, line.split())) for line in _UIDS.read_text().splitlines()]
+        mapped = [range(first, first + count) for first, _, count in ranges]
+        return uid == int(_NOBODY.read_text()) and not any(uid in known for known in mapped)
+    return False

@@ -1,0 +1,184 @@
+"""Optimises the model of a session in a subprocess, so that the memory this takes is not left with whoever makes the session.
+
+    fresh(source, …)    ->    the same in a subprocess, from which the optimised model comes as a file
+
+The file is in the cache, or if that is not possible in a temporary folder. What the subprocess logs and warns of is passed on.
+"""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from ortscan.base import child_process
+from ortscan.base.temporary import TemporaryFolder
+from ortscan.base.warned import warn
+from ortscan.cache.ownership import write_own
+from ortscan.cache.store import MODEL
+from ortscan.errors import OrtscanWarning
+from ortscan.session.applied import Prepared
+from ortscan.session.fresh import Slot, fresh
+from ortscan.session.source import Source
+from rewrites.base import errors
+from rewrites.base.errors import LimitExceeded, OrtscanError
+
+__all__ = ["fresh_in_subprocess", "serve"]
+
+_CHILD = f"from {__name__} import serve; serve()"
+_HELLO = b"ortscan\n"
+"""What the subprocess writes when it has begun; no other program does."""
+
+_LONGEST_START, _LONGEST = 60.0, 1800.0
+"""Seconds."""
+
+_PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+
+
+def fresh_in_subprocess(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
+    """Do what ``fresh`` does in a subprocess; return None if none can be started.
+
+    Raise what ``fresh`` raises, and LimitExceeded if the subprocess crashes.
+    """
+    try:
+        spare, process = TemporaryFolder(), child_process.start(_CHILD, start_new_session=True, **_PIPES)
+    except OSError:
+        return None
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with _killed_after(_LONGEST_START, process):
+            if process.stdout.read(len(_HELLO)) != _HELLO:
+                return None
+        with _killed_after(_LONGEST, process):
+            reply = _reply_to(_request(source, options, slot, spare.path), source.given, process.stdin, process.stdout)
+    finally:
+        child_process.end(process)
+    if reply is None:
+        raise LimitExceeded(f"the process that optimises it ended ({child_process.cause(process)}).")
+    return _received(reply, source, spare)
+
+
+@contextmanager
+def _killed_after(seconds: float, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    timer = threading.Timer(seconds, process.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _request(source: Source, options: Mapping[str, Any], slot: Slot | None, spare: Path) -> dict[str, Any]:
+    return {
+        "source": (source.path, source.folder, source.is_in_memory),
+        "bytes": None if source.given is None else len(source.given),
+        "options": dict(options),
+        "slot": slot,
+        "spare": spare,
+        "level": logging.getLogger("ortscan").getEffectiveLevel(),
+    }
+
+
+def _reply_to(request: dict[str, Any], content: bytes | None, requests: IO[bytes], replies: IO[bytes]) -> dict[str, Any] | None:
+    try:
+        pickle.dump(request, requests)
+        if content is not None:
+            requests.write(content)
+        requests.flush()
+        reply: dict[str, Any] = pickle.load(replies)
+    except (EOFError, OSError, pickle.UnpicklingError):
+        return None
+    return reply
+
+
+def _received(reply: dict[str, Any], source: Source, spare: TemporaryFolder) -> Prepared | None:
+    for name, level, text in reply["records"]:
+        if logging.getLogger(name).isEnabledFor(level):
+            logging.getLogger(name).log(level, "%s", text)
+    for text in reply["warnings"]:
+        warn(text)
+    if "error" in reply:
+        raise _error(*reply["error"])
+    if "prepared" not in reply:
+        return None
+    prepared: Prepared = reply["prepared"]
+    return replace(prepared, data_of=source if prepared.locations else None, holder=spare)
+
+
+def _error(kind: str, text: str, number: int | None, path: Any) -> Exception:
+    if kind == "OSError":
+        return OSError(number, text, path)
+    if kind == "MemoryError":
+        return MemoryError(text)
+    known = getattr(errors, kind, None)
+    return known(text) if known is not None else OrtscanError(f"{kind}: {text}")
+
+
+def serve() -> None:
+    """Be the subprocess: do the one thing that is asked for, and reply with how it went."""
+    child_process.end_with_parent()
+    replies = child_process.own_stdout()
+    replies.write(_HELLO)
+    replies.flush()
+    request = pickle.load(sys.stdin.buffer)
+    content = None if request["bytes"] is None else sys.stdin.buffer.read(request["bytes"])
+    records = list[tuple[str, int, str]]()
+    _log_to(records, request["level"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reply = _done(request, content)
+    reply["records"] = records
+    reply["warnings"] = [str(warning.message) for warning in caught if issubclass(warning.category, OrtscanWarning)]
+    pickle.dump(reply, replies)
+    replies.flush()
+    os._exit(0)  # nothing is left to do but to give memory back, piece by piece
+
+
+def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
+    tempfile.tempdir = str(request["spare"])
+    path, folder, is_in_memory = request["source"]
+    try:
+        prepared = fresh(Source(path, content, folder, lambda: is_in_memory), request["options"], request["slot"])
+    except OrtscanError as error:
+        return {"error": (type(error).__name__, str(error), None, None)}
+    except OSError as error:
+        return {"error": ("OSError", error.strerror or str(error), error.errno, error.filename)}
+    except Exception as error:
+        return {"error": (type(error).__name__, str(error), None, None)}
+    with suppress(OSError):
+        return {"prepared": _handed_over(prepared, request["spare"])}
+    return {}
+
+
+def _handed_over(prepared: Prepared, spare: Path) -> Prepared:
+    """Return what can be sent to the parent; the model is in a file that stays. Raise OSError."""
+    path = prepared.path
+    if path is not None:
+        os.rename(Path(path).parent, spare / "kept")
+        path = str(spare / "kept" / Path(path).name)
+    elif prepared.content is not None and prepared.applied.entry is not None:
+        path = str(prepared.applied.entry / MODEL)
+    elif prepared.content is not None:
+        path = str(spare / MODEL)
+        write_own(Path(path), prepared.content)
+    return replace(prepared, path=path, content=None, data_of=None, holder=None)
+
+
+def _log_to(records: list[tuple[str, int, str]], level: int) -> None:
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append((record.name, record.levelno, record.getMessage()))
+
+    log = logging.getLogger("ortscan")
+    log.setLevel(level)
+    log.addHandler(Keeping())

@@ -1,0 +1,3 @@
+from tests.ortscan.session.conftest import cache
+
+__all__ = ["cache"]

@@ -1,0 +1,171 @@
+"""The store of optimised models: damage, races and limits."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import ortscan
+from ortscan.cache.facts import Facts
+from ortscan.cache.store import Store
+from tests.support.small_models import MAP, parsed, with_weights
+
+NAMES = [letter * 64 for letter in "abcd"]
+WIDTH = 300  # weights of more than one block
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    return with_weights(WIDTH)
+
+
+def flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content + b"\0",
+        lambda content: bytes(len(content)),
+        lambda content: flipped(content, 150_000),
+        lambda content: flipped(content, len(content) - 1),
+        lambda content: content[:100_000] + bytes(4096) + content[104_096:],
+    ],
+    ids=["cut-short", "longer", "zeros", "one-bit", "last-bit", "a-page-of-zeros"],
+)
+@pytest.mark.parametrize("form", ["path", "bytes"])
+def test_a_damaged_model_in_the_cache_is_made_anew(
+    form: str, damage: Callable[[bytes], bytes], model: onnx.ModelProto, cache: Path, tmp_path: Path
+):
+    onnx.save(model, tmp_path / "m.onnx")
+    given = tmp_path / "m.onnx" if form == "path" else model.SerializeToString()
+    ortscan.InferenceSession(given)
+    (kept,) = cache.rglob("model.onnx")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert ortscan.InferenceSession(given).ortscan.source == "optimized"
+    assert kept.read_bytes() == whole
+    session = ortscan.InferenceSession(given)
+    assert session.ortscan.source == "cached"
+    x, weights = np.ones((2, WIDTH), np.float32), onnx.numpy_helper.to_array(model.graph.initializer[0])
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.tanh(x @ weights), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"bytes": 0}', b'{"bytes": 9, "python_ops": false}', b"\xff\n{}"])
+def test_damaged_facts_of_an_entry_are_none(text: bytes, cache: Path):
+    ortscan.InferenceSession(parsed(MAP))
+    (facts,) = cache.rglob("entry.json")
+    facts.write_bytes(text)
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "optimized"
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "cached"
+
+
+def test_facts_with_one_bit_changed_are_none(cache: Path):
+    ortscan.InferenceSession(parsed(MAP))
+    (facts,) = cache.rglob("entry.json")
+    facts.write_bytes(facts.read_bytes().replace(b'"python_ops": false', b'"python_ops": falsd'))
+    assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "optimized"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["path", "bytes"])
+def test_a_bit_changed_in_any_file_of_the_cache_costs_one_start_at_most(
+    form: str, model: onnx.ModelProto, cache: Path, tmp_path: Path
+):
+    onnx.save(model, tmp_path / "m.onnx")
+    given = tmp_path / "m.onnx" if form == "path" else model.SerializeToString()
+
+    def starts(count: int) -> list[str]:
+        return [ortscan.InferenceSession(given).ortscan.source for _ in range(count)]
+
+    assert starts(4) == ["optimized", "cached", "cached", "cached"]
+    files = [file for file in cache.rglob("*") if file.is_file()]
+    assert len(files) == 2
+    rng = np.random.default_rng(0)
+    for file in files:
+        content, times = file.read_bytes(), file.stat()
+        for at in (0, len(content) - 1, *rng.integers(len(content), size=4)):
+            with file.open("r+b") as opened:
+                opened.write(flipped(content, int(at)))
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert starts(3)[1:] == ["cached", "cached"]
+            assert file.read_bytes() != flipped(content, int(at))
+            content = file.read_bytes()
+
+
+@pytest.mark.parametrize("size", [1, 4096, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 3 * (256 << 10)])
+def test_every_byte_of_a_model_counts(size: int, tmp_path: Path):
+    content = np.random.default_rng(0).bytes(size)
+    entry = Store(tmp_path).put(NAMES[0], Facts(), content)
+    assert entry.model is not None
+    assert entry.is_whole()
+    for other in (content[:-1], content + b"\0", *(flipped(content, at) for at in {0, size // 3, size - 1})):
+        entry.model.write_bytes(other)
+        assert not entry.is_whole()
+
+
+def test_the_entry_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Path):
+    store = Store(tmp_path, 1800)
+    for count, name in enumerate(NAMES[:3]):
+        store.put(name, Facts(), bytes(500))
+        for known in NAMES[: count + 1]:
+            facts = tmp_path / "models" / known / "entry.json"
+            if facts.exists():
+                os.utime(facts, (ord(known[0]), ord(known[0])))
+    assert store.get(NAMES[0]) is None
+    assert store.get(NAMES[1]) is not None  # and is now the one used last
+    store.put(NAMES[3], Facts(), bytes(500))
+    assert store.get(NAMES[2]) is None
+    assert store.get(NAMES[1]) is not None
+
+
+def test_there_are_never_so_many_entries_that_to_count_them_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ortscan.cache.store._MOST_ENTRIES", 2)
+    store = Store(tmp_path)
+    for count, name in enumerate(NAMES):
+        store.put(name, Facts())
+        os.utime(tmp_path / "models" / name / "entry.json", (count, count))
+    assert [name for name in NAMES if store.get(name)] == NAMES[2:]
+
+
+def test_what_a_process_that_died_left_is_cleared_away(tmp_path: Path):
+    store = Store(tmp_path)
+    stray = tmp_path / "models" / "tmp-1-0123456789ab"
+    stray.mkdir(parents=True)
+    store.put(NAMES[0], Facts(), b"1")
+    assert stray.exists()
+    os.utime(stray, (time.time() - 7200,) * 2)
+    store.put(NAMES[1], Facts(), b"1")
+    assert not stray.exists()
+
+
+def test_an_entry_is_whole_whoever_writes_and_drops_at_once(tmp_path: Path):
+    store, stop, wrong = Store(tmp_path), threading.Event(), []
+    name = NAMES[0]
+
+    def read() -> None:
+        while not stop.is_set():
+            entry = store.find(name)
+            if entry is not None and entry.facts.verified not in ("1", "2"):
+                wrong.append(entry)
+            time.sleep(0.0005)
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        writers = [pool.submit(lambda n=n: [store.put(name, Facts(verified=str(n)), bytes(10)) for _ in range(15)]) for n in (1, 2)]
+        wait(writers)
+        stop.set()
+        for done in (*writers, *readers):
+            done.result()
+    assert not wrong
+    assert [folder.name for folder in (tmp_path / "models").iterdir()] == [name]
