@@ -140,7 +140,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_NUMBERS,
         symptom="The reference computes something else than the text, or nothing, in Erf, LRN, OneHot, Softsign, TopK and others.",
-        worked_round=("rewrites.python_ops.reference", "rewrites.python_ops.reference"),
+        worked_round=("rewrites.python_ops.reference",),
     ),
     Quirk(
         id="ONNX-REFERENCE-SCAN",

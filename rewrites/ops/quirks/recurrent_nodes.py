@@ -34,8 +34,8 @@ RECURRENT_NODES = (
         symptom="An LSTM or GRU on float64 is loaded and fails when it runs; an RNN is not loaded.",
         worked_round=(
             "rewrites.recurrent_nodes.double_recurrence",
-            "rewrites.recurrences.cells.fitness",
             "ortscan.verification.oracle.runnable",
+            "rewrites.recurrences.cells.suitability",
         ),
     ),
     Quirk(
@@ -76,7 +76,7 @@ RECURRENT_NODES = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An RNN without steps ends in zeros instead of its initial state.",
-        worked_round=("rewrites.recurrent_nodes.empty_recurrence", "rewrites.recurrences.cells.empty_sequence"),
+        worked_round=("rewrites.recurrent_nodes.empty_recurrence", "rewrites.recurrences.cells.native_node"),
     ),
     Quirk(
         id="ORT-GRU-NO-STEPS",
@@ -87,9 +87,9 @@ RECURRENT_NODES = (
         worked_round=(
             "rewrites.recurrent_nodes.empty_recurrence",
             "rewrites.recurrent_nodes.guard_recurrence",
-            "rewrites.recurrences.cells.empty_sequence",
             "rewrites.driver.unshielded",
             "ortscan.running.crash_risks",
+            "rewrites.recurrences.cells.native_node",
         ),
     ),
     Quirk(
@@ -100,9 +100,9 @@ RECURRENT_NODES = (
         symptom="An LSTM without lengths and steps gives uninitialised memory as its last cell.",
         worked_round=(
             "rewrites.recurrent_nodes.empty_recurrence",
-            "rewrites.recurrences.cells.empty_sequence",
             "ortscan.running.crash_risks",
             "tests.fuzz.unwritten",
+            "rewrites.recurrences.cells.native_node",
         ),
     ),
     Quirk(
@@ -114,11 +114,11 @@ RECURRENT_NODES = (
         worked_round=(
             "rewrites.recurrent_nodes.empty_recurrence",
             "rewrites.recurrent_nodes.guard_recurrence",
-            "rewrites.recurrences.cells.empty_sequence",
             "rewrites.batching.recurrent",
             "rewrites.driver.unshielded",
             "ortscan.running.crash_risks",
             "ortscan.running.guarded_nodes",
+            "rewrites.recurrences.cells.native_node",
         ),
     ),
     Quirk(
