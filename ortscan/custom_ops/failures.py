@@ -28,7 +28,7 @@ from ortscan.base.fork_safe import ForkSafeLock
 from ortscan.custom_ops.ending import not_at_the_end
 from ortscan.custom_ops.signals import is_main_thread, protection
 from ortscan.custom_ops.slots import failed
-from rewrites.python_ops.wire import GUARD
+from rewrites.python_ops.names import GUARD
 
 __all__ = ["LOST", "cause_of", "going_on", "keep", "shielded", "surfacing"]
 

@@ -28,7 +28,8 @@ from ortscan.native.library import register_library
 from ortscan.ort.session_entries import entry_of
 from rewrites.base.plain_text import one_line
 from rewrites.base.raised_by import is_raised_by
-from rewrites.python_ops.wire import DOMAIN, METADATA, OPERATOR, SLOTS, VERSION
+from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION
+from rewrites.python_ops.wire import SLOTS
 
 __all__ = ["needed_version", "register", "register_python"]
 

@@ -5,7 +5,7 @@ import json
 from ortscan.base.release import __version__
 from ortscan.modelio import LoadedModel
 from rewrites.base.report import KernelGap, Report
-from rewrites.python_ops.wire import DOMAIN, METADATA, OPERATOR, VERSION
+from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION
 
 __all__ = ["note_python_ops"]
 

@@ -18,7 +18,7 @@ from ortscan.ort.onnx_says import in_short
 from rewrites.base.errors import OptionError
 from rewrites.base.raised_by import is_raised_by
 from rewrites.native.functions import DOMAIN as NATIVE
-from rewrites.python_ops.wire import DOMAIN as PYTHON
+from rewrites.python_ops.names import DOMAIN as PYTHON
 
 if TYPE_CHECKING:
     import onnxruntime as ort

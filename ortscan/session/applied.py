@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ortscan.session.source import Source
 from rewrites.base.lazy import lazy
 from rewrites.base.plain_text import one_line
-from rewrites.python_ops.wire import DOMAIN
+from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
     from rewrites.base.report import Report

@@ -13,7 +13,7 @@ from ortscan.cache.store import Store
 from ortscan.session.applied import Applied, Prepared, as_it_is
 from ortscan.session.source import Source
 from rewrites.base.errors import OrtscanError, VerificationFailed
-from rewrites.python_ops.wire import DOMAIN
+from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized

@@ -17,20 +17,8 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat
-from rewrites.python_ops.wire import (
-    CARRIERS,
-    DOMAIN,
-    GUARD,
-    META,
-    OPERATOR,
-    SLOTS,
-    VERSION,
-    Port,
-    Spec,
-    is_packed,
-    meta_offsets,
-    needs_shapes,
-)
+from rewrites.python_ops.names import DOMAIN, GUARD, OPERATOR, VERSION
+from rewrites.python_ops.wire import CARRIERS, META, SLOTS, Port, Spec, is_packed, meta_offsets, needs_shapes
 from rewrites.rule import NotApplicable
 
 __all__ = ["NEEDED_OPSET", "ports_of", "write_call"]

@@ -27,8 +27,9 @@ from rewrites.loops.captures import captured_values
 from rewrites.loops.checks import label
 from rewrites.python_ops.call import NEEDED_OPSET, ports_of, write_call
 from rewrites.python_ops.missing_kernels import body_model, missing_kernel, node_model, run_wider
+from rewrites.python_ops.names import DOMAIN, ELEMENTWISE
 from rewrites.python_ops.reference import reference_runs
-from rewrites.python_ops.wire import DOMAIN, ELEMENTWISE, TEXT, pack
+from rewrites.python_ops.wire import TEXT, pack
 
 __all__ = ["place_python_ops"]
 

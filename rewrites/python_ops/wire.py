@@ -11,8 +11,6 @@ share its slot:
 Results come back the same way, but int64 always packed: first, for each result, the shape that it is to be given (and for packed
 ones where it starts and ends), then the numbers. A type without a slot travels as one that holds all its values.
 
-What the Python custom op is called, and the metadata by which a model says that it needs it.
-
 A small model as text, for the attribute of a call: compressed, without weights worth mentioning.
 """
 
@@ -30,15 +28,9 @@ from rewrites.base.errors import UnsupportedModel
 
 __all__ = [
     "CARRIERS",
-    "DOMAIN",
-    "ELEMENTWISE",
-    "GUARD",
     "META",
-    "METADATA",
-    "OPERATOR",
     "SLOTS",
     "TEXT",
-    "VERSION",
     "Port",
     "Spec",
     "is_packed",
@@ -49,22 +41,6 @@ __all__ = [
     "parse_spec",
     "unpack",
 ]
-
-DOMAIN = "ortscan.python"
-OPERATOR = "Call"
-VERSION = 1
-METADATA = "ortscan.custom_ops"
-
-GUARD = "a Python custom op failed (ortscan.InferenceSession raises its exception)"
-"""The name of the node that fails where a call has failed; onnxruntime's message shows it."""
-
-ELEMENTWISE = frozenset(
-    [
-        *("Abs", "Add", "And", "Cos", "Div", "Equal", "Exp", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max"),
-        *("Min", "Mul", "Neg", "Not", "Or", "Sin", "Sqrt", "Sub", "Tanh", "Where", "Xor"),
-    ]
-)
-"""The operators that a body may be made of to be run as numpy calls, types permitting."""
 
 
 _MOST_BYTES = 64 << 20

@@ -19,7 +19,8 @@ import pytest
 
 import ortscan
 from ortscan.errors import UnsupportedModel
-from rewrites.python_ops.wire import DOMAIN, METADATA, OPERATOR, SLOTS, Port, Spec, pack
+from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR
+from rewrites.python_ops.wire import SLOTS, Port, Spec, pack
 from tests.attacks.frame import Box, attack, refused
 from tests.support.python_calls import ONE, options, session
 

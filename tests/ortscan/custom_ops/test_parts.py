@@ -17,7 +17,8 @@ from ortscan.custom_ops.calls import ScanPlan, run_scan
 from ortscan.custom_ops.failures import cause_of, keep, shielded
 from ortscan.custom_ops.signals import deferred
 from ortscan.custom_ops.slots import arrays_of, dtype_of, failed, slots_of
-from rewrites.python_ops.wire import ELEMENTWISE, GUARD, META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
+from rewrites.python_ops.names import ELEMENTWISE, GUARD
+from rewrites.python_ops.wire import META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
 from tests.support.python_calls import survives
 
 KINDS = ("float", "double", "int64", "int32", "bool", "uint8", "uint64", "float16", "bfloat16", "int16")
