@@ -220,15 +220,15 @@ def test_infinities_pass_without_a_warning():
 def test_the_library_takes_arrays_as_they_are_and_another_version_of_it_gets_plain_ones():
     code = """
 import numpy as np, onnxruntime_extensions._ocos as library
-from ortscan.custom_ops import operator
-operator.declare()
-print(operator._Answers.carried)
+from ortscan.custom_ops import registration
+registration.declare()
+print(registration._Answers.carried)
 from ortscan.custom_ops.slots import takes_carried
 known = library._on_pyop_invocation
 library._on_pyop_invocation = lambda number, feed, attributes: [r.reshape(-1) for r in library.Opdef._odlist[number].body()]
-print(takes_carried(operator._declare_once()))
+print(takes_carried(registration._declare_once()))
 library._on_pyop_invocation = known
-operator._Answers.carried = False
+registration._Answers.carried = False
 print(session(ONE, cache="0").run(None, {"a": np.zeros(2)})[0].tolist())
 """
     assert survives(code).splitlines() == ["True", "False", "[0.0, 0.0]"]
