@@ -47,14 +47,20 @@ def can_ask_for_width(loop: ScanView, ctx: Context) -> bool:
 
 
 def at_once_if_narrow(
-    loop: ScanView, at_once: Callable[[Context], Patch | NotApplicable], pays: Callable[[Context], bool], ctx: Context
+    loop: ScanView,
+    at_once: Callable[[Context], Patch | NotApplicable],
+    unprofitable: Callable[[Context], NotApplicable | None],
+    ctx: Context,
 ) -> Patch | NotApplicable:
     """Return the patch of a form, or one that first puts ``loop`` under an If on the widest states for which the form pays.
 
     Args:
         at_once: Returns the patch of the form.
-        pays: Returns True if the form is faster than the loop for the sizes that a context assumes.
+        unprofitable: Returns why the form is no faster than the loop for the sizes that a context assumes, or None if it is.
     """
+    refusal = unprofitable(ctx)
+    if refusal is not None:
+        return refusal
     unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx))
     if not unknown or not can_ask_for_width(loop, ctx):
         return at_once(ctx)
@@ -63,7 +69,7 @@ def at_once_if_narrow(
     if isinstance(patch, NotApplicable):
         return patch
     contexts = (replace(ctx, options=replace(ctx.options, assumed_dim=size)) for size in _SIZES)
-    widest_ctx = next((context for context in contexts if pays(context)), ctx)
+    widest_ctx = next((context for context in contexts if unprofitable(context) is None), ctx)
     sizes = StepSizes.of(loop, widest_ctx)
     widest = min(sizes.step(state.inner) for state in unknown)
     names = ", ".join(f"'{state.inner.name}'" for state in unknown)

@@ -77,16 +77,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # an output that no state has a part in, such as a flag, leaves the loop first
-    refusal = _unfit(loop, system, ctx)
-    if refusal is not None:
-        return refusal
     return at_once_if_narrow(
-        loop, lambda context: _filtered(loop, system, reader, context), lambda wider: _pays(loop, system, wider), ctx
+        loop, lambda context: _filtered(loop, system, reader, context), lambda context: _unprofitable(loop, system, context), ctx
     )
 
 
-def _pays(loop: ScanView, system: System, ctx: Context) -> bool:
-    return _unfit(loop, system, ctx) is None and (not _decay_alone(system) or _is_near(loop, system, ctx))
+def _unprofitable(loop: ScanView, system: System, ctx: Context) -> NotApplicable | None:
+    refusal = _unfit(loop, system, ctx)
+    if refusal is None and _decay_alone(system) and not _is_near(loop, system, ctx):
+        return NOTHING_HERE
+    return refusal
 
 
 def _is_alike(system: System) -> bool:

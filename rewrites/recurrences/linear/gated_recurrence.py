@@ -89,13 +89,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(steps, int):
         return _in_blocks(loop, found, ANY_CUT, least, ctx)
     cut = choose_cut(steps)
-    refusal = _unfit(loop, cut, steps, ctx)
-    if refusal is not None:
-        return refusal
     return at_once_if_narrow(
         loop,
         lambda context: _in_blocks(loop, found, cut, least, context),
-        lambda wider: _unfit(loop, cut, steps, wider) is None,
+        lambda context: _unfit(loop, cut, steps, context),
         ctx,
     )
 

@@ -78,13 +78,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if is_to_be_compiled(loop, ctx):
         return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
     levels = choose_levels(steps + 1)
-    refusal = _unfit(loop, levels, steps, ctx)
-    if refusal is not None:
-        return refusal
     return at_once_if_narrow(
         loop,
         lambda context: _without_loop(loop, found, levels, steps, context),
-        lambda wider: _unfit(loop, levels, steps, wider) is None,
+        lambda context: _unfit(loop, levels, steps, context),
         ctx,
     )
 
