@@ -31,9 +31,27 @@ from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION
 from rewrites.python_ops.wire import SLOTS
 
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+    from ortscan.modelio import ModelLike
+
 __all__ = ["needed_version", "register", "register_python"]
 
-_lock_of_operator = ForkSafeLock()
+_FORMAT = "session.load_model_format"
+_ABSENT, _TWICE = "is not a registered function/op", "Conflicting with a registered kernel"
+_TOO_EARLY = (
+    "onnxruntime-extensions was registered on these SessionOptions before ortscan had declared its op; call "
+    "ortscan.register(session_options) instead of register_custom_ops_library."
+)
+_WRONG_TWICE = (
+    "onnxruntime-extensions was registered twice on these SessionOptions, and onnxruntime makes no session with them; call "
+    "ortscan.register on new ones, and register_custom_ops_library for that library no more."
+)
+_NOT_THERE = "onnxruntime-extensions was registered on these SessionOptions, but onnxruntime does not find ortscan's op in it."
+_declaring = ForkSafeLock()
+_lock = ForkSafeLock()
+_registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
 def library_path() -> str:
@@ -43,7 +61,7 @@ def library_path() -> str:
 
 def declare() -> None:
     """Declare the op; after the first time nothing happens."""
-    with _lock_of_operator:
+    with _declaring:
         _declare_once()
 
 
@@ -83,10 +101,6 @@ def _extensions() -> Any:
         ) from None
 
 
-if TYPE_CHECKING:
-    from ortscan.modelio import ModelLike
-
-
 def needed_version(model: "ModelLike") -> int:
     """Return the version of the op that the metadata of ``model`` names; 0 where it names none. Raises as ``load`` does."""
     from ortscan.modelio import load
@@ -97,27 +111,6 @@ def needed_version(model: "ModelLike") -> int:
     except (ValueError, LookupError, TypeError, RecursionError):
         return 0
     return version if isinstance(version, int) else 0
-
-
-if TYPE_CHECKING:
-    import onnxruntime as ort
-
-    from ortscan.modelio import ModelLike
-
-
-_FORMAT = "session.load_model_format"
-_ABSENT, _TWICE = "is not a registered function/op", "Conflicting with a registered kernel"
-_TOO_EARLY = (
-    "onnxruntime-extensions was registered on these SessionOptions before ortscan had declared its op; call "
-    "ortscan.register(session_options) instead of register_custom_ops_library."
-)
-_WRONG_TWICE = (
-    "onnxruntime-extensions was registered twice on these SessionOptions, and onnxruntime makes no session with them; call "
-    "ortscan.register on new ones, and register_custom_ops_library for that library no more."
-)
-_NOT_THERE = "onnxruntime-extensions was registered on these SessionOptions, but onnxruntime does not find ortscan's op in it."
-_lock = ForkSafeLock()
-_registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
 @one_sentence

@@ -46,7 +46,7 @@ class FixedShapes:
     """Sizes on their way into one model: first into what it is given, then into what it gives."""
 
     def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
-        """Put ``shapes`` into the inputs of ``model``; a named dimension is bound wherever the main graph names it.
+        """Put ``shapes`` into the inputs of ``model``; a named dimension is bound in every input that names it.
 
         Raises OptionError: there is no such input, it is no tensor, has another rank or size, or one dimension gets two sizes.
         """

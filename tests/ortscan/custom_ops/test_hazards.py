@@ -252,7 +252,7 @@ def test_a_fork_while_another_thread_holds_every_lock_does_not_hang_the_child():
 from ortscan.custom_ops import failures, registration
 held, go = threading.Event(), threading.Event()
 def hold():
-    with registration._lock, registration._lock_of_operator, failures._lock:
+    with registration._lock, registration._declaring, failures._lock:
         held.set()
         go.wait(20)
 s = session()
