@@ -1,7 +1,7 @@
 """Where a model will run, as data: operator domains, control flow, recurrent operators with their limits, how far to unroll.
 
-``python -m tests.providers`` runs each provider that can be had without its hardware: rows of such targets say what was seen
-there, and a test holds them to its record (tests/data/providers.json). The others are taken from onnxruntime 1.31's kernel tables
+``python -m tests.campaigns providers`` runs each provider that can be had without its hardware. Rows of such targets state what was
+seen there; a test holds them to its record (tests/data/providers.json). The others are taken from onnxruntime 1.31's kernel tables
 and the operator lists of its execution providers. What a provider does not run falls back to onnxruntime's CPU, with copies to and
 fro.
 """
@@ -90,8 +90,8 @@ def _without_loops(
 _NODES_WITHOUT_LOOPS = 20_000
 _KEPT = UnrollLimits(steps=0)
 _SHORT = UnrollLimits(steps=16, nodes=256, where_it_pays=True)
-"""For a CPU, measured by ``python -m tests.benchmarks.unrolling``: such loops run 1.2 to 1.5 times faster, and load in a few
-milliseconds; 800 nodes take 100 ms to load, and 12 000 three seconds, for the same gain at best.
+"""For a CPU, measured by ``python -m tests.campaigns benchmarks.unrolling``: such loops run 1.2 to 1.5 times faster, and load in
+a few milliseconds; 800 nodes take 100 ms to load, and 12 000 three seconds, for the same gain at best.
 """
 
 TARGETS: dict[str, Target] = {

@@ -5,9 +5,9 @@ import onnx
 import pytest
 
 import ortscan
-from tests.benchmarks.loops import loops_of_sizes
-from tests.benchmarks.scan_8 import tanh_cell
-from tests.benchmarks.unrolling import CELLS, several_steps
+from tests.campaigns.benchmarks.loops import loops_of_sizes
+from tests.campaigns.benchmarks.scan_8 import tanh_cell
+from tests.campaigns.benchmarks.unrolling import CELLS, several_steps
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

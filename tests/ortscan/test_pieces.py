@@ -9,7 +9,7 @@ import ortscan
 from ortscan.modelio import load, sealed, to_proto
 from ortscan.running import pieces
 from ortscan.soundness import new_fault as soundness
-from tests.benchmarks.large_models import many_scans
+from tests.campaigns.benchmarks.large_models import many_scans
 
 HEADER = '<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]>'
 

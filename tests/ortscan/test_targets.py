@@ -11,7 +11,7 @@ from ortscan.errors import OptionError
 from ortscan.ort.opsets import newest_ir_version, newest_opset
 from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
 from rewrites.base.abilities import Recurrent
-from tests.providers import abilities, record
+from tests.campaigns.providers import abilities, record
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text

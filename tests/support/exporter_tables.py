@@ -1,4 +1,4 @@
-"""The tables of what models of real exporters gain, out of what ``python -m tests.benchmarks.exporters --write`` found."""
+"""The tables of what models of real exporters gain, out of what ``python -m tests.campaigns benchmarks.exporters --write`` found."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from rewrites.base.counted import counted
 
 __all__ = ["FOUND", "Found", "Gain", "Loop", "found", "gains_in_short", "gains_table", "left_table", "setting"]
 
-FOUND = Path(__file__).parents[1] / "benchmarks" / "exporters.json"
+FOUND = Path(__file__).parents[1] / "campaigns" / "benchmarks" / "exporters.json"
 _QUIET = 0.5
 """Up to such a load the machine was the benchmark's own."""
 _NAMES = {

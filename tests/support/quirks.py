@@ -13,7 +13,7 @@ import onnx
 import onnxruntime as ort
 
 from rewrites.ops.quirks import QUIRKS, Quirk
-from tests.fuzz.unwritten import unwritten_outputs
+from tests.campaigns.fuzz.unwritten import unwritten_outputs
 from tests.support.runtime import ort_run, ort_session, run_session
 
 __all__ = ["Fate", "dies", "fate_of", "gives", "model", "ones", "refuses", "run", "shows", "shown", "unwritten"]

@@ -24,8 +24,8 @@ from rewrites.registry import (
     WEIGHTS_INTO_BODIES,
 )
 from rewrites.rule import Rule
-from tests.providers import record as providers
-from tests.published import record as published
+from tests.campaigns.providers import record as providers
+from tests.campaigns.published import record as published
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
 
 __all__ = ["FOLDER", "PARTS", "ROOT", "TABLES", "with_parts", "write_tables"]

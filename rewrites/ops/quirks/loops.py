@@ -16,8 +16,8 @@ LOOPS = (
             "rewrites.loops.own_results",
             "rewrites.batching.bodies",
             "ortscan.verification.oracle.sound",
-            "tests.fuzz.unaliased",
-            "tests.fuzz.spellings.scans",
+            "tests.campaigns.fuzz.unaliased",
+            "tests.campaigns.fuzz.spellings.scans",
         ),
     ),
     Quirk(
@@ -80,7 +80,7 @@ LOOPS = (
         symptom="An opset-8 Scan gives uninitialised states without steps; without rows it gives no value, or ends the process.",
         worked_round=(
             "ortscan.running.crash_risks",
-            "tests.fuzz.judging",
+            "tests.campaigns.fuzz.judging",
         ),
     ),
     Quirk(
@@ -137,7 +137,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Loop moves strings into a stack, away from the value that a step's result is a copy of: later steps find none.",
-        worked_round=("rewrites.tidy.copy_stacked_strings", "rewrites.tidy.stacked_strings", "tests.fuzz.trust"),
+        worked_round=("rewrites.tidy.copy_stacked_strings", "rewrites.tidy.stacked_strings", "tests.campaigns.fuzz.trust"),
     ),
     Quirk(
         id="ORT-LOOP-NO-STEPS-SIZES",
@@ -151,10 +151,10 @@ LOOPS = (
             "rewrites.loop_form.guard",
             "rewrites.batching.nested_loop",
             "ortscan.verification.oracle.told_sizes",
-            "tests.fuzz.trust",
+            "tests.campaigns.fuzz.trust",
             "ortscan.verification.judging.judge",
-            "tests.fuzz.judging",
-            "tests.fuzz.comparing",
+            "tests.campaigns.fuzz.judging",
+            "tests.campaigns.fuzz.comparing",
         ),
     ),
     Quirk(
@@ -197,7 +197,7 @@ LOOPS = (
         symptom="A body or branch that returns a value of the graph around it is not loaded.",
         worked_round=(
             "ortscan.modelio.loose_outputs",
-            "tests.fuzz.spellings.loops",
+            "tests.campaigns.fuzz.spellings.loops",
         ),
     ),
     Quirk(

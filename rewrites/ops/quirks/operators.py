@@ -64,8 +64,8 @@ OPERATORS = (
             "rewrites.repair.growing_state",
             "rewrites.loop_form.loop_to_scan",
             "rewrites.analysis.whole_reversals",
-            "tests.fuzz.blocks",
-            "tests.fuzz.spellings.reading",
+            "tests.campaigns.fuzz.blocks",
+            "tests.campaigns.fuzz.spellings.reading",
         ),
     ),
     Quirk(
@@ -158,7 +158,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.GARBAGE,
         symptom="A tensor without elements may have any sizes in a Concat; rows that it is counted for are memory nothing wrote.",
-        worked_round=("rewrites.loop_form.grown_by_concat", "tests.fuzz.unwritten"),
+        worked_round=("rewrites.loop_form.grown_by_concat", "tests.campaigns.fuzz.unwritten"),
     ),
     Quirk(
         id="ORT-PAD-WRAP-OF-NOTHING",

@@ -101,7 +101,7 @@ RECURRENT_NODES = (
         worked_round=(
             "rewrites.recurrent_nodes.empty_recurrence",
             "ortscan.running.crash_risks",
-            "tests.fuzz.unwritten",
+            "tests.campaigns.fuzz.unwritten",
             "rewrites.recurrences.cells.native_node",
         ),
     ),
@@ -175,7 +175,7 @@ RECURRENT_NODES = (
         worked_round=(
             "ortscan.verification.closeness.recurrent_outputs",
             "ortscan.verification.judging.judge",
-            "tests.fuzz.damage_oracle",
+            "tests.campaigns.fuzz.damage_oracle",
         ),
     ),
 )

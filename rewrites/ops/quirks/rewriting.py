@@ -112,7 +112,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.NO_ERROR,
         symptom="A computed size of a Reshape is left to be inferred, so that one to a wrong number of elements runs.",
-        worked_round=("tests.fuzz.trust",),
+        worked_round=("tests.campaigns.fuzz.trust",),
     ),
     Quirk(
         id="ORT-SHARED-MEMORY",

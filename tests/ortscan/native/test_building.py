@@ -19,7 +19,7 @@ from tests.support.finding_plans import finding_plans, meeting_plans
 from tests.support.native_plans import library
 from tests.support.sample_plans import sample_plans
 
-FUZZ = [Path(__file__).parents[2] / "native_fuzz" / name for name in ("fuzz.c", "cells.c")]
+FUZZ = [Path(__file__).parents[2] / "campaigns" / "native" / name for name in ("fuzz.c", "cells.c")]
 SOURCES = Path(building.__file__).parent / "c"
 FLAGS = ["-std=c11", "-O0", "-g", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-DONE_ISA", "-DISA=generic", f"-I{SOURCES}"]
 

@@ -16,7 +16,7 @@ from tests.rewrites.harness import scan
 from tests.support.native_plans import library
 from tests.support.text import model_from_text
 
-SOURCE = Path(__file__).parents[2] / "native_c" / "run_model.c"
+SOURCE = Path(__file__).parents[2] / "campaigns" / "native" / "run_model.c"
 RUNTIME = sorted((Path(ort.__file__).parent / "capi").glob("libonnxruntime.so.*"))
 CELL = scan(
     "a = MatMul (h, W) b = Add (a, x) c = Mul (b, b) h1 = Tanh (c) y = Neg (h1)",

@@ -21,8 +21,8 @@ from ortscan.base import child_process
 from ortscan.errors import OrtscanWarning
 from ortscan.session import optimize_subprocess, preparing
 from ortscan.session.source import Source
-from tests.benchmarks.session_memory import peak
-from tests.benchmarks.session_start import model_of_20_mb
+from tests.campaigns.benchmarks.session_memory import peak
+from tests.campaigns.benchmarks.session_start import model_of_20_mb
 from tests.support.small_models import MAP, parsed
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.cache.store import Store
 from ortscan.session.source import Source
-from tests.benchmarks.session_start import model_of_20_mb
+from tests.campaigns.benchmarks.session_start import model_of_20_mb
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, UNTOUCHED, X, expected_of_map, parsed, with_weights
 
 

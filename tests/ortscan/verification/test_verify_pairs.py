@@ -1,11 +1,11 @@
-"""What a full comparison finds and what it lets pass, on a share of the pairs of `tests.verification_pairs`; all are run there."""
+"""What a full comparison finds and what it lets pass, on a share of the pairs of `tests.campaigns.verification_pairs`; all are run there."""
 
 import pytest
 
 from ortscan.verification import verify
-from tests.verification_pairs.chaotic import chaotic_models, forms
-from tests.verification_pairs.honest import honest_pairs
-from tests.verification_pairs.wrong import wrong_pairs
+from tests.campaigns.verification_pairs.chaotic import chaotic_models, forms
+from tests.campaigns.verification_pairs.honest import honest_pairs
+from tests.campaigns.verification_pairs.wrong import wrong_pairs
 
 WRONG = wrong_pairs()
 HONEST = honest_pairs()

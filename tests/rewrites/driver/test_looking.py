@@ -10,8 +10,8 @@ import ortscan
 from rewrites.graph.context import Context
 from rewrites.registry import ON_MODELS, RULES
 from rewrites.rule import Rule
-from tests.fuzz.idioms import IDIOMS
-from tests.fuzz.model_builder import draw_case
+from tests.campaigns.fuzz.idioms import IDIOMS
+from tests.campaigns.fuzz.model_builder import draw_case
 
 
 def content(ctx: Context) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.batching import Emission
 from rewrites.fission import loop_fission
-from tests.benchmarks.large_models import delay_line, recurrent_body
+from tests.campaigns.benchmarks.large_models import delay_line, recurrent_body
 from tests.rewrites.apply import apply, patches
 
 

@@ -1,1 +1,0 @@
-"""Timings, never part of pass or fail: `python -m tests.benchmarks`."""

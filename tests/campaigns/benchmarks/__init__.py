@@ -1,0 +1,1 @@
+"""Timings, never part of pass or fail: `python -m tests.campaigns benchmarks`."""

@@ -1,0 +1,56 @@
+"""Writes what became of the wrapped node tests as a table, one row for each operator."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from ortscan.report.codes import meaning
+from tests.campaigns.conformance.try_out import Outcome
+
+__all__ = ["counts", "share_gone", "table"]
+
+_HEAD = """# What leaves a loop, operator by operator
+
+Made by `python -m tests.campaigns conformance`: each node test of the ONNX project is wrapped in a Scan of three steps, given to
+`ortscan.optimize`, and both models are compared on onnxruntime. Four ways each: all float inputs differ between steps, or only the
+first; what is the same in every step is a constant, or an input; the operator alone, beside a state that has nothing to do with it,
+and between other work. *Gone* counts the wrapped tests of which nothing is left in a loop; the rest were left in it, for the reasons
+named with their numbers. Tests that onnxruntime does not run when wrapped are not counted.
+"""
+
+
+def counts(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """Count outcomes by their status."""
+    return Counter(outcome.status for outcome in outcomes)
+
+
+def share_gone(outcomes: Sequence[Outcome]) -> float:
+    """Give the part of the tests onnxruntime runs of which nothing is left in a loop."""
+    found = counts(outcomes)
+    return found["gone"] / max(1, len(outcomes) - found["not run"])
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Give the table as Markdown."""
+    by_operator: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.status != "not run":
+            by_operator[outcome.op].append(outcome)
+    found = counts(outcomes)
+    ran = len(outcomes) - found["not run"]
+    lines = [
+        _HEAD,
+        f"{ran} wrapped tests run, of {len(by_operator)} operators: {found['gone']} gone ({share_gone(outcomes):.1%}), "
+        f"{found['left']} left, {found['wrong']} wrong, {found['invalid']} invalid, {found['crash']} crashed.",
+        "",
+        "| operator | gone | left in the loop |",
+        "|---|---|---|",
+    ]
+    for op in sorted(by_operator, key=str.lower):
+        group = by_operator[op]
+        gone = sum(outcome.status == "gone" for outcome in group)
+        reasons = Counter(f"`{outcome.code}`" if outcome.code else outcome.status for outcome in group if outcome.status != "gone")
+        left = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+        lines.append(f"| {op} | {gone} of {len(group)} | {left} |")
+    codes = sorted({outcome.code for outcome in outcomes if outcome.code})
+    lines += ["", "| reason | meaning |", "|---|---|", *(f"| `{code}` | {meaning(code)} |" for code in codes), ""]
+    return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""Which of onnxruntime's own answers are to be trusted: it runs some models that are none, and some numbers are noise.
+
+Works round ORT-LOOP-STACKED-STRINGS, ORT-LOOP-NO-STEPS-SIZES and ORT-RESHAPE-FUSED.
+"""
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+from onnx import ModelProto
+
+import ortscan
+from rewrites.analysis.shapes.inference import infer_model
+from tests.campaigns.fuzz.case import Case, Feeds
+from tests.campaigns.fuzz.comparing import coarseness, difference
+from tests.campaigns.fuzz.unaliased import unaliased
+from tests.campaigns.fuzz.unwritten import unwritten_outputs
+from tests.support.loop_oracle import run_model
+from tests.support.runtime import run_session
+
+__all__ = ["is_shaky", "runs_as_written", "session_of"]
+
+
+def session_of(data: bytes, registered: bool = False, plain: bool = False) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if plain:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if registered:
+        ortscan.register(options)
+    return ort.InferenceSession(data, options)
+
+
+def runs_as_written(case: Case, feeds: Feeds) -> bool:
+    """Whether the original runs without onnxruntime's optimiser too, which takes some Reshapes of too few elements for right."""
+    try:
+        run_session(session_of((unaliased(case.model) or case.model).SerializeToString(), plain=True), feeds)
+    except Exception:
+        return False
+    return True
+
+
+def is_shaky(case: Case, oracle: ort.InferenceSession, feeds: Feeds, before: list[Any], actual: list[Any]) -> bool:
+    """Whether the numbers are not the model's: they move as far for an imperceptible change of what it is fed, or without
+    onnxruntime's optimiser, or nothing wrote them, or the plain loop over time has those of the result (as onnxruntime garbles
+    stacked strings), or the original alone lost strings, which onnxruntime moves out of states that a Loop also stacks.
+    """
+    model, coarse = unaliased(case.model) or case.model, coarseness(case.model)
+    data = model.SerializeToString()
+    apart = [k for k, (a, b) in enumerate(zip(before, actual, strict=True)) if difference([a], [b], coarse) is not None]
+    if any(np.shape(before[k]) != np.shape(actual[k]) for k in apart):
+        return _guesses_sizes(model, feeds, actual, coarse) or _is_as_written(data, feeds, before, actual, coarse)
+    if all(_has_lost_strings(before[k], actual[k]) for k in apart):
+        return True
+    noise = unwritten_outputs(data, oracle, feeds, before, coarse)
+    written = [pair for place, pair in enumerate(zip(before, actual, strict=True)) if place not in noise]
+    if noise and all(difference([a], [b], coarse) is None for a, b in written):
+        return True
+    plain = run_session(session_of(data, plain=True), feeds)
+    if difference(plain, actual, coarse) is None:
+        return True
+    try:
+        by_hand = run_model(model, feeds)
+        if difference([by_hand[k] for k in apart], [actual[k] for k in apart], coarse) is None:
+            return True
+    except Exception:
+        pass
+    rng = np.random.default_rng(0)
+    for steps in (
+        2.5,
+        25,
+    ) * 6:  # of the spacing of numbers of that type; what a sum of nothing but noise decides moves now and then
+        nudged = {name: _nudged(array, steps, rng) if array.dtype.kind == "f" else array for name, array in feeds.items()}
+        if difference(before, run_session(oracle, nudged), coarse) is not None:
+            return True
+    return False
+
+
+def _has_lost_strings(before: np.ndarray, actual: np.ndarray) -> bool:
+    """Whether two arrays of strings differ only where the first has empty ones."""
+    return (
+        np.asarray(before).dtype.kind == "O" and not np.asarray(before)[np.asarray(before) != np.asarray(actual)].astype(bool).any()
+    )
+
+
+def _guesses_sizes(model: ModelProto, feeds: Feeds, actual: list[Any], coarse: float) -> bool:
+    """Whether onnxruntime gives what the result does once it is told the sizes of what Loops stack: without a step it takes 0
+    for those that it does not know, and so does all that is computed from them.
+    """
+    told = ir.from_proto(model)
+    infer_model(told)
+    try:
+        return difference(run_session(session_of(ir.to_proto(told).SerializeToString()), feeds), actual, coarse) is None
+    except Exception:
+        return False
+
+
+def _is_as_written(data: bytes, feeds: Feeds, before: list[Any], actual: list[Any], coarse: float) -> bool:
+    """Whether nothing but tensors without elements differ in size, and onnxruntime gives those of the result without its optimiser:
+    what a body declares against its own operators counts until the optimiser has changed something in it.
+    """
+    pairs = [pair for pair in zip(before, actual, strict=True) if np.shape(pair[0]) != np.shape(pair[1])]
+    if any(np.size(one) or np.size(other) for one, other in pairs):
+        return False
+    return difference(run_session(session_of(data, plain=True), feeds), actual, coarse) is None
+
+
+def _nudged(array: np.ndarray, steps: float, rng: np.random.Generator) -> np.ndarray:
+    apart = steps * float(np.finfo(array.dtype).eps)
+    return np.asarray(array * (1 + apart * rng.choice([-1, 1], array.shape))).astype(array.dtype)

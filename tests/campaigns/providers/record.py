@@ -1,0 +1,154 @@
+"""What was seen on the providers: kept in ``tests/data/providers.json``, printed, and written as ``ortscan/docs/PROVIDERS.md``."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.campaigns.providers.abilities import Ability
+
+__all__ = ["FILE", "ability", "as_document", "as_text", "keep", "kept", "model"]
+
+FILE = Path(__file__).parents[2] / "data" / "providers.json"
+Seen = dict[str, Any]
+
+
+def ability(asked: Ability, said: Seen, mine: Sequence[str]) -> Seen:
+    """Return what became of a small model: it ``runs`` there, is ``left`` to the CPU, or ``breaks``, and how."""
+    became = said["became"]
+    about = {"name": asked.name, "operator": asked.operator, "limit": asked.limit}
+    if became != "equal":
+        return {**about, "verdict": "breaks", "how": _short(became)}
+    if asked.operator == "*":
+        left = sorted({op for name, ops in said["places"].items() if name not in mine for op in ops} - {"Constant"})
+        return {**about, "verdict": "left", "how": ", ".join(left)} if left else {**about, "verdict": "runs"}
+    return {**about, "verdict": "runs" if _takes(said, asked.operator, mine) else "left"}
+
+
+def _takes(said: Seen, operator: str, mine: Sequence[str]) -> bool:
+    places = said["places"]
+    on = {op for name, ops in places.items() if name in mine for op in ops}
+    return operator in on or (
+        "*" in on and not any(operator in ops or "*" in ops for name, ops in places.items() if name not in mine)
+    )
+
+
+def model(job: Seen, results: Sequence[Seen], mine: Sequence[str]) -> Seen:
+    """Return what became of a model before and after."""
+    before, after = (_one(said, mine) for said in results)
+    return {"name": job["name"], "before": before, "after": after, **({"optimize": job["optimize"]} if "optimize" in job else {})}
+
+
+def _one(said: Seen, mine: Sequence[str]) -> Seen:
+    places = said.get("places", {})
+    there = sum(sum(ops.values()) for name, ops in places.items() if name in mine)
+    elsewhere = {op: count for name, ops in places.items() if name not in mine for op, count in ops.items()}
+    rounded = {key: float(f"{said[key]:.3g}") for key in ("ms", "loading") if key in said}
+    return {"became": _short(said["became"]), "there": there, "elsewhere": elsewhere, "copies": said.get("copies", 0), **rounded}
+
+
+def _short(text: str) -> str:
+    """Return how it begins, up to the colon, and the end of what was said."""
+    return text if len(text) <= 200 else f"{text.partition(':')[0]}: … {text[-160:]}"
+
+
+def keep(seen: Seen) -> None:
+    """Put what was seen of one provider in its place in the file."""
+    every = {each["name"]: each for each in kept()} | {seen["name"]: seen}
+    FILE.write_text(json.dumps([every[name] for name in sorted(every)], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def kept() -> list[Seen]:
+    """Return what the file has."""
+    return list(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else []
+
+
+def as_text(seen: Seen) -> str:
+    """Return a page on one provider: its abilities, then a line for each model."""
+    lines = [f"## {seen['name']}: {seen['versions']} ({seen['about']})\n", _abilities(seen), "", _summary(seen), "", _models(seen)]
+    return "\n".join(lines) + "\n"
+
+
+def as_document() -> str:
+    """Return PROVIDERS.md."""
+    head = (
+        "# Execution providers, run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
+        "Each provider that can be had without its hardware, with small models of one operator each, and with the models that are shipped with\n"
+        "the tests, their sizes fixed: as their exporters wrote them, and as `optimize` makes them for that target. *There*: nodes that the provider\n"
+        "took, loop bodies included; *on the CPU*: those it left to onnxruntime's; *copies*: nodes that move tensors between the two. Times are of this one\n"
+        "machine's processor, also where the provider stands for another device: only their ratio within a row says something.\n"
+    )
+    return "\n".join([head, *(as_text(seen) for seen in kept())])
+
+
+def _abilities(seen: Seen) -> str:
+    by_verdict: dict[str, list[str]] = {"runs": [], "left": [], "breaks": []}
+    for one in seen["abilities"]:
+        by_verdict[one["verdict"]].append(f"`{one['name']}`" + (f" ({_cell(one['how'])})" if "how" in one else ""))
+    titles = {"runs": "It runs", "left": "It leaves to the CPU", "breaks": "It takes, and breaks"}
+    return "\n".join(f"* {titles[verdict]}: {', '.join(names) or 'nothing'}" for verdict, names in by_verdict.items())
+
+
+def _summary(seen: Seen) -> str:
+    models = seen["models"]
+    equal = {when: sum(one[when]["became"] == "equal" for one in models) for when in ("before", "after")}
+    there = {when: sum(one[when]["there"] for one in models) for when in ("before", "after")}
+    left = {when: sum(sum(one[when]["elsewhere"].values()) for one in models) for when in ("before", "after")}
+    whole = {when: sum(_whole(one[when]) for one in models) for when in ("before", "after")}
+    copies = {when: sum(one[when]["copies"] for one in models) for when in ("before", "after")}
+    ratios = [one["before"]["ms"] / one["after"]["ms"] for one in models if "ms" in one["before"] and "ms" in one["after"]]
+    rows = [
+        (when, f"{equal[when]} of {len(models)}", whole[when], there[when], left[when], copies[when])
+        for when in ("before", "after")
+    ]
+    table = _table(["", "equal to the CPU", "wholly there", "nodes there", "nodes on the CPU", "copies"], rows)
+    return table + (f"\nTime before ÷ time after, median of {len(ratios)}: {median(ratios):.2f}." if ratios else "")
+
+
+def _whole(one: Seen) -> bool:
+    return one["became"] == "equal" and one["there"] > 0 and not one["elsewhere"]
+
+
+def _models(seen: Seen) -> str:
+    rows = [
+        (
+            f"`{one['name']}`",
+            *(cell for when in ("before", "after") for cell in _cells(one[when])),
+            _speed(one),
+            _cell(one.get("optimize", "")),
+        )
+        for one in seen["models"]
+    ]
+    titles = [
+        "model",
+        "before",
+        "there",
+        "on the CPU",
+        "copies",
+        "after",
+        "there",
+        "on the CPU",
+        "copies",
+        "before ÷ after",
+        "not optimised",
+    ]
+    keep_last = any(row[-1] for row in rows)
+    return _table(titles if keep_last else titles[:-1], rows if keep_last else [row[:-1] for row in rows])
+
+
+def _cells(one: Seen) -> tuple[object, ...]:
+    return _cell(one["became"]), one["there"], sum(one["elsewhere"].values()), one["copies"]
+
+
+def _speed(one: Seen) -> str:
+    return f"{one['before']['ms'] / one['after']['ms']:.2f}" if "ms" in one["before"] and "ms" in one["after"] else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)

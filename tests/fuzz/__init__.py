@@ -1,1 +1,0 @@
-"""Whole random models, rewritten and compared with what onnxruntime made of the originals: ``python -m tests.fuzz``."""
