@@ -13,7 +13,7 @@ from ortscan.base.quiet import quietly
 from ortscan.edge.border import one_sentence
 from ortscan.edge.limited import limited
 from ortscan.migration import migrated
-from ortscan.modelio import AnyModel, LoadedModel, ModelLike, hand_back, sealed
+from ortscan.modelio import AnyModel, LoadedModel, ModelLike, return_model, sealed
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import MigrateOptions, OpsetTarget, ProtoLike
 from ortscan.option_types import OptimizeOptions as Options
@@ -148,7 +148,7 @@ def optimize(
     with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
         if level is not None:
             outcome = verified(rewriting, outcome, lambda one: compare(rewriting.model, one, level, spent, rewriting.sizes), keep)
-        result = hand_back(outcome.loaded, output, rewriting.model if is_left_broken(rewriting, outcome) else None)
+        result = return_model(outcome.loaded, output, rewriting.model if is_left_broken(rewriting, outcome) else None)
     return (result, drawn(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
 
 
@@ -196,7 +196,7 @@ def migrate(
         if level is not None and is_touched:
             require_equal(model, loaded, level, time.monotonic() - started)
         is_sound = is_touched or new_fault(model, loaded) is None
-        return hand_back(loaded, output, None if is_sound else model)
+        return return_model(loaded, output, None if is_sound else model)
 
 
 @one_sentence

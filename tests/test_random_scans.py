@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -19,7 +19,7 @@ SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=list(H
 
 def assert_rewritten_equal(case: ScanCase, **options: Any) -> None:
     loaded, _ = rewritten(case.model, debug=True, **options)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert_same_numbers(ort_run(result, case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
 

@@ -4,7 +4,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.numbers import assert_same_numbers
 from tests.support.row_loops import CELLS, READS, WRITES, RowLoop
 from tests.support.runtime import ort_run
@@ -15,7 +15,7 @@ SIZES = [((3, 1, 2), ""), ((2, 1, 1), "TB"), ((1, 2, 1), ""), ((1, 1, 3), "T"), 
 def assert_kept(loop: RowLoop) -> None:
     model = onnx.parser.parse_model(loop.text())
     loaded, _ = rewritten(model, debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     wanted, found = ort_run(model, loop.feeds()), ort_run(result, loop.feeds())
     assert [(each.shape, each.dtype) for each in found] == [(each.shape, each.dtype) for each in wanted]

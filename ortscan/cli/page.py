@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortscan.base.release import __version__
 from ortscan.cli.writing import Sizes
-from ortscan.modelio.destination import destination
-from ortscan.modelio.replacing import Replacement
+from ortscan.modelio.destination import Replacement, destination
 from ortscan.page.document import document, header, listed, section
 from ortscan.report.words import size
 from ortscan.verification.as_html import verification_html

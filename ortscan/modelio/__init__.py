@@ -1,7 +1,6 @@
-"""The border between a caller's model and the ``onnx_ir.Model`` that rules work on.
+"""Load a caller's model as the ``onnx_ir.Model`` that rules change, and return it with its interface and external data.
 
-Reading, refusing what is malformed, keeping the interface and external data, writing. What a model means, and what becomes of it,
-is not decided here.
+This room reads, refuses malformed models and writes. It does not decide what happens to a model.
 """
 
 from ortscan.modelio.built_in import listed_defaults, with_inputs_built_in
@@ -18,7 +17,7 @@ from ortscan.modelio.loaded import (
     unsettle,
 )
 from ortscan.modelio.loading import AnyModel, ModelLike, load
-from ortscan.modelio.saving import give_back, hand_back, save
+from ortscan.modelio.saving import return_model, save, to_caller_type
 from ortscan.modelio.tensors import AbsentTensor
 
 __all__ = [
@@ -29,8 +28,8 @@ __all__ = [
     "LoadedModel",
     "ModelLike",
     "declare_negative_sizes_free",
-    "give_back",
-    "hand_back",
+    "to_caller_type",
+    "return_model",
     "inline_functions",
     "inline_functions_with_loops",
     "listed_defaults",

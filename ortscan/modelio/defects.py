@@ -1,76 +1,64 @@
-"""The gate: every structural defect of a model is found here, when it is taken in, and is one sentence that names what and where.
+"""Find the structural defects of a loaded model; each is a sentence that names what and where.
 
-What is behind the gate may rely on it: attributes are of the kinds that schemas say, tensors have the bytes they need, all types
-are defined, no name stands for two values, and no Scan contradicts what is declared around it.
+After these checks attributes are of the kinds in the schemas, operand counts fit, every value is defined once in its graph, and no
+Scan contradicts the declarations around it. Operators of imported domains that onnx does not know, operators that only onnxruntime
+knows, and calls of the model's own functions are not checked.
+
+Works round ONNX-SPLIT-OUTPUTS.
 """
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio.node_defects import defect_of_node
-from ortscan.modelio.protos import DEEPEST, bodies_in
-from ortscan.modelio.tensor_defects import defect_of_tensor, defect_of_type
+from ortscan.modelio.mending import is_undefined
+from ortscan.modelio.protos import DEEPEST
+from ortscan.modelio.slots import graphs_in
 from rewrites.base.errors import UnsupportedModel
 from rewrites.base.plain_text import quoted
+from rewrites.graph.walk import node_graphs
 from rewrites.loops import refuse_contradictions
+from rewrites.loops.checks import label
 
-__all__ = ["refuse_defects", "refuse_defects_of_data", "refuse_depth"]
+__all__ = ["refuse_defects", "refuse_depth", "refuse_undefined_values"]
 
-_NEWEST = (1 << 31) - 1
-
-
-def refuse_defects_of_data(proto: onnx.ModelProto, name: str) -> None:
-    """Raise UnsupportedModel where tensors, types or imports of a serialised model are none."""
-    for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
-        for entry in imports:
-            if not 1 <= entry.version < _NEWEST:
-                raise UnsupportedModel(f"{name} imports version {entry.version} of the operator set {quoted(entry.domain)}.")
-    for body, where in bodies_in(proto):
-        if isinstance(body, onnx.GraphProto):
-            for tensor in body.initializer:
-                if defect := defect_of_tensor(tensor):
-                    raise UnsupportedModel(f"{name}: initializer {quoted(tensor.name)} in {where} {defect}.")
-            for infos in (body.input, body.output, body.value_info):
-                for info in infos:
-                    if defect := defect_of_type(info.type):
-                        raise UnsupportedModel(f"{name}: {quoted(info.name)} in {where} {defect}.")
-        for node in body.node:
-            for attribute in node.attribute:
-                if defect := _defect_of_attribute(attribute):
-                    raise UnsupportedModel(f"{name}: {attribute.name} of {node.op_type} {quoted(node.name)} in {where} {defect}.")
-
-
-def _defect_of_attribute(attribute: onnx.AttributeProto) -> str | None:
-    if attribute.ref_attr_name:
-        return None
-    kind = attribute.type
-    if kind == onnx.AttributeProto.TENSOR:
-        return defect_of_tensor(attribute.t)
-    if kind == onnx.AttributeProto.TENSORS:
-        return next((defect for tensor in attribute.tensors if (defect := defect_of_tensor(tensor))), None)
-    if kind == onnx.AttributeProto.TYPE_PROTO:
-        return defect_of_type(attribute.tp)
-    if kind == onnx.AttributeProto.TYPE_PROTOS:
-        return next((defect for one in attribute.type_protos if (defect := defect_of_type(one))), None)
-    return None
+_DOMAINS = ("", "ai.onnx.ml")
+_KINDS = {getattr(onnx.defs.OpSchema.AttrType, kind.name): kind for kind in ir.AttributeType if kind.value}
 
 
 def refuse_depth(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel where graphs are nested deeper than a file can hold."""
-    waiting: list[tuple[ir.Graph | ir.Function, int]] = [(model.graph, 0), *((one, 0) for one in model.functions.values())]
-    while waiting:
-        graph, depth = waiting.pop()
+    """Raise UnsupportedModel if graphs are nested deeper than a file can hold."""
+    pending: list[tuple[ir.Graph | ir.Function, int]] = [(model.graph, 0)]
+    pending += [(function, 0) for function in model.functions.values()]
+    while pending:
+        graph, depth = pending.pop()
         if depth > DEEPEST:
             raise UnsupportedModel(f"The graphs of {name} are nested more than {DEEPEST} deep, deeper than a file can hold.")
-        waiting.extend((inner, depth + 1) for node in graph for inner in _graphs_of(node))
+        pending.extend((inner, depth + 1) for node in graph for inner in node_graphs(node))
+
+
+def refuse_undefined_values(model: ir.Model, name: str) -> None:
+    """Raise UnsupportedModel if a node or a graph output reads a value that nothing defines, or an initializer has no tensor."""
+    for graph in graphs_in(model):
+        for node in graph:
+            for source in node.inputs:
+                if source is not None and is_undefined(source):
+                    raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {source.name!r}, which nothing defines.")
+        for value in graph.outputs:
+            if is_undefined(value):
+                raise UnsupportedModel(f"{name}: output {value.name!r} of graph {graph.name!r} is defined by none of its nodes.")
+        for value in graph.initializers.values():
+            if value.const_value is None:
+                raise UnsupportedModel(f"{name}: initializer {value.name!r} of graph {graph.name!r} has no tensor.")
 
 
 def refuse_defects(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel where nodes are not what their operators ask for, or a name stands for two values of a graph.
+    """Raise UnsupportedModel if a node contradicts its operator, or two values of a graph have one name.
 
-    Raises MalformedLoop where a Scan or Loop outside functions is none.
+    Raise MalformedLoop if a Scan or Loop outside functions is invalid.
     """
     if not model.graph.outputs:
         raise UnsupportedModel(f"{name} has no outputs, so nothing in it is computed.")
@@ -85,26 +73,123 @@ def refuse_defects(model: ir.Model, name: str) -> None:
 def _refuse_defects_in(
     graph: ir.Graph, opsets: Mapping[str, int], in_function: bool, functions: set[tuple[str, str]], name: str
 ) -> None:
-    given = {value.name for value in graph.inputs} | graph.initializers.keys()
+    names = {value.name for value in graph.inputs} | graph.initializers.keys()
     for node in graph:
         for value in node.outputs:
-            if value.name and value.name in given:
+            if value.name and value.name in names:
                 raise UnsupportedModel(f"{name}: two values of the graph {quoted(graph.name)} have the name {quoted(value.name)}.")
-            given.add(value.name)
-        defect = None
-        if (node.domain, node.op_type) not in functions:
-            defect = defect_of_node(node, opsets, in_function=in_function)
-        if defect is not None:
+            names.add(value.name)
+        if (node.domain, node.op_type) not in functions and (defect := _defect_of_node(node, opsets, in_function)):
             raise UnsupportedModel(f"{name} is not a valid model: {defect}.")
-        for inner in _graphs_of(node):
+        for inner in node_graphs(node):
             _refuse_defects_in(inner, opsets, in_function, functions, name)
         if node.op_type == "Scan" and not in_function and node.domain == "":
             refuse_contradictions(node, opsets.get("", 1))
 
 
-def _graphs_of(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS and not attribute.is_ref():
-            yield from attribute.as_graphs()
+@dataclass(frozen=True)
+class _Form:
+    """What a schema asks of a node.
+
+    Args:
+        kinds: the kind of each attribute, those of older versions included.
+        required: the attributes that must be there.
+        inputs, outputs: how many there may be.
+        needed_inputs, needed_outputs: the positions that cannot be left out.
+    """
+
+    kinds: Mapping[str, ir.AttributeType]
+    required: tuple[str, ...]
+    inputs: range
+    outputs: range
+    needed_inputs: tuple[int, ...]
+    needed_outputs: tuple[int, ...]
+
+
+def _defect_of_node(node: ir.Node, opsets: Mapping[str, int], in_function: bool) -> str | None:
+    """Return what is wrong with ``node``, as a sentence without a full stop, or None. ``opsets``: the imports around it."""
+    form = _form(node.op_type, node.domain, opsets.get(node.domain, -1))
+    if form is None:
+        if node.domain in opsets or _since_in_onnxruntime(node.op_type, node.domain) is not None:
+            return None
+        return f"{node.op_type} {label(node)} is of the domain {quoted(node.domain)}, which is not imported"
+    if isinstance(form, str):
+        return f"{node.op_type} {label(node)} {form}"
+    for what, have, allowed in (("inputs", len(node.inputs), form.inputs), ("outputs", len(node.outputs), form.outputs)):
+        if have not in allowed:
+            return f"{node.op_type} {label(node)} has {have} {what}, but takes {_span(allowed)}"
+    if any(index < len(node.inputs) and node.inputs[index] is None for index in form.needed_inputs):
+        return f"{node.op_type} {label(node)} leaves an input out that it cannot do without"
+    if any(index < len(node.outputs) and not node.outputs[index].name for index in form.needed_outputs):
+        return f"{node.op_type} {label(node)} leaves an output without a name"
+    for name, attribute in node.attributes.items():
+        kind = form.kinds.get(name)
+        if kind is None:
+            return f"{node.op_type} {label(node)} has an attribute {name!r}, which its operator does not know"
+        if attribute.type != kind:
+            return f"{node.op_type} {label(node)}: {name} is of the kind {attribute.type.name}, but must be {kind.name}"
+        if not in_function and attribute.is_ref():
+            return f"{node.op_type} {label(node)}: {name} refers to an attribute of a function, but is in none"
+    for name in form.required:
+        if name not in node.attributes:
+            return f"{node.op_type} {label(node)}: {name} is missing"
+    parts = node.attributes.get("num_outputs")
+    if node.op_type == "Split" and parts is not None and not parts.is_ref() and parts.as_int() != len(node.outputs):
+        # onnx's inference crashes if there are fewer outputs, and uses up the memory if there are many more
+        return f"Split {label(node)} has {len(node.outputs)} outputs, but num_outputs is {parts.as_int()}"
+    return None
+
+
+def _span(allowed: range) -> str:
+    least, most = allowed.start, allowed.stop - 1
+    if least == most:
+        return str(least)
+    return f"at least {least}" if most >= (1 << 31) - 1 else f"{least} to {most}"
+
+
+@functools.lru_cache(4096)
+def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
+    """Return what the operator asks of its nodes, a phrase if there is no such operator, or None if that is unknown."""
+    if domain not in _DOMAINS:
+        return None
+    try:
+        schema = onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        since = _since_in_onnxruntime(op_type, domain)
+        known = version > onnx.defs.onnx_opset_version() or (since is not None and since <= version)
+        return None if known else f"is of no operator that opset {version} of {domain or 'onnx'} has"
+    kinds = {name: _KINDS[attribute.type] for version in _with_older(schema) for name, attribute in version.attributes.items()}
+    required = tuple(name for name, attribute in schema.attributes.items() if attribute.required)
+    return _Form(
+        kinds,
+        required,
+        range(schema.min_input, schema.max_input + 1),
+        range(schema.min_output, schema.max_output + 1),
+        _singles(schema.inputs),
+        _singles(schema.outputs),
+    )
+
+
+def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
+    """Return the versions of an operator up to this one, oldest first. A rule may remove an attribute that is obsolete."""
+    versions = [schema]
+    while versions[0].since_version > 1:
+        try:
+            versions.insert(0, onnx.defs.get_schema(schema.name, versions[0].since_version - 1, schema.domain))
+        except onnx.defs.SchemaError:
+            break
+    return versions
+
+
+def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[int, ...]:
+    option = onnx.defs.OpSchema.FormalParameterOption.Single
+    return tuple(index for index, parameter in enumerate(parameters) if parameter.option == option)
+
+
+@functools.cache
+def _since_in_onnxruntime(op_type: str, domain: str) -> int | None:
+    """Return the first version in which onnxruntime has an operator; onnx does not have all of them."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    schemas = native.get_all_operator_schema()
+    return min((schema.since_version for schema in schemas if (schema.name, schema.domain) == (op_type, domain)), default=None)

@@ -1,26 +1,38 @@
-"""Where an output goes: the file itself, and the name of its external data."""
+"""
+Find out where a model and its external data can be written, and replace the files there all together or not at all.
+"""
 
 import os
 import re
+import secrets
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import onnx
 
 from ortscan.base.paths import is_path, is_path_like
+from ortscan.base.temporary import insisting
 from ortscan.modelio import reading
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.protos import locations_in
 from rewrites.base.errors import ModelFileError, OptionError, OrtscanError
 from rewrites.base.plain_text import shown
 
-__all__ = ["DataPath", "data_path", "destination"]
+__all__ = ["DataPath", "Replacement", "data_path", "destination", "write_model"]
 
 
 def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> Path:
-    """Return the file to replace or create; a symbolic link is followed. Raises ModelFileError where that cannot be, as where it is
-    one of the data files ``used`` by the model to be written, and OptionError for what is no path."""
+    """Return the file to replace or create; symbolic links are followed.
+
+    Raise OptionError if ``path`` is no path, and ModelFileError if nothing can be written there, or if the file is one of the data
+    files ``used`` by the model to be written.
+    """
     if not is_path_like(path):
         raise OptionError(f"output must be a path, not {shown(path)}.")
     if not os.fspath(path):
@@ -45,9 +57,13 @@ def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> 
 
 @dataclass(frozen=True)
 class DataPath:
-    """``path``: where external data is written. ``settled``: the name it is to have in the end, if another.
+    """Where external data is written.
 
-    ``is_taken``: a file of that name is there, and not of the replaced model. ``obsolete``: files of the replaced model alone.
+    Args:
+        path: the file to write.
+        settled: the name that it has in the end, if another.
+        is_taken: ``settled`` exists and does not belong to the replaced model.
+        obsolete: files that belong to the replaced model alone.
     """
 
     path: Path
@@ -57,10 +73,10 @@ class DataPath:
 
 
 def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> DataPath:
-    """Tell where the external data of ``target`` goes: to ``NAME.data``, with a number where a model that stays refers to that.
+    """Return where the external data of ``target`` goes: to ``NAME.data``, with a number if a model that stays refers to that.
 
-    Where the model that is replaced refers to it, the new data has to be there under another name first. ``source``: the file that
-    the model to be written came from, which uses the data files ``used``.
+    If the replaced model refers to it, the new data is written under another name first. ``source`` is the file of the model to be
+    written, which uses the data files ``used``.
     """
     usual = target.with_name(f"{target.name}.data")
     if usual.is_dir():
@@ -69,24 +85,110 @@ def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> Da
     spare = next(path for path in numbered if not os.path.lexists(path))
     own = _own_data(target)
     stays = usual not in own if source is None else os.path.realpath(source) != str(target)
-    lent = [file for file in used if stays]
-    own = [path for path in own if not any(file.is_now_at(path) for file in lent)]
+    shared = [file for file in used if stays]
+    own = [path for path in own if not any(file.is_now_at(path) for file in shared)]
     obsolete = tuple(path for path in own if path != usual)
-    if (source is not None and usual.exists() and usual.samefile(source)) or any(file.is_now_at(usual) for file in lent):
+    if (source is not None and usual.exists() and usual.samefile(source)) or any(file.is_now_at(usual) for file in shared):
         return DataPath(spare, obsolete=obsolete)
     if not os.path.lexists(usual):
         return DataPath(usual, obsolete=obsolete)
     if usual in own:
         return DataPath(spare, usual, obsolete=obsolete)
-    if obsolete:  # an earlier save was cut short
+    if obsolete:  # an earlier save was interrupted
         return DataPath(spare, obsolete=obsolete)
     return DataPath(spare, usual, is_taken=True)
 
 
 def _own_data(target: Path) -> list[Path]:
-    """Return the files of the names used here that the model at ``target`` refers to."""
+    """Return the files named as above that the model at ``target`` refers to."""
     name = re.compile(rf"{re.escape(target.name)}(\.\d+)?\.data")
     with suppress(OrtscanError):
         locations = map(os.path.normpath, locations_in(reading.read(target)))
         return [target.with_name(location) for location in locations if name.fullmatch(location)]
     return []
+
+
+class Replacement:
+    """A context that writes files aside: ``open`` creates them, ``commit`` moves them to their destinations in the same order.
+
+    Every file is written in its destination's folder, and keeps the permissions (and owner, if allowed) of the file it replaces.
+    Hard links to the replaced file keep the old content. If a destination cannot be replaced, new files before it are removed. So
+    only the last file should replace one that is in use. Raise OSError.
+    """
+
+    def __init__(self) -> None:
+        self._written: list[tuple[BinaryIO, Path, Path]] = []
+        self._strays: set[Path] = set()
+        self._new: set[Path] = set()
+        self._was_done: bool | None = None
+
+    def __enter__(self) -> "Replacement":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        insisting(self.clear)
+
+    def clear(self) -> None:
+        """Remove all files that were not moved to their destinations."""
+        self._was_done = self.is_done
+        for file, _, _ in self._written:
+            with suppress(OSError):
+                file.close()
+        if not self._was_done:
+            self._strays.update(final for _, aside, final in self._written if final in self._new and not os.path.lexists(aside))
+        for path in self._strays:
+            with suppress(OSError):
+                path.unlink()
+
+    @property
+    def is_done(self) -> bool:
+        """True if all files are at their destinations. The disk decides, because an interrupt may come after the last step."""
+        if self._was_done is not None:
+            return self._was_done
+        return bool(self._written) and not os.path.lexists(self._written[-1][1])
+
+    def open(self, final: Path) -> BinaryIO:
+        """Return a new empty file that ``commit`` moves to ``final``."""
+        aside = self._aside(final)
+        file = aside.open("x+b")
+        self._written.append((file, aside, final))
+        if final.is_file() and not final.is_symlink():
+            status = final.stat()
+            with suppress(OSError, AttributeError):
+                os.chown(aside, status.st_uid, status.st_gid)
+            aside.chmod(stat.S_IMODE(status.st_mode))
+        return file
+
+    def commit(self) -> None:
+        """Move all files to their destinations. They are flushed to disk first if they replace something."""
+        replaces = any(os.path.lexists(final) for _, _, final in self._written)
+        for file, _, _ in self._written:
+            file.flush()
+            if replaces:
+                os.fsync(file.fileno())
+            file.close()
+        self._new.update(final for _, _, final in self._written if not os.path.lexists(final))
+        for _, aside, final in self._written:
+            os.replace(aside, final)
+
+    def _aside(self, final: Path) -> Path:
+        path = final.with_name(f".ortscan-{secrets.token_hex(6)}.tmp")
+        self._strays.add(path)
+        return path
+
+
+def write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
+    """Write ``proto`` to the future ``target`` in the format of its suffix.
+
+    Raise ModelFileError if the format cannot hold the model, and OSError.
+    """
+    form = reading.format_of(target)
+    if proto.ByteSize() > reading.PROTOBUF_LIMIT:
+        raise ModelFileError(f"{target} cannot be written: it would exceed 2 GB without its initializers.")
+    if form == "onnxtxt":
+        content = onnx.printer.to_text(proto).encode()
+    else:
+        content = onnx.serialization.registry.get(form).serialize_proto(proto)
+    if form != "protobuf" and reading.parse(content, str(target), form) != proto:
+        raise ModelFileError(f"{target} cannot be written: the {form} format does not hold all of this model; write .onnx instead.")
+    files.open(target).write(content)

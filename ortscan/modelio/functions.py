@@ -1,34 +1,36 @@
-"""Inlines some model-local functions; by default those that hold a loop, so that rules find every loop in the main graph.
+"""Inline model-local functions; by default those that hold a loop, so that rules find every loop in the main graph.
 
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
-A function holds a loop if a Scan or Loop is in its body, at any depth of nested graphs, or if it calls such a function. Calls
-are inlined into the main graph and the graphs nested in it; definitions that nothing calls any more are removed, those that
-nothing ever called stay. A function is kept, with the reason, where inlining would not be exact: its operators mean something
-else in the model's operator sets, it calls itself, or a call does not fit its definition.
+A function holds a loop if its body has a Scan or Loop at any depth, or calls such a function. Calls are inlined into the main
+graph and the graphs nested in it. Definitions that nothing calls any more are removed; those that nothing ever called stay.
+A function stays, with a reason, if inlining is not exact: its operators have another meaning in the model's operator sets, it
+calls itself, or a call does not match its definition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio.call import CannotInline, inline_call
+from rewrites.graph.dims import without_names
 from rewrites.graph.names import Names
-from rewrites.graph.walk import all_nodes
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = ["Inlining", "inline_functions", "inline_functions_with_loops"]
 
-_LOOPS = ("Scan", "Loop")
+
+_IDENTITY_SINCE: dict[type, int] = {ir.SequenceType: 14, ir.OptionalType: 16}
 _Id = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Inlining:
-    """What became of the functions to be inlined; names are ``domain::name`` or ``domain::name:overload``.
+    """The functions that were inlined, and those that stay with a reason. A function is in both if only some calls were inlined.
 
-    ``kept`` pairs names with reasons; a function may be in both lists if only some of its calls could be inlined.
+    Names are ``domain::name`` or ``domain::name:overload``.
     """
 
     inlined: list[str] = field(default_factory=list)
@@ -36,23 +38,23 @@ class Inlining:
 
 
 def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
-    """Inline the functions that hold a Scan or Loop, but not those of the domain ``stay``, as ``inline_functions`` does."""
+    """Inline the functions that hold a Scan or Loop, except those of the domain ``stay``, as ``inline_functions`` does."""
 
-    def wanted(function: ir.Function) -> bool:
-        return function.domain != stay and any(_is_loop(node, model) for node in all_nodes(function))
+    def is_loop(node: ir.Node) -> bool:
+        return node.domain == "" and node.op_type in ("Scan", "Loop") and node.op_identifier() not in model.functions
 
-    return inline_functions(model, wanted)
+    return inline_functions(model, lambda function: function.domain != stay and any(map(is_loop, all_nodes(function))))
 
 
-def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool]) -> Inlining:
-    """Inline in place the functions that ``wanted_one`` names, and those that call one of them.
+def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> Inlining:
+    """Inline in place the functions for which ``is_wanted`` is true, and those that call one of them.
 
-    If anything is inlined, every value gets a name that is unique in the main graph and all graphs in it; public names stay.
+    The values of an inlined function get names that are unique in the main graph and all graphs in it; public names stay.
     """
     imports = dict(model.opset_imports)
     wanted: set[_Id] = set()
     kept: dict[_Id, str] = {}
-    for key in _with_callers(model, wanted_one):
+    for key in _with_callers(model, is_wanted):
         if reason := _obstacle(model, key, imports):
             kept[key] = reason
         else:
@@ -65,9 +67,9 @@ def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool])
         if key not in wanted:
             continue
         try:
-            nodes += inline_call(node, model.functions[key], names, imports.get("", 1))
+            nodes += _inline_call(node, model.functions[key], names, imports.get("", 1))
             inlined[key] = None
-        except CannotInline as reason:
+        except _CannotInline as reason:
             kept[key] = str(reason)
     for domain in {node.domain for node in all_nodes(model.graph)} & imports.keys():
         model.opset_imports.setdefault(domain, imports[domain])
@@ -75,15 +77,11 @@ def inline_functions(model: ir.Model, wanted_one: Callable[[ir.Function], bool])
     return Inlining([_name(key) for key in inlined], [(_name(key), reason) for key, reason in kept.items()])
 
 
-def _with_callers(model: ir.Model, wanted_one: Callable[[ir.Function], bool]) -> list[_Id]:
-    found = {key for key, function in model.functions.items() if wanted_one(function)}
-    while more := {key for key in model.functions.keys() - found if not found.isdisjoint(_callees(model, key))}:
-        found |= more
-    return [key for key in model.functions if key in found]
-
-
-def _is_loop(node: ir.Node, model: ir.Model) -> bool:
-    return node.domain == "" and node.op_type in _LOOPS and node.op_identifier() not in model.functions
+def _with_callers(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> list[_Id]:
+    wanted = {key for key, function in model.functions.items() if is_wanted(function)}
+    while callers := {key for key in model.functions.keys() - wanted if not wanted.isdisjoint(_callees(model, key))}:
+        wanted |= callers
+    return [key for key in model.functions if key in wanted]
 
 
 def _callees(model: ir.Model, key: _Id) -> set[_Id]:
@@ -91,10 +89,10 @@ def _callees(model: ir.Model, key: _Id) -> set[_Id]:
 
 
 def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
-    """Tell why function ``key`` cannot be inlined; if it can, add to ``imports`` what it needs and the model lacks."""
+    """Return why the function cannot be inlined; if it can, add the operator sets that the model lacks to ``imports``."""
     reached: set[_Id] = set()
-    while more := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:
-        reached |= more
+    while new := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:
+        reached |= new
     if key in reached:
         return "it calls itself"
     function = model.functions[key]
@@ -134,3 +132,102 @@ def _drop_uncalled(model: ir.Model, candidates: list[_Id]) -> None:
 def _name(key: _Id) -> str:
     domain, name, overload = key
     return f"{domain}::{name}" + (f":{overload}" if overload else "")
+
+
+class _CannotInline(Exception):
+    """The reason why a call cannot be inlined; nothing has been changed."""
+
+
+def _inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) -> list[ir.Node]:
+    """Replace ``call`` by the function's nodes, and return them and the nodes nested in them. Raise _CannotInline if that fails.
+
+    Attribute references are resolved, also inside nested graphs. All names except those of the call's outputs are fresh. Symbols
+    in the function's shapes mean nothing outside it and are dropped.
+    """
+    _refuse_mismatch(call, function, opset)
+    try:
+        body = function.clone()
+    except RuntimeError as error:
+        raise _CannotInline("its nodes are not in topological order") from error
+    graph = call.graph
+    assert graph is not None
+    nodes = list(body)
+    for node in all_nodes(body):
+        _resolve_attributes(node, call, function)
+    for value in _defined_in(body):
+        if value.name:
+            value.name = names.fresh(value.name)
+        value.shape = without_names(value.shape)
+    for node in all_nodes(body):
+        if node.name:
+            node.name = names.fresh(node.name)
+    results = list(body.outputs)
+    body.graph.outputs.clear()
+    body.remove(nodes)
+    arguments = dict(zip(body.inputs, [*call.inputs, *[None] * (len(body.inputs) - len(call.inputs))], strict=True))
+    for formal, actual in arguments.items():
+        for user, index in formal.uses():
+            user.replace_input_with(index, actual)
+    nodes += _replace_outputs(call, results, arguments)
+    graph.insert_before(call, nodes)
+    graph.remove(call, safe=True)
+    return [inner for node in nodes for inner in (node, *chain.from_iterable(map(all_nodes, node_graphs(node))))]
+
+
+def _refuse_mismatch(call: ir.Node, function: ir.Function, opset: int) -> None:
+    label = f"its call {call.name!r}"
+    if call.graph is None or len(call.inputs) > len(function.inputs) or len(call.outputs) > len(function.outputs):
+        raise _CannotInline(f"{label} has more inputs or outputs than it")
+    for attribute in (*call.attributes.values(), *function.attributes.values()):
+        if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            raise _CannotInline(f"attribute {attribute.name!r} of {label} is a graph or a reference")
+    for result in function.outputs[: len(call.outputs)]:
+        if result.producer() is not None:
+            continue
+        position = list(function.inputs).index(result)
+        actual = call.inputs[position] if position < len(call.inputs) else None
+        if actual is None:
+            raise _CannotInline(f"{label} leaves out an input that is also an output")
+        if opset < (needed := _IDENTITY_SINCE.get(type(actual.type), 1)):
+            raise _CannotInline(f"{label} returns an input that Identity cannot copy before operator set {needed}")
+
+
+def _resolve_attributes(node: ir.Node, call: ir.Node, function: ir.Function) -> None:
+    for name, attribute in list(node.attributes.items()):
+        if not attribute.is_ref():
+            continue
+        actual = call.attributes.get(attribute.ref_attr_name or "", function.attributes.get(attribute.ref_attr_name or ""))
+        if actual is None or actual.value is None:
+            del node.attributes[name]
+        else:
+            node.attributes[name] = ir.Attr(name, actual.type, actual.value, doc_string=attribute.doc_string)
+
+
+def _defined_in(body: ir.Function) -> Iterator[ir.Value]:
+    for node in all_nodes(body):
+        yield from node.outputs
+    for graph in inner_graphs(body):
+        yield from graph.inputs
+        yield from (value for value in list(graph.initializers.values()) if not value.is_graph_input())
+
+
+def _replace_outputs(call: ir.Node, results: list[ir.Value], arguments: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
+    """Replace the call's outputs by the results, and return the Identity nodes for inputs and for results returned twice."""
+    copies = []
+    used: set[ir.Value] = set()
+    for old, result in zip(call.outputs, results, strict=False):
+        new = result
+        if result in arguments or result in used:
+            copy = ir.node("Identity", [arguments.get(result, result)])
+            copies.append(copy)
+            new = copy.outputs[0]
+            new.type, new.shape = result.type, result.shape
+        used.add(new)
+        if old.name:
+            new.name = old.name
+        new.type = old.type if old.type is not None else new.type
+        new.shape = old.shape if old.shape is not None else new.shape
+        new.doc_string = old.doc_string or new.doc_string
+        new.metadata_props.update(old.metadata_props)
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+    return copies

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.base.negative_sizes import has_negative_sizes, write_negative_sizes_as_free
-from ortscan.modelio.map_types import holds_map
+from ortscan.modelio.protos import holds_map
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.dims import forgotten
 

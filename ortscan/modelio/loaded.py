@@ -1,4 +1,4 @@
-"""A model on its way through the passes, and what is needed to hand it back as it came."""
+"""A model on its way through the passes, with what is needed to return it as it came."""
 
 import gc
 from collections.abc import Iterator
@@ -34,14 +34,21 @@ __all__ = [
 
 @dataclass(eq=False)
 class LoadedModel:
-    """The model that passes may change in place, the kind of thing it came as, and its interface.
+    """A model that passes change in place, and its interface.
 
-    A model of IR version 3 is held as IR version 4, with its weights off the list of inputs, until it is settled.
-    ``tied``: what was said of outputs that had to be written otherwise; ``built_in``: of inputs that became constants.
-    ``redeclared``: outputs that were declared with another shape than they have, as they were declared and as they are.
-    ``seal``: see ``sealed``.
-    ``judged``: the whole message that was looked at for faults; whoever changes the model after that lets go of it.
-    ``names``: those that were taken in the opset in which it came.
+    Args:
+        model: the model. One of IR version 3 is held in IR version 4, without weights among the inputs, until it is settled.
+        kind: the type that the caller gave.
+        source: the file that the model was read from.
+        interface: the inputs, outputs and header as declared.
+        listed: how a model of IR version 3 listed its weights.
+        files: the external data.
+        tied: notes on outputs that were written otherwise.
+        built_in: notes on inputs that became constants.
+        redeclared: the outputs declared with a wrong shape: as declared, and as they are.
+        seal: see ``sealed``.
+        judged: the message that was checked for faults, until the model changes.
+        names: the names used in the opset in which the model came.
     """
 
     model: ir.Model
@@ -60,20 +67,20 @@ class LoadedModel:
 
 @dataclass
 class _Seal:
-    """What a model that nobody changes any more is serialised as, once that was asked for."""
+    """The message of a model that nobody changes any more, once it was serialised."""
 
     proto: onnx.ModelProto | None = None
 
 
 _LARGE_BYTES = 4 << 20
-"""How long a message is that nobody wants beside the model it was made of."""
+"""A message of more bytes is not kept beside its model."""
 
 
 @contextmanager
 def sealed(loaded: LoadedModel) -> Iterator[None]:
-    """Serialise ``loaded`` no more than once meanwhile: whoever asks gets the same message, and must not change it.
+    """Serialise ``loaded`` at most once within the context; all callers get the same message and must not change it.
 
-    A large model that is to be handed back as a message is one from now on, and let go of.
+    A large model that is returned as a message is kept only as that message.
     """
     loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):
@@ -87,30 +94,31 @@ def sealed(loaded: LoadedModel) -> Iterator[None]:
         loaded.seal = None
 
 
+def _is_written(loaded: LoadedModel) -> bool:
+    return loaded.seal is not None and loaded.seal.proto is not None
+
+
 def restore_interface(loaded: LoadedModel) -> None:
-    """Put the declared types, shapes and doc strings of inputs and outputs, and the model's metadata, back.
+    """Restore the declared types, shapes and doc strings of inputs and outputs, and the model's metadata.
 
-    Values may have been replaced meanwhile; their names and order must be the same.
-
-    Raises:
-        InvariantBroken: a public name went missing, is new, or changed places.
+    Raise InvariantBroken if the public names or their order changed.
     """
     if not _is_written(loaded):
         loaded.interface.restore(loaded.model)
 
 
 def declare_negative_sizes_free(loaded: LoadedModel) -> None:
-    """Declare sizes below zero of inputs and outputs as free from now on: onnx's inference may refuse or die of what is new."""
+    """Declare sizes below zero of inputs and outputs as free, because onnx's inference may reject new models or crash on them."""
     loaded.interface = loaded.interface.with_negative_sizes_free()
 
 
 def retake_interface(loaded: LoadedModel) -> None:
-    """Make the types and shapes that the inputs and outputs have now the declared ones (after shapes were fixed on purpose)."""
+    """Declare the types and shapes that the inputs and outputs have now, after shapes were fixed on purpose."""
     redeclare(loaded, loaded.interface.retaken(loaded.model))
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
-    """Replace the interface, and note the outputs whose shapes contradict those that were declared."""
+    """Replace the interface, and note the outputs whose shapes contradict the declared ones."""
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
         if contradicts(declared, now):
@@ -119,25 +127,21 @@ def redeclare(loaded: LoadedModel, interface: Interface) -> None:
 
 
 def settle_new_initializers(loaded: LoadedModel) -> None:
-    """Give a model that came in IR version 3 the form that version asks for, its new constants included; others are left."""
+    """Return a model that came in IR version 3, including its new constants, to the form of that version."""
     if loaded.listed is not None and not _is_written(loaded):
         list_weights(loaded.model, loaded.listed)
 
 
-def _is_written(loaded: LoadedModel) -> bool:
-    return loaded.seal is not None and loaded.seal.proto is not None
-
-
 def unsettle(loaded: LoadedModel) -> None:
-    """Take ``settle_new_initializers`` back, so that the model may be rewritten further."""
+    """Undo ``settle_new_initializers``, so that the model may be rewritten further."""
     if loaded.listed is not None:
         loaded.listed = unlist_weights(loaded.model) or loaded.listed
 
 
 def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model with its interface as declared; references to external data stay as they are.
+    """Serialise the model with its interface as declared and its references to external data. Raise as ``written`` does.
 
-    Of a model that is sealed the same message is given again. Raises as ``written`` does.
+    A sealed model returns the same message again.
     """
     if loaded.seal is None:
         return written(loaded)
@@ -147,11 +151,7 @@ def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def written(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model as it is now, sealed or not.
-
-    Raises:
-        InvariantBroken: the interface is not what it was, or the model cannot be serialised.
-    """
+    """Serialise the model, sealed or not. Raise InvariantBroken if the interface changed or the model cannot be serialised."""
     restore_interface(loaded)
     settle_new_initializers(loaded)
     try:
@@ -163,11 +163,7 @@ def written(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of what lies at the bottom of a chain of errors.
-
-    Raises:
-        MemoryError: that is what lies there, which says nothing of the model.
-    """
+    """Return the first line of the root cause of an error; raise it if it is a MemoryError."""
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, MemoryError):

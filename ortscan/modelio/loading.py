@@ -1,4 +1,4 @@
-"""From what a caller has (a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``) to a model that passes may change."""
+"""Load what a caller gives (a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``) as a model that passes may change."""
 
 import copy
 import os
@@ -10,24 +10,18 @@ import onnx_ir as ir
 
 from ortscan.base.external_location import OutOfReach, folders_of, leads_out
 from ortscan.base.paths import is_path
-from ortscan.modelio.branch_names import refuse_ambiguous_names
-from ortscan.modelio.called_nodes import refuse_endless_calls
+from ortscan.modelio.data_defects import refuse_defects_of_data, refuse_defects_of_references
 from ortscan.modelio.data_files import DataFiles
-from ortscan.modelio.declared_twice import declare_as_first_said
-from ortscan.modelio.defects import refuse_defects, refuse_defects_of_data, refuse_depth
-from ortscan.modelio.external import check_references, within_reach
-from ortscan.modelio.free_sizes import free_negative_sizes
+from ortscan.modelio.defects import refuse_defects, refuse_depth, refuse_undefined_values
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
-from ortscan.modelio.loose_outputs import tie_outputs
-from ortscan.modelio.map_types import hide_map_types
-from ortscan.modelio.newer_opsets import refuse_newer_operators
-from ortscan.modelio.node_order import is_sorted, sort_nodes
+from ortscan.modelio.mending import declare_as_first_said, free_negative_sizes, is_sorted, sort_nodes, tie_outputs
+from ortscan.modelio.protos import hide_map_types
 from ortscan.modelio.reading import parse, read, require_model
-from ortscan.modelio.refusals import refuse_what_would_be_lost
+from ortscan.modelio.refusals import refuse_ambiguous_names, refuse_endless_calls, refuse_newer_operators, refuse_what_would_be_lost
 from ortscan.modelio.slots import graphs_in, tensor_slots
-from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor
+from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor, within_reach
 from ortscan.ort.opsets import newest_opset
 from rewrites.base.errors import ModelFileError, OptionError, UnsupportedModel
 from rewrites.base.plain_text import shown
@@ -41,16 +35,15 @@ _Kind = Literal["path", "bytes", "proto", "ir"]
 
 
 def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
-    """Take a model in; the caller's object is never changed, neither now nor by what is done to the loaded model.
+    """Return a model that can be changed without changing the caller's object. A ``LoadedModel`` is copied.
 
     External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are looked up beside ``source``,
-    the file the model was read from, or in the working folder, as ORT does; where the data is not there, they pass through
-    unread. Of a ``LoadedModel`` a copy is made.
+    the file the model was read from, or in the working folder, as ORT does. Data that is not there passes through as a reference.
 
     Raises:
-        OptionError: ``model`` is none of these.
-        ModelFileError: there is no model to be read, or its external data is missing, cut short or outside its folder.
-        UnsupportedModel: the model is invalid, or holds something that would be lost on the way.
+        OptionError: ``model`` has another type.
+        ModelFileError: the file is no model, or its external data is missing, truncated or outside its folder.
+        UnsupportedModel: the model is invalid, or has something that ``onnx_ir`` cannot keep.
     """
     if isinstance(model, LoadedModel):
         return _from_loaded(model)
@@ -58,19 +51,17 @@ def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> Lo
         return _from_ir(model)
     if isinstance(model, onnx.ModelProto):
         require_model(model, "the given ModelProto")
-        return _from_proto(model, "proto", "the given ModelProto", _path(source))
+        return _from_proto(model, "proto", "the given ModelProto", None if source is None else _path(source))
     if isinstance(model, bytes | bytearray | memoryview):
-        return _from_proto(parse(bytes(model), "the given bytes"), "bytes", "the given bytes", _path(source))
+        proto = parse(bytes(model), "the given bytes")
+        return _from_proto(proto, "bytes", "the given bytes", None if source is None else _path(source))
     if isinstance(model, str | os.PathLike):
         path = _path(model)
-        assert path is not None
         return _from_proto(read(path), "path", str(path), path)
     raise OptionError(f"A model is a path, bytes, an onnx.ModelProto or an onnx_ir.Model, not {type(model).__name__}.")
 
 
-def _path(path: str | os.PathLike[str] | None) -> Path | None:
-    if path is None:
-        return None
+def _path(path: str | os.PathLike[str]) -> Path:
     if not is_path(path):
         raise ModelFileError(f"{shown(path)} is not a path.")
     return Path(path)
@@ -80,7 +71,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
     refuse_what_would_be_lost(proto, name)
     refuse_endless_calls(proto, name)
     refuse_defects_of_data(proto, name)
-    check_references(proto, name)
+    refuse_defects_of_references(proto, name)
     try:
         plain = hide_map_types(proto, name)
         model = ir.from_proto(plain)
@@ -88,7 +79,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
     except ir.serde.SerdeError as error:
         raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
     tied = tie_outputs(model)
-    _refuse_undefined_values(model, name)
+    refuse_undefined_values(model, name)
     _sort(model, name)
     folders = folders_of(str(source)) if source is not None else [os.getcwd()]
     files = DataFiles()
@@ -112,7 +103,7 @@ def _from_ir(original: ir.Model) -> LoadedModel:
     name = "the given onnx_ir.Model"
     refuse_endless_calls(original, name)
     refuse_depth(original, name)
-    _refuse_undefined_values(original, name)
+    refuse_undefined_values(original, name)
     model = _copied(original, name)
     _sort(model, name)
     _cut_shared_parts(model)
@@ -130,9 +121,9 @@ def _from_ir(original: ir.Model) -> LoadedModel:
             continue
         folders = folders_of(os.path.join(os.fspath(tensor.base_dir), "model"))
         try:
-            mine = within_reach(tensor, folders, files)
-            mine.data.readers.append(tensor)
-            slot.put(mine)
+            own = within_reach(tensor, folders, files)
+            own.data.readers.append(tensor)
+            slot.put(own)
         except OutOfReach as error:
             slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
     return _loaded(model, name, "ir", None, files, None)
@@ -153,8 +144,8 @@ def _copied(original: ir.Model, name: str) -> ir.Model:
             model = ir.from_proto(ir.to_proto(original))
         except ir.serde.SerdeError as error:
             raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
-        for mine, theirs in zip(tensor_slots(model), tensor_slots(original), strict=True):
-            mine.put(theirs.get())
+        for slot, original_slot in zip(tensor_slots(model), tensor_slots(original), strict=True):
+            slot.put(original_slot.get())
     model.meta.update(original.meta)
     return model
 
@@ -166,7 +157,7 @@ def _loaded(
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
     if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in all_nodes(model.graph)):
-        # A model that imports other sets only is one of the newest opset for onnxruntime.
+        # onnxruntime runs a model that imports only other sets in the newest opset.
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)
     refuse_ambiguous_names(model, name)
@@ -184,27 +175,9 @@ def _sort(model: ir.Model, name: str) -> None:
 
 
 def _cut_shared_parts(model: ir.Model) -> None:
-    """Replace what a clone shares with its original and passes may write to: types, and tensors noted on inner values."""
+    """Replace what a clone shares with its original and passes may write to: types, and tensors of inner values."""
     for graph in graphs_in(model):
         for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
             value.type = copy.deepcopy(value.type)
             if not value.is_initializer():
                 value.const_value = None
-
-
-def _refuse_undefined_values(model: ir.Model, name: str) -> None:
-    for graph in graphs_in(model):
-        for node in graph:
-            for source in node.inputs:
-                if source is not None and _is_undefined(source):
-                    raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {source.name!r}, which nothing defines.")
-        for value in graph.outputs:
-            if _is_undefined(value):
-                raise UnsupportedModel(f"{name}: output {value.name!r} of graph {graph.name!r} is defined by none of its nodes.")
-        for value in graph.initializers.values():
-            if value.const_value is None:
-                raise UnsupportedModel(f"{name}: initializer {value.name!r} of graph {graph.name!r} has no tensor.")
-
-
-def _is_undefined(value: ir.Value) -> bool:
-    return value.producer() is None and not value.is_graph_input() and not value.is_initializer()

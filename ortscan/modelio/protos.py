@@ -1,4 +1,8 @@
-"""Walks over a ``ModelProto``: every graph with words for where it is, and every dense tensor."""
+"""Walk over a ``ModelProto``: all graphs with a phrase for where each is, all dense tensors, and map types.
+
+``onnx_ir`` does not know map types (``ZipMap`` of ``ai.onnx.ml`` returns one), so such values have no type while the model is
+loaded. The interface restores the declared types of public values.
+"""
 
 from collections.abc import Iterator
 
@@ -6,18 +10,18 @@ import onnx
 
 from rewrites.base.errors import UnsupportedModel
 
-__all__ = ["DEEPEST", "Body", "bodies_in", "locations_in", "tensors_in"]
+__all__ = ["Body", "DEEPEST", "bodies_in", "hide_map_types", "holds_map", "locations_in", "tensors_in"]
 
 DEEPEST = 31
-"""How deep graphs may be nested: protobuf reads messages up to 100 deep, three for each graph, and some in the innermost."""
+"""The depth to which graphs may be nested. protobuf reads 100 levels of messages; a graph needs three, and the innermost more."""
 
 Body = onnx.GraphProto | onnx.FunctionProto
 
 
 def bodies_in(proto: onnx.ModelProto) -> Iterator[tuple[Body, str]]:
-    """Yield the main graph, the functions, and all graphs nested in them, each with words for where it is.
+    """Yield the main graph, the functions, and all graphs nested in them, each with a phrase for where it is.
 
-    Raises UnsupportedModel where they are nested too deep for a file.
+    Raise UnsupportedModel if they are nested too deep for a file.
     """
     yield from _nested(proto.graph, "the main graph")
     for function in proto.functions:
@@ -34,8 +38,8 @@ def _nested(body: Body, where: str, depth: int = 0) -> Iterator[tuple[Body, str]
                 yield from _nested(attribute.g, f"{attribute.name} of {node.op_type} {node.name!r} in {where}", depth + 1)
             elif attribute.type == onnx.AttributeProto.GRAPHS:
                 for number, graph in enumerate(attribute.graphs):
-                    place = f"{attribute.name}[{number}] of {node.op_type} {node.name!r} in {where}"
-                    yield from _nested(graph, place, depth + 1)
+                    label = f"{attribute.name}[{number}] of {node.op_type} {node.name!r} in {where}"
+                    yield from _nested(graph, label, depth + 1)
 
 
 def tensors_in(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -52,6 +56,43 @@ def tensors_in(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def locations_in(proto: onnx.ModelProto) -> list[str]:
-    """Return the files that external data is in, as the model names them, each once."""
-    found = (entry for tensor in tensors_in(proto) for entry in tensor.external_data if entry.key == "location")
-    return sorted({entry.value for entry in found})
+    """Return the locations of external data as the model names them, sorted and each once."""
+    entries = (entry for tensor in tensors_in(proto) for entry in tensor.external_data)
+    return sorted({entry.value for entry in entries if entry.key == "location"})
+
+
+def holds_map(kind: onnx.TypeProto) -> bool:
+    """Return True if ``kind`` is a map, or a sequence or optional of one."""
+    if kind.HasField("sequence_type"):
+        return holds_map(kind.sequence_type.elem_type)
+    if kind.HasField("optional_type"):
+        return holds_map(kind.optional_type.elem_type)
+    return bool(kind.HasField("map_type"))
+
+
+def hide_map_types(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """Return a copy of ``proto`` without map types, or ``proto`` itself if it has none.
+
+    Raise UnsupportedModel if a nested graph takes or returns a map.
+    """
+    if not any(holds_map(info.type) for body, _ in bodies_in(proto) for info in _infos(body)):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for body, where in bodies_in(copy):
+        for number in reversed(range(len(body.value_info))):
+            if holds_map(body.value_info[number].type):
+                del body.value_info[number]
+        for info in _infos(body):
+            if not holds_map(info.type):
+                continue
+            if body is not copy.graph:
+                raise UnsupportedModel(f"{name}: {info.name!r} in {where} is a map, which cannot be represented there.")
+            info.ClearField("type")
+    return copy
+
+
+def _infos(body: onnx.GraphProto | onnx.FunctionProto) -> list[onnx.ValueInfoProto]:
+    if isinstance(body, onnx.FunctionProto):
+        return list(body.value_info)
+    return [*body.input, *body.output, *body.value_info]

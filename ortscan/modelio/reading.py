@@ -1,8 +1,12 @@
-"""From a file or bytes to a ``ModelProto``; whatever is not a model is one clear error that names where it came from."""
+"""Read a file or bytes as a ``ModelProto``. What is not a model is one clear error that names its source.
+
+Works round ONNX-TEXT-DEPTH.
+"""
 
 import itertools
 import mmap
 import os
+import re
 import stat
 from pathlib import Path
 from typing import TypeVar
@@ -13,15 +17,18 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.text_format import ParseError as TextError  # type: ignore[import-untyped]
 
 from ortscan.base.paths import is_pipe
-from ortscan.modelio.text_depth import DEEPEST_BRACKETS, nests_too_deep
 from rewrites.base.errors import ModelFileError, UnsupportedModel
 
-__all__ = ["PROTOBUF_LIMIT", "format_of", "parse", "read", "read_from_pipe", "require_model"]
+__all__ = ["DEEPEST_BRACKETS", "PROTOBUF_LIMIT", "format_of", "nests_too_deep", "parse", "read", "read_from_pipe", "require_model"]
 
 PROTOBUF_LIMIT = (1 << 31) - 1
+DEEPEST_BRACKETS = 256
+"""onnx's parser of text calls itself for each bracket and crashes in the end. A nested graph takes three; files hold about 30."""
+
 _OLDEST_IR = 3
 _PART = 1 << 20
 _T = TypeVar("_T")
+_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[][(){}]', re.DOTALL)
 _FOREIGN = {
     b"version https://git-lfs": "a Git LFS pointer, not the model itself (fetch it with `git lfs pull`)",
     b"PK\x03\x04": "a zip archive, not an ONNX model",
@@ -30,7 +37,7 @@ _FOREIGN = {
 
 
 def format_of(path: Path) -> str:
-    """Tell onnx's name of the format by the suffix: ``protobuf``, ``textproto``, ``json`` or ``onnxtxt``."""
+    """Return onnx's name of the format for a suffix: ``protobuf``, ``textproto``, ``json`` or ``onnxtxt``."""
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix.lower()) or "protobuf"
 
 
@@ -38,8 +45,8 @@ def read(path: Path) -> onnx.ModelProto:
     """Read the model at ``path``, leaving external data where it is.
 
     Raises:
-        ModelFileError: nothing can be read there, or what is there is not a model.
-        UnsupportedModel: the model's format is older or newer than can be read in full.
+        ModelFileError: the file cannot be read, or is not a model.
+        UnsupportedModel: the model's format is too old or too new.
     """
     name = str(path)
     try:
@@ -63,21 +70,18 @@ def read(path: Path) -> onnx.ModelProto:
     return parse(memoryview(mapped), name, format_of(path))
 
 
-def read_from_pipe(model: _T) -> _T | onnx.ModelProto:
-    """Read the model where ``model`` is the path of a pipe; give anything else as it is. Raises as ``read`` does.
-
-    Whoever needs a model more than once begins with this.
-    """
-    return read(Path(model)) if is_pipe(model) else model
-
-
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, also a pipe that nobody writes to, which is found empty."""
+    """Open a file. A pipe that nobody writes to is empty."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
+def read_from_pipe(model: _T) -> _T | onnx.ModelProto:
+    """Return the model in a pipe, which can be read only once, or anything else as it is. Raise as ``read`` does."""
+    return read(Path(model)) if is_pipe(model) else model
+
+
 def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onnx.ModelProto:
-    """Parse a serialised model; ``name`` says in errors where it came from. Raises as ``read`` does."""
+    """Parse a serialised model; errors call it ``name``. Raise as ``read`` does."""
     head = bytes(content[:32])
     if not head:
         raise ModelFileError(f"{name} is empty.")
@@ -105,8 +109,22 @@ def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onn
     return proto
 
 
+def nests_too_deep(text: str) -> bool:
+    """Return True if brackets outside strings and comments are nested more than DEEPEST_BRACKETS deep."""
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        mark = text[token.start()]
+        if mark in "([{":
+            depth += 1
+            if depth > DEEPEST_BRACKETS:
+                return True
+        elif mark in ")]}":
+            depth -= 1
+    return False
+
+
 def require_model(proto: onnx.ModelProto, name: str) -> None:
-    """Raise unless ``proto`` has what every model has: a graph, operator sets, and a format version that can be read in full."""
+    """Raise unless ``proto`` has a graph, operator sets, and a format version that can be read."""
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise ModelFileError(f"{name} holds no graph, so it is not an ONNX model.")
     if not proto.ir_version:

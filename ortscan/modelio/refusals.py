@@ -1,27 +1,60 @@
-"""Refuses models that ``onnx_ir`` would silently damage: what it drops or merges is looked for in the protobuf first.
+"""Refuse models that are valid but that ortscan cannot take.
 
-Dropped by it: sparse_initializer, training_info, initializers without a name. Merged: things that share a name which must be
-unique. Not representable: sparse attributes, attributes without a type, bytes that are not UTF-8.
-External data in the default of a function's attribute would be left behind. Data is never read.
+* What ``onnx_ir`` drops (sparse_initializer, training_info, initializers without a name), merges (things of one name) or cannot
+  represent (sparse attributes, attributes without a type, text that is not UTF-8). External data in the default of a function's
+  attribute would be left behind.
+* Functions that call each other so often that nothing can run the model. onnxruntime, inference and inlining write
+  all calls out. The nodes are counted without that, in time that grows with the file::
+
+    f1 calls f0 ten times, f2 calls f1 ten times, …, the main graph calls f11    ->    10^12 nodes
+
+* Operators that changed in an opset newer than those known here.
+* An initializer of a branch with the name of a value that the other branch captures. onnxruntime passes captured values to both
+  branches, where they replace the initializer::
+
+    k = {1}; If (c) <then = () <k = {2}> { a = Mul (x, k) }, else = () { b = Add (x, k) }>    the product by 1, on onnxruntime
+
+Works round ORT-BRANCH-INITIALIZER.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import onnx
+import onnx_ir as ir
 
-from ortscan.modelio.map_types import holds_map
-from ortscan.modelio.protos import Body, bodies_in
+from ortscan.modelio.protos import Body, bodies_in, holds_map
 from rewrites.base.errors import UnsupportedModel
+from rewrites.base.plain_text import shown
+from rewrites.base.postorder import postorder
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
+from rewrites.migration.versions import NEWEST, since, versions_of
 
-__all__ = ["refuse_what_would_be_lost"]
+__all__ = [
+    "DEEPEST_CALLS",
+    "MOST_CALLED_NODES",
+    "called_nodes",
+    "refuse_ambiguous_names",
+    "refuse_endless_calls",
+    "refuse_newer_operators",
+    "refuse_what_would_be_lost",
+]
+
+MOST_CALLED_NODES = 1 << 17
+"""The most nodes that calls of functions may have in total. onnxruntime takes minutes to load half as many."""
+
+DEEPEST_CALLS = 100
+"""The depth to which functions may call each other, as in onnx and onnxruntime."""
 
 _A = onnx.AttributeProto
 _SPARSE = (_A.SPARSE_TENSOR, _A.SPARSE_TENSORS)
+_Key = tuple[str, str, str]
+_MAIN = ("", "", "")
+_COUNTLESS = 10**18
 
 
 def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
-    """Raise UnsupportedModel, naming what and where, if ``proto`` holds something that would not survive."""
+    """Raise UnsupportedModel if ``proto`` has something that ``onnx_ir`` would not keep; the message names what and where."""
     if proto.training_info:
         raise UnsupportedModel(f"{name} holds training_info, which would be lost.")
     texts = (proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
@@ -43,11 +76,8 @@ def _loss_in_graph(graph: onnx.GraphProto) -> str | None:
         return f"sparse initializer {graph.sparse_initializer[0].values.name!r}, which would be lost,"
     if not all(tensor.name for tensor in graph.initializer):
         return "an initializer without a name"
-    for what, names in (
-        ("initializers", [tensor.name for tensor in graph.initializer]),
-        ("inputs", [info.name for info in graph.input]),
-    ):
-        if twice := _repeated(names):
+    for what, entries in (("initializers", graph.initializer), ("inputs", graph.input)):
+        if twice := _repeated(entry.name for entry in entries):
             return f"two {what} named {twice!r}"
     return None
 
@@ -66,7 +96,7 @@ def _loss_in_nodes(body: Body) -> str | None:
             return f"a name that is not UTF-8 at {_label(node)}"
         if not node.attribute:
             continue
-        if twice := _repeated([attribute.name for attribute in node.attribute]):
+        if twice := _repeated(attribute.name for attribute in node.attribute):
             return f"two attributes {twice!r} of {_label(node)}"
         for attribute in node.attribute:
             if loss := _loss_in_attribute(attribute):
@@ -102,7 +132,7 @@ def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.Val
 
 
 def _are_utf8(*texts: str | bytes) -> bool:
-    """Whether texts of a message are, which come as bytes where they are not."""
+    """Return True if all are UTF-8; protobuf gives other texts of a message as bytes."""
     return bytes not in map(type, texts)
 
 
@@ -112,3 +142,91 @@ def _is_utf8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
+    """Raise UnsupportedModel if calls have more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
+
+    A circle counts once. Functions that nothing calls count too, because inference writes their calls out as well.
+    """
+    count, depth = _count_and_depth(model)
+    if count > MOST_CALLED_NODES:
+        size = f"{count} nodes of its functions with all calls written out"
+        raise UnsupportedModel(f"{name} would have {size}, more than the {MOST_CALLED_NODES} allowed.")
+    if depth > DEEPEST_CALLS:
+        raise UnsupportedModel(f"{name} has functions that call each other {depth} deep, more than the {DEEPEST_CALLS} allowed.")
+
+
+def called_nodes(model: onnx.ModelProto | ir.Model) -> int:
+    """Return the number of nodes that functions have with all calls written out."""
+    return _count_and_depth(model)[0]
+
+
+def _count_and_depth(model: onnx.ModelProto | ir.Model) -> tuple[int, int]:
+    if not model.functions:
+        return 0, 0
+    nodes = _nodes_of_proto(model) if isinstance(model, onnx.ModelProto) else _nodes_of_ir(model)
+    counts: dict[_Key, int] = {}
+    depths: dict[_Key, int] = {}
+    for key in postorder(nodes, lambda key: [called for called in nodes[key] if called in nodes]):
+        called = sum(count * counts.get(callee, 0) for callee, count in nodes[key].items())
+        counts[key] = min(called + sum(nodes[key].values()), _COUNTLESS)
+        depths[key] = 1 + max((depths[callee] for callee in nodes[key] if callee in depths), default=0)
+    counts[_MAIN] -= sum(nodes[_MAIN].values())
+    return max(counts.values()), max(depths.values()) - 1
+
+
+def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:
+    """Count the nodes of each operator in the main graph and in each function, including their nested graphs."""
+    counts: dict[_Key, Counter[_Key]] = {}
+    owner = _MAIN
+    for body, _ in bodies_in(model):
+        if isinstance(body, onnx.FunctionProto):
+            owner = (body.domain, body.name, body.overload)
+        counts.setdefault(owner, Counter()).update((node.domain, node.op_type, node.overload) for node in body.node)
+    return counts
+
+
+def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
+    bodies: dict[_Key, ir.Graph | ir.Function] = {**model.functions, _MAIN: model.graph}
+    return {key: Counter(node.op_identifier() for node in all_nodes(body)) for key, body in bodies.items()}
+
+
+def refuse_newer_operators(model: ir.Model, name: str) -> None:
+    """Raise UnsupportedModel if an operator changed in the opset of ``model``, or if onnx does not know the opset.
+
+    A new operator passes, because no rule matches it.
+    """
+    opset = model.opset_imports.get("", 1)
+    if opset <= NEWEST:
+        return
+    newest = onnx.defs.onnx_opset_version()
+    if opset > newest:
+        raise UnsupportedModel(f"{name} is of opset {opset}; the newest that onnx {onnx.__version__} knows is {newest}.")
+    for node in (*all_nodes(model.graph), *(node for function in model.functions.values() for node in all_nodes(function))):
+        known = versions_of(node.op_type) if node.domain == "" else ()
+        if known and known[0] <= NEWEST < since(node.op_type, opset):
+            changed = f"{node.op_type} '{node.name}' is not what it was in {NEWEST}, the newest known here"
+            raise UnsupportedModel(f"{name} is of opset {opset}, in which {changed}.")
+
+
+def refuse_ambiguous_names(model: ir.Model, name: str) -> None:
+    """Raise UnsupportedModel if a branch has such an initializer. Functions pass: onnxruntime renames their initializers."""
+    for node in all_nodes(model.graph):
+        branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else ()
+        for branch in branches:
+            names = branch.initializers.keys()
+            for other in branches:
+                clash = next((read for read in _captured(other) if read in names), None) if names and other is not branch else None
+                if clash is not None:
+                    raise UnsupportedModel(
+                        f"{name}: the initializer {shown(clash)} of a branch of If {shown(node.name)} has the name of a value that "
+                        "its other branch reads from around it, and which of them is meant is not clear."
+                    )
+
+
+def _captured(graph: ir.Graph) -> Iterator[str]:
+    """Yield the names of the values that ``graph`` captures."""
+    own = {graph, *inner_graphs(graph)}
+    for node in all_nodes(graph):
+        yield from (value.name or "" for value in node.inputs if value is not None and value.graph not in own)

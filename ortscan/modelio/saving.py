@@ -1,4 +1,4 @@
-"""From a loaded model back to the kind of thing the caller gave, or to a file."""
+"""Return a loaded model as the type that the caller gave, or write it to a file."""
 
 import os
 from collections.abc import Sequence
@@ -8,25 +8,22 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio import reading
-from ortscan.modelio.destination import destination
+from ortscan.modelio.destination import Replacement, destination, write_model
 from ortscan.modelio.loaded import LoadedModel, restore_interface, settle_new_initializers, to_proto
 from ortscan.modelio.loading import AnyModel, load
-from ortscan.modelio.model_file import write_model
-from ortscan.modelio.replacing import Replacement
-from ortscan.modelio.serialising import external_slots, serialised
 from ortscan.modelio.slots import Slot, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, bytes_needed
-from ortscan.modelio.with_data import SMALL, write_with_data
+from ortscan.modelio.with_data import SMALL, external_slots, serialised, write_with_data
 from rewrites.base.errors import ModelFileError
 
-__all__ = ["give_back", "hand_back", "save"]
+__all__ = ["to_caller_type", "return_model", "save"]
 
 
-def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
-    """Return an ``ir.Model`` for one, a ``ModelProto`` for anything else, with the interface as declared.
+def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
+    """Return an ``ir.Model`` if the caller gave one, else a ``ModelProto``, with the interface as declared.
 
-    A model that came by path has its external data loaded (as ``onnx.load`` does) unless ``references`` asks for references,
-    which are relative to the source's folder. Other models keep the references they came with.
+    The external data of a model that came by path is loaded, as ``onnx.load`` does, unless ``references`` is true. References are
+    relative to the source's folder. Other models keep the references they came with.
 
     Raises:
         InvariantBroken: the interface is not what it was, or the model cannot be serialised.
@@ -43,13 +40,13 @@ def give_back(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelPro
     return serialised(loaded, external) if loaded.kind == "path" and not references else to_proto(loaded)
 
 
-def hand_back(
+def return_model(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output`` if that is given, and return it as ``give_back`` does.
+    """Write the model to ``output`` if that is not None, and return it as ``to_caller_type`` does. Raise as both do.
 
-    ``unchanged``: what it was loaded from, where nothing at all was done to it; a ModelProto or bytes come back as they are then.
-    What comes back for a path, with an output, refers to the external data beside the output. Raises as ``save`` and ``give_back``.
+    ``unchanged`` is the caller's model if nothing was done to it; a ModelProto or bytes come back as they are. A model that came by
+    path and was written refers to the external data beside the output.
     """
     if output is not None:
         save(loaded, output)
@@ -59,7 +56,7 @@ def hand_back(
         copy = onnx.ModelProto()
         copy.CopyFrom(unchanged)
         return copy
-    return reading.parse(unchanged, "the given bytes") if isinstance(unchanged, bytes) else give_back(loaded)
+    return reading.parse(unchanged, "the given bytes") if isinstance(unchanged, bytes) else to_caller_type(loaded)
 
 
 def save(
@@ -69,15 +66,14 @@ def save(
     source: str | os.PathLike[str] | None = None,
     as_external_data: bool | None = None,
 ) -> None:
-    """Write a model to ``path``; the suffix tells the format, as for ``onnx.save``.
+    """Write a model to ``path`` in the format of the suffix, as ``onnx.save`` does; the output may be the source.
 
-    A ``LoadedModel`` is written with its interface as declared, an ``ir.Model`` as it is; neither is changed by it.
-    Tensors of more than 1 KiB go to ``NAME.data`` beside the output if the model has external data, if asked to, or if the
-    file would exceed 2 GB; smaller ones are always embedded. ``source`` is the file the model was read from. Files are
-    written aside and then replace what is there, so the output may be the source.
+    A ``LoadedModel`` is written with its interface as declared, an ``ir.Model`` as it is; neither is changed. Tensors of more than
+    1 KiB go to ``NAME.data`` beside the output if the model has external data, if ``as_external_data`` is true, or if the file
+    would exceed 2 GB. ``source`` is the file the model was read from.
 
     Raises:
-        ModelFileError: nothing can be written there, or not in this form; what was there before is still there.
+        ModelFileError: the model cannot be written there, or not in this format; existing files stay.
         InvariantBroken: the interface is not what it was, or the model cannot be serialised.
     """
     loaded = model if isinstance(model, LoadedModel) else load(model)

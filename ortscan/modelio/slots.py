@@ -1,14 +1,16 @@
-"""Every place in an ``onnx_ir.Model`` that holds a tensor: initializers of all graphs, attributes of all nodes."""
+"""All tensors of an ``onnx_ir.Model`` as slots to read and replace: initializers of all graphs, attributes of all nodes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import onnx
 import onnx_ir as ir
 
+from ortscan.modelio.tensors import own_tensor
 from rewrites.graph.walk import inner_graphs
 
-__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "substituted", "tensor_slots"]
+__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "own_ir", "substituted", "tensor_slots"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,19 @@ def tensor_slots(model: ir.Model) -> Iterator[Slot]:
             yield from _of_node(node)
 
 
+def _of_node(node: ir.Node) -> Iterator[AttributeSlot]:
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.TENSOR:
+            yield AttributeSlot(node, name, None)
+        elif attribute.type == ir.AttributeType.TENSORS:
+            yield from (AttributeSlot(node, name, index) for index in range(len(attribute.as_tensors())))
+
+
 @contextmanager
 def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[None]:
-    """Put other tensors into slots, and the old ones back at the end."""
+    """Replace the tensors of some slots within the context."""
     old = [(slot, slot.get()) for slot, _ in tensors]
     try:
         for slot, tensor in tensors:
@@ -83,11 +95,11 @@ def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[N
             slot.put(tensor)
 
 
-def _of_node(node: ir.Node) -> Iterator[AttributeSlot]:
-    for name, attribute in list(node.attributes.items()):
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.TENSOR:
-            yield AttributeSlot(node, name, None)
-        elif attribute.type == ir.AttributeType.TENSORS:
-            yield from (AttributeSlot(node, name, index) for index in range(len(attribute.as_tensors())))
+def own_ir(proto: onnx.ModelProto) -> ir.Model:
+    """Return ``proto`` as IR whose tensors do not belong to the message; renaming a tensor of onnx_ir renames the message's."""
+    model = ir.from_proto(proto)
+    for slot in tensor_slots(model):
+        tensor = slot.get()
+        if not isinstance(tensor, ir.ExternalTensor):
+            slot.put(own_tensor(tensor, is_ours=False))
+    return model

@@ -18,10 +18,9 @@ from ortscan.base.paths import is_path
 from ortscan.base.proto_graphs import all_graphs
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.modelio import LoadedModel, reading, save, to_proto
-from ortscan.modelio.called_nodes import refuse_endless_calls
 from ortscan.modelio.loading import AnyModel
-from ortscan.modelio.own_ir import own_ir
-from ortscan.modelio.slots import tensor_slots
+from ortscan.modelio.refusals import refuse_endless_calls
+from ortscan.modelio.slots import own_ir, tensor_slots
 from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import quoted, shown

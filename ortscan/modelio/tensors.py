@@ -1,25 +1,38 @@
-"""Tensors of a loaded model: they share data with the caller's model or its files, and nothing else.
+"""The tensors of a loaded model. They share data with the caller's model or its files, and nothing else.
 
-``onnx_ir`` lets a tensor be shared by a model, its clone and the protobuf it came from, and writes names into it when values
-are renamed. Each loaded model therefore has tensor objects of its own.
+``onnx_ir`` lets a model, its clone and its protobuf share a tensor, and writes names into it when values are renamed. Therefore
+each loaded model has tensor objects of its own.
 """
 
 import copy
 import math
+import os
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio.data_files import DataFile
+from ortscan.base.external_location import OutOfReach, real_path
+from ortscan.modelio.data_files import DataFile, DataFiles
 from rewrites.base.errors import UnsupportedModel
+from rewrites.base.plain_text import quoted
 
-__all__ = ["AbsentTensor", "FileTensor", "MessageTensor", "bytes_needed", "own_tensor", "props_of", "reference_to"]
+__all__ = [
+    "AbsentTensor",
+    "FileTensor",
+    "MessageTensor",
+    "bytes_needed",
+    "own_tensor",
+    "props_of",
+    "reference_to",
+    "within_reach",
+]
 
 
 class MessageTensor(ir.serde.TensorProtoTensor):
-    """A tensor in a protobuf message; renaming copies the message first where it belongs to the caller."""
+    """A tensor in a protobuf message. Renaming copies the message first if it belongs to the caller."""
 
     __slots__ = ("_is_ours",)
 
@@ -45,7 +58,7 @@ class MessageTensor(ir.serde.TensorProtoTensor):
 
     @property
     def metadata_props(self) -> dict[str, str]:  # type: ignore[override]
-        """Nothing: serialisation copies the message, which has them, and would add these a second time."""
+        """An empty dict: serialisation copies the message with its metadata, and would add these a second time."""
         return {}
 
 
@@ -59,7 +72,7 @@ class FileTensor(ir.ExternalTensor):
         self.data = data
 
     def numpy(self) -> np.ndarray:
-        """Return the array, mapped from the file where its elements are whole bytes."""
+        """Return the array, mapped from the file if its elements are whole bytes."""
         if self.size == 0:
             return np.empty(self.shape.numpy(), self.dtype.numpy())
         content = self.data.view(self.offset or 0, self.nbytes)
@@ -77,14 +90,14 @@ class FileTensor(ir.ExternalTensor):
         return bytes(self.data.view(self.offset or 0, self.nbytes)) if self.size else b""
 
     def tofile(self, file: BinaryIO) -> None:
-        """Append the bytes to ``file`` without taking them into memory."""
+        """Append the bytes to ``file`` without loading them into memory."""
         self.data.append_to(file, self.offset or 0, self.nbytes)
 
 
 class AbsentTensor(ir.ExternalTensor):
-    """A reference to external data that is out of reach: it passes through as it is, and reading it raises UnsupportedModel.
+    """A reference to external data that cannot be read. It passes through as it is; reading it raises UnsupportedModel.
 
-    ``valid()`` is False, so code that can do without the data may ask first.
+    ``valid()`` is False.
     """
 
     __slots__ = ("_was_valid", "why")
@@ -123,7 +136,7 @@ class AbsentTensor(ir.ExternalTensor):
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:
-    """Return a tensor object of our own with the same data, for one that is not external."""
+    """Return a tensor object of our own with the data of ``tensor``, which is not external."""
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         return MessageTensor(tensor.raw, is_ours=is_ours)
     return tensor if is_ours else copy.copy(tensor)
@@ -139,7 +152,7 @@ def props_of(tensor: ir.TensorProtocol) -> dict[str, str]:
 def reference_to(
     tensor: ir.TensorProtocol, location: str, offset: int | None = None, length: int | None = None
 ) -> ir.ExternalTensor:
-    """Return a tensor like ``tensor`` whose data lie in the file ``location``."""
+    """Return a tensor like ``tensor`` whose data is in the file ``location``."""
     return ir.ExternalTensor(
         location,
         offset,
@@ -168,3 +181,24 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
         "doc_string": tensor.doc_string,
         "metadata_props": dict(tensor.metadata_props),
     }
+
+
+def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
+    """Return a tensor that reads the data of ``tensor`` in the first of ``folders``. Raise OutOfReach if there is none."""
+    path = real_path(os.fspath(tensor.location), folders)
+    if not tensor.valid():
+        raise OutOfReach(f"was in {quoted(path)}, which has been overwritten since")
+    if tensor.dtype == ir.DataType.STRING:
+        raise OutOfReach("is text, which cannot be external")
+    need, start = bytes_needed(tensor), tensor.offset or 0
+    if need < 0 or (tensor.length is not None and tensor.length != need):
+        raise OutOfReach(f"has {tensor.length} bytes where its shape needs {need}")
+    try:
+        data = files.get(path)
+    except FileNotFoundError:
+        raise OutOfReach(f"is in {quoted(path)}, which does not exist") from None
+    except OSError as error:
+        raise OutOfReach(f"is in {quoted(path)}, which cannot be read: {error.strerror}") from None
+    if start + need > data.size:
+        raise OutOfReach(f"ends at byte {start + need} of {quoted(path)}, which has {data.size} bytes")
+    return FileTensor(tensor, data, folders[0])

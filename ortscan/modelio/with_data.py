@@ -1,43 +1,44 @@
-"""Writes a model and a file of external data such that at every moment there is a model whose data is there.
+"""Write a model and a file of external data such that a model with its data is there at every moment.
 
-What is replaced is the model, in one step; its data has another name than that of the model before. Where the data is to have the
-name that the data before had, it is copied to that once the model needs the old data no more, and the model is replaced once more.
-So the process may be killed anywhere: what is there is the old model or the new one. A second name of one file (a hard link) would
-save the copy, but onnx refuses data that has two.
+The model is replaced in one step, and its new data has another name than the old data. If the data should keep the old name, it is
+copied to that name once the model no longer needs the old data, and the model is replaced once more. So a killed process leaves
+the old model or the new one. A hard link would save the copy, but onnx refuses data with two names.
 """
 
 import filecmp
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import onnx
 import onnx_ir as ir
 
 from ortscan.base.temporary import insisting
 from ortscan.modelio.data_files import DataFile
-from ortscan.modelio.data_layout import write_data
-from ortscan.modelio.destination import DataPath, data_path
-from ortscan.modelio.loaded import LoadedModel
-from ortscan.modelio.model_file import write_model
+from ortscan.modelio.destination import DataPath, Replacement, data_path, write_model
+from ortscan.modelio.loaded import LoadedModel, to_proto, written
 from ortscan.modelio.protos import tensors_in
-from ortscan.modelio.replacing import Replacement
-from ortscan.modelio.serialising import external_slots, serialised
-from ortscan.modelio.slots import AttributeSlot, Slot
-from ortscan.modelio.tensors import FileTensor, bytes_needed
-from rewrites.base.errors import ModelFileError
+from ortscan.modelio.slots import AttributeSlot, Slot, substituted
+from ortscan.modelio.tensors import FileTensor, bytes_needed, reference_to
+from rewrites.base.errors import InvariantBroken, ModelFileError
 
-__all__ = ["SMALL", "write_with_data"]
+__all__ = ["SMALL", "external_slots", "serialised", "write_with_data"]
 
 SMALL = 1024
-"""Tensors of no more bytes than this are always embedded."""
+"""Tensors of at most this many bytes are always embedded."""
+
+_MARK = "ortscan-embed:"
+_LARGE = 1 << 20
+_ALIGNMENT = 1 << 16
+_SMALL_ALIGNMENT = 64
 
 
-def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], given: Path, target: Path, source: Path | None) -> None:
-    """Write the model to ``target``, which ``given`` leads to, and the tensors that are not small to a file beside it.
+def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, target: Path, source: Path | None) -> None:
+    """Write the model to ``target``, the file behind the links of ``output``, and larger tensors to a file beside it.
 
-    ``source``: the file the model came from. Raises ModelFileError and OSError.
+    ``source``: the file the model came from. Raise ModelFileError and OSError.
     """
     outside = [slot for slot in slots if _belongs_outside(slot)]
     inside = [slot for slot in external_slots(slots) if not _belongs_outside(slot)]
@@ -46,66 +47,66 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], given: Path, tar
             write_model(serialised(loaded, inside), target, files)
             files.commit()
         return
-    if os.path.realpath(given.parent) != str(target.parent):
+    if os.path.realpath(output.parent) != str(target.parent):
         raise ModelFileError(
-            f"{given} is a symbolic link into another folder, and the model has external data, which only one of them could find; "
+            f"{output} is a symbolic link into another folder, and the model has external data, which only one of them could find; "
             f"give {target} as the output."
         )
     read = [tensor.data for tensor in (slot.get() for slot in slots) if isinstance(tensor, FileTensor)]
     used = list(dict.fromkeys([*loaded.files, *read]))
-    place = data_path(target, source, used)
-    overwritten = [file for file in used if any(file.is_now_at(path) for path in (place.settled, *place.obsolete) if path)]
+    location = data_path(target, source, used)
+    overwritten = [file for file in used if any(file.is_now_at(path) for path in (location.settled, *location.obsolete) if path)]
     with Replacement() as files:
-        data = files.open(place.path)
-        moved = write_data(outside, data, place.path.name)
+        data = files.open(location.path)
+        moved = _write_data(outside, data, location.path.name)
         proto = serialised(loaded, inside, moved)
-        if place.is_taken:
+        if location.is_taken:
             data.flush()
-            _write_beside(Path(data.name), proto, target, place)
+            _write_beside(Path(data.name), proto, target, location)
             return
         write_model(proto, target, files)
         again = Replacement()
         try:
             files.commit()
-            if place.settled is not None:
-                with suppress(OSError):  # where there is no room for a copy, the first name will do
-                    copied = DataFile(str(place.path), hold=False)
-                    copied.append_to(again.open(place.settled), 0, copied.size)
-                    write_model(_renamed(proto, place.settled.name), target, again)
+            if location.settled is not None:
+                with suppress(OSError):  # without room for a copy, the first name stays
+                    copied = DataFile(str(location.path), hold=False)
+                    copied.append_to(again.open(location.settled), 0, copied.size)
+                    write_model(_renamed(proto, location.settled.name), target, again)
                     again.commit()
         finally:
-            insisting(lambda: _tidy(place, files, again))
+            insisting(lambda: _tidy(location, files, again))
     for file in overwritten:
         for reader in file.readers:
             reader.invalidate()
 
 
-def _tidy(place: DataPath, files: Replacement, again: Replacement) -> None:
+def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
     again.clear()
     if not files.is_done:
         return
-    unneeded = [] if place.settled is None else [place.path if again.is_done else place.settled]
-    for path in (*unneeded, *place.obsolete):
+    unneeded = [] if location.settled is None else [location.path if again.is_done else location.settled]
+    for path in (*unneeded, *location.obsolete):
         with suppress(OSError):
             path.unlink()
 
 
-def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, place: DataPath) -> None:
-    """Write the model to ``target`` beside what has the name of its data already, if that is the same."""
-    there = place.settled
-    assert there is not None
-    if there.is_symlink() or not filecmp.cmp(data, there, shallow=False):
+def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
+    """Write the model to ``target`` beside a file with the name of its data, if that has the same content."""
+    existing = location.settled
+    assert existing is not None
+    if existing.is_symlink() or not filecmp.cmp(data, existing, shallow=False):
         raise ModelFileError(
-            f"{target} cannot be written: its external data would go to {there}, which is there already and is not of a model at "
-            f"{target}; remove it or choose another output."
+            f"{target} cannot be written: its external data would go to {existing}, which is there already and is not of a "
+            f"model at {target}; remove it or choose another output."
         )
     with Replacement() as files:
-        write_model(_renamed(proto, there.name), target, files)
+        write_model(_renamed(proto, existing.name), target, files)
         files.commit()
 
 
 def _renamed(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """Let all external data of ``proto``, which is in one file, be in the file ``name``."""
+    """Make all external data of ``proto``, which is in one file, refer to the file ``name``."""
     for tensor in tensors_in(proto):
         for entry in tensor.external_data:
             if entry.key == "location":
@@ -116,3 +117,66 @@ def _renamed(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
 def _belongs_outside(slot: Slot) -> bool:
     tensor = slot.get()
     return bytes_needed(tensor) > SMALL and (not isinstance(slot, AttributeSlot) or isinstance(tensor, ir.ExternalTensor))
+
+
+def _write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tuple[Slot, ir.ExternalTensor]]:
+    """Write the tensors in ``slots`` to ``file`` and return references to them, for a model beside ``location``.
+
+    Tensors of 1 MiB and more start at multiples of 64 KiB, so that any system can map them. Shared data is written once.
+    """
+    written: dict[Hashable, int] = {}
+    references = []
+    for slot in slots:
+        tensor, size = slot.get(), bytes_needed(slot.get())
+        key = _content_of(tensor)
+        if key not in written:
+            end = file.seek(0, 2)
+            alignment = _ALIGNMENT if size >= _LARGE else _SMALL_ALIGNMENT
+            written[key] = -(-end // alignment) * alignment
+            file.truncate(written[key])
+            file.seek(0, 2)
+            if hasattr(tensor, "tofile"):
+                tensor.tofile(file)
+            else:
+                file.write(tensor.tobytes())
+            if file.seek(0, 2) != written[key] + size:
+                raise InvariantBroken(f"Tensor {tensor.name!r} has {size} bytes by its shape but another number was written.")
+        references.append((slot, reference_to(tensor, location, written[key], size)))
+    return references
+
+
+def _content_of(tensor: ir.TensorProtocol) -> Hashable:
+    if isinstance(tensor, FileTensor):
+        return id(tensor.data), tensor.offset or 0, bytes_needed(tensor)
+    return id(tensor)
+
+
+def external_slots(slots: Iterable[Slot]) -> list[Slot]:
+    """Return the slots that hold external tensors."""
+    return [slot for slot in slots if isinstance(slot.get(), ir.ExternalTensor)]
+
+
+def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
+    """Serialise the model with the external tensors of ``embed`` inside, and those of ``moved`` as references.
+
+    At most one tensor is in memory twice. The loaded model is not changed.
+
+    Raises:
+        InvariantBroken: another reference to external data would be left, or the model is broken.
+    """
+    tensors = [slot.get() for slot in embed]
+    marks = [(slot, reference_to(slot.get(), f"{_MARK}{number}")) for number, slot in enumerate(embed)]
+    with substituted([*marks, *moved]):
+        proto = written(loaded) if marks or moved else to_proto(loaded)
+    locations = {reference.location for _, reference in moved}
+    for message in tensors_in(proto):
+        if message.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        location = next(entry.value for entry in message.external_data if entry.key == "location")
+        if location.startswith(_MARK):
+            message.ClearField("external_data")
+            message.ClearField("data_location")
+            message.raw_data = tensors[int(location.removeprefix(_MARK))].tobytes()
+        elif location not in locations:
+            raise InvariantBroken(f"Tensor {message.name!r} would be left referring to {location!r}.")
+    return proto

@@ -10,9 +10,9 @@ import onnx
 
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError
+from ortscan.modelio.destination import Replacement
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, format_of, read
-from ortscan.modelio.replacing import Replacement
 from ortscan.plugin.callback import Asked, recorded
 from ortscan.plugin.register import put_on
 from rewrites.base.errors import ModelFileError

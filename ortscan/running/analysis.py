@@ -7,9 +7,9 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio import inline_functions
-from ortscan.modelio.called_nodes import called_nodes
-from ortscan.modelio.map_types import hide_map_types
-from ortscan.modelio.own_ir import own_ir
+from ortscan.modelio.protos import hide_map_types
+from ortscan.modelio.refusals import called_nodes
+from ortscan.modelio.slots import own_ir
 from ortscan.ort.opsets import newest_opset
 from ortscan.running.specs import Spec
 from rewrites.analysis.shapes.inference import infer_model

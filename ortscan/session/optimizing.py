@@ -13,7 +13,7 @@ import onnx
 
 from ortscan.base.quiet import quietly
 from ortscan.edge.border import one_sentence
-from ortscan.modelio import Interface, LoadedModel, ModelLike, give_back, load, to_proto
+from ortscan.modelio import Interface, LoadedModel, ModelLike, load, to_caller_type, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
 from ortscan.modelio.slots import graphs_in, tensor_slots
@@ -116,7 +116,7 @@ def let_go(loaded: LoadedModel) -> None:
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
     """Return the model as bytes, and whether it refers to external data; None if it is too large for bytes."""
-    model = give_back(loaded, references=True)
+    model = to_caller_type(loaded, references=True)
     proto = model if isinstance(model, onnx.ModelProto) else to_proto(loaded)
     if proto.ByteSize() > PROTOBUF_LIMIT:
         return None

@@ -96,7 +96,7 @@ def test_latest_is_the_newest_that_is_known_and_onnxruntime_runs(old):
 
 def test_an_operator_that_changed_after_the_newest_opset_known_is_refused(monkeypatch):
     text = "g (float[3] x) => (float[3] y) { z = Neg (x) y = Mod <fmod = 1> (z, x) }"
-    monkeypatch.setattr("ortscan.modelio.newer_opsets.NEWEST", 27)
+    monkeypatch.setattr("ortscan.modelio.refusals.NEWEST", 27)
     for work in (ortscan.optimize, ortscan.explain, partial(ortscan.migrate, opset=18)):
         assert work(model_from_text(text, 27, check=False))
         with pytest.raises(ortscan.OrtscanError, match="is of opset 28, in which Mod '' is not what it was in 27"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import ortscan
 from ortscan.migration import migrated
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -22,7 +22,7 @@ FORMS = some_forms(200)
 def assert_migrates(form: Form, target: int) -> None:
     model = form.model()
     loaded, report = migrated(model, target)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert len(report.scans) == 1 + (form.nested == "Scan")
     assert [value.SerializeToString() for value in result.graph.input] == [value.SerializeToString() for value in model.graph.input]
@@ -46,14 +46,14 @@ def test_every_form_of_an_opset_8_scan(part, target):
 @given(scan_models(opset=8), st.sampled_from(TARGETS))
 def test_a_random_opset_8_scan(case: ScanCase, target: int):
     loaded, _ = migrated(case.model, target)
-    assert_same_numbers(ort_run(give_back(loaded), case.feeds), ort_run(case.model, case.feeds))
+    assert_same_numbers(ort_run(to_caller_type(loaded), case.feeds), ort_run(case.model, case.feeds))
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 @given(scan_models(opset=8, direct_outputs=True), st.sampled_from(TARGETS))
 def test_an_opset_8_scan_that_onnxruntime_computes_wrongly_is_repaired(case: ScanCase, target: int):
     loaded, _ = migrated(case.model, target)
-    assert_same_numbers(ort_run(give_back(loaded), case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
+    assert_same_numbers(ort_run(to_caller_type(loaded), case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
 
 
 SUM = """g (float[{b}2] initial, float[{b}3,2] x) => (float[{b}2] y, float[{b}3,2] z) {{
@@ -98,4 +98,4 @@ def test_an_lstm_as_the_first_exporters_wrote_it(direction, target):
         feeds |= {name: rng.standard_normal((4, 3)).astype(np.float32) for name in ("h0", "c0")}
         loaded, report = migrated(model, target)
         assert [scan.form for scan in report.scans] == ["batched"]
-        assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))
+        assert_same_numbers(ort_run(to_caller_type(loaded), feeds), ort_run(model, feeds))

@@ -14,7 +14,15 @@ from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 
 from ortscan.api import optimize, rewritten
-from ortscan.modelio import LoadedModel, give_back, load, restore_interface, retake_interface, settle_new_initializers, to_proto
+from ortscan.modelio import (
+    LoadedModel,
+    load,
+    restore_interface,
+    retake_interface,
+    settle_new_initializers,
+    to_caller_type,
+    to_proto,
+)
 from rewrites.base.errors import InvariantBroken, MalformedLoop, ModelFileError, OptionError, UnsupportedModel
 from tests.support.runtime import ort_run, ort_session
 from tests.support.text import model_from_text
@@ -74,7 +82,7 @@ def as_kind(kind: str, model: onnx.ModelProto, folder: Path) -> str | bytes | on
 @pytest.mark.parametrize("kind", ["path", "bytes", "proto", "ir"])
 def test_a_model_comes_back_as_it_was_and_as_what_it_was(kind: str, tmp_path: Path) -> None:
     loaded = load(as_kind(kind, scan_model(), tmp_path))
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert loaded.kind == kind
     assert isinstance(result, ir.Model if kind == "ir" else onnx.ModelProto)
     proto = ir.to_proto(result) if isinstance(result, ir.Model) else result
@@ -171,7 +179,7 @@ def test_something_else_than_a_model_is_an_option_error(thing: object) -> None:
 def test_the_text_formats_of_onnx_can_be_read(suffix: str, tmp_path: Path) -> None:
     model = model_from_text(SCAN)
     onnx.save(model, tmp_path / f"m{suffix}")
-    assert plain(give_back(load(tmp_path / f"m{suffix}"))) == plain(model)
+    assert plain(to_caller_type(load(tmp_path / f"m{suffix}"))) == plain(model)
 
 
 def sparse() -> onnx.SparseTensorProto:
@@ -260,7 +268,7 @@ def test_map_outputs_survive() -> None:
     before = copy.deepcopy(model)
     loaded = load(model)
     retake_interface(loaded)
-    assert plain(give_back(loaded)) == plain(before)
+    assert plain(to_caller_type(loaded)) == plain(before)
     assert model == before
 
 
@@ -289,7 +297,7 @@ def test_a_public_name_that_went_missing_is_a_broken_invariant() -> None:
     renamed, reordered = load(scan_model()), load(scan_model())
     renamed.model.graph.outputs[1].name = "zs"
     with pytest.raises(InvariantBroken, match=r"outputs of the model were \['s1', 'ys'\] and have become \['s1', 'zs'\]"):
-        give_back(renamed)
+        to_caller_type(renamed)
     outputs = list(reordered.model.graph.outputs)
     reordered.model.graph.outputs[:] = outputs[::-1]
     with pytest.raises(InvariantBroken, match="outputs of the model"):
@@ -300,14 +308,14 @@ def test_an_input_that_is_also_an_output_keeps_both_declarations() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (float[N] x) => (float[M] x, float[N] y) { y = Neg (x) }'
     )
-    assert plain(give_back(load(model))) == plain(model)
+    assert plain(to_caller_type(load(model))) == plain(model)
 
 
 def test_shapes_fixed_on_purpose_become_the_interface() -> None:
     loaded = load(scan_model())
     loaded.model.graph.inputs[0].shape = ir.Shape([2, 3])
     retake_interface(loaded)
-    declared = give_back(loaded).graph.input
+    declared = to_caller_type(loaded).graph.input
     assert [d.dim_value for d in declared[0].type.tensor_type.shape.dim] == [2, 3]
     assert declared[1] == scan_model().graph.input[1]
 
@@ -317,7 +325,7 @@ def test_the_long_name_of_the_standard_domain_is_the_short_one() -> None:
     model.opset_import[0].domain = "ai.onnx"
     loaded = load(model)
     assert loaded.model.opset_imports == {"": 17}
-    ort_run(give_back(loaded), {"a": np.ones(2, np.float32)})
+    ort_run(to_caller_type(loaded), {"a": np.ones(2, np.float32)})
 
 
 @pytest.mark.parametrize("kind", ["proto", "ir"])
@@ -340,7 +348,7 @@ def test_a_default_that_a_pass_took_away_returns() -> None:
     assert [v.name for v in graph.inputs] == ["a", "w"]
     graph.node(0).replace_input_with(1, graph.inputs[0])
     graph.initializers.pop("w")
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert result.graph.input == model.graph.input
     assert [t.name for t in result.graph.initializer] == ["w"]
 
@@ -375,7 +383,7 @@ def test_weights_of_ir_3_are_no_inputs_while_passes_work_and_are_listed_again_at
     loaded = load(ir3_model())
     assert [v.name for v in loaded.model.graph.inputs] == ["x"]
     onnx.checker.check_model(ir.to_proto(loaded.model), full_check=True)
-    assert plain(give_back(loaded)) == plain(ir3_model())
+    assert plain(to_caller_type(loaded)) == plain(ir3_model())
     assert plain(to_proto(loaded)) == plain(ir3_model())
 
 
@@ -384,7 +392,7 @@ def test_new_constants_of_ir_3_keep_the_interface_that_ort_sees(opset: int) -> N
     loaded = load(ir3_model(opset))
     add_constant(loaded, np.array([3, 2]))
     settle_new_initializers(loaded)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert result.ir_version == 3
     assert [i.name for i in result.graph.input] == (["w", "x", "v", "new"] if opset < 9 else ["w", "x", "v"])
@@ -400,7 +408,7 @@ def test_a_weight_of_ir_3_that_nothing_needs_leaves_the_list() -> None:
     graph = loaded.model.graph
     graph.node(1).replace_input_with(1, graph.initializers["w"])
     graph.initializers.pop("v")
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert [i.name for i in result.graph.input] == ["w", "x"]
 
@@ -415,7 +423,7 @@ def test_weights_in_a_body_of_ir_3_are_not_among_its_inputs_for_rules() -> None:
     loaded = load(model)
     body = loaded.model.graph.node(0).attributes["body"].as_graph()
     assert [v.name for v in body.inputs] == ["s", "xt"]
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert plain(result) == plain(model)
     feed = {"s0": np.zeros(1, np.float32), "x": np.ones((3, 1), np.float32)}
     np.testing.assert_array_equal(ort_run(result, feed)[1].ravel(), [2, 4, 6])
@@ -481,7 +489,7 @@ def test_a_body_that_lists_an_input_without_a_constant_is_refused_as_onnxruntime
 def test_an_ir_version_raised_by_a_pass_stays() -> None:
     loaded = load(ir3_model())
     loaded.model.ir_version = 8
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert result.ir_version == 8
     assert [i.name for i in ort_session(result).get_inputs()] == ["x"]
@@ -502,7 +510,7 @@ def test_a_model_of_ir_version_3_that_was_migrated_lists_what_rules_add():
             z = Loop <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] y) { d = Identity (c) y = Tanh (x) }> (m, go, s)
         }""")
     loaded, report = rewritten(model, opset=9, debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert report.patches
     assert result.ir_version == 3
     assert {tensor.name for tensor in result.graph.initializer} <= {info.name for info in result.graph.input}

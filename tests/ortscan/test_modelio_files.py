@@ -14,7 +14,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from ortscan.modelio import LoadedModel, data_files, give_back, load, reading, save, with_data
+from ortscan.modelio import LoadedModel, data_files, load, reading, save, to_caller_type, with_data
 from rewrites.base.errors import ModelFileError, UnsupportedModel
 from tests.support.runtime import ort_run
 
@@ -98,14 +98,14 @@ def locations(path: Path) -> set[str]:
 
 
 def test_a_model_given_by_path_comes_back_with_its_data(source: Path, expected: np.ndarray) -> None:
-    result = give_back(load(source))
+    result = to_caller_type(load(source))
     np.testing.assert_array_equal(ort_run(result, {"x": X})[0], expected)
     assert {name: t.data_location for name, t in tensors_of(result).items() if t.data_location} == {}
-    assert give_back(load(source)) == result
+    assert to_caller_type(load(source)) == result
 
 
 def test_references_can_be_had_instead(source: Path) -> None:
-    result = give_back(load(source), references=True)
+    result = to_caller_type(load(source), references=True)
     assert tensors_of(result)["w"] == tensors_of(onnx.load(source, load_external_data=False))["w"]
 
 
@@ -114,7 +114,7 @@ def test_references_in_a_proto_pass_through_unread(source: Path, tmp_path: Path,
     mine = onnx.load(source, load_external_data=False)
     for kind in (mine, mine.SerializeToString()):
         loaded = load(kind)
-        assert tensors_of(give_back(loaded)) == tensors_of(mine)
+        assert tensors_of(to_caller_type(loaded)) == tensors_of(mine)
         weight = loaded.model.graph.initializers["w"].const_value
         assert isinstance(weight, ir.ExternalTensor)
         assert not weight.valid()
@@ -154,7 +154,7 @@ def test_missing_references_in_an_ir_model_come_back_as_they_were(tmp_path: Path
         "lost.bin", 0, SIDE * SIDE * 4, ir.DataType.FLOAT, shape=ir.Shape([SIDE, SIDE]), name="w", base_dir=tmp_path
     )
     model.graph.initializers["w"].const_value = lost
-    result = give_back(load(model))
+    result = to_caller_type(load(model))
     assert isinstance(result, ir.Model)
     tensor = result.graph.initializers["w"].const_value
     assert isinstance(tensor, ir.ExternalTensor)
@@ -195,7 +195,7 @@ def test_data_behind_links_is_read_where_ort_reads_it(source: Path, expected: np
     (view / "m.onnx").symlink_to("../source/m.onnx")
     (view / "m.onnx.data").symlink_to("../source/m.onnx.data")
     np.testing.assert_array_equal(ort_run(str(view / "m.onnx"), {"x": X})[0], expected)
-    np.testing.assert_array_equal(ort_run(give_back(load(view / "m.onnx")), {"x": X})[0], expected)
+    np.testing.assert_array_equal(ort_run(to_caller_type(load(view / "m.onnx")), {"x": X})[0], expected)
 
 
 TYPES = ["float16", "float64", "int8", "uint64", "bool", "complex64", "bfloat16", "float8_e4m3fn", "int4", "uint4", "int2"]
@@ -324,7 +324,7 @@ def test_a_model_can_be_saved_over_itself_and_used_on(source: Path, expected: np
     np.testing.assert_array_equal(ort_run(str(source), {"x": X})[0], expected)
     save(loaded, source.parent / "again.onnx")
     np.testing.assert_array_equal(ort_run(str(source.parent / "again.onnx"), {"x": X})[0], expected)
-    np.testing.assert_array_equal(ort_run(give_back(loaded), {"x": X})[0], expected)
+    np.testing.assert_array_equal(ort_run(to_caller_type(loaded), {"x": X})[0], expected)
 
 
 def test_a_callers_ir_model_whose_data_was_replaced_says_so_instead_of_reading_something_else(source: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_callers_ir_model_whose_data_was_replaced_says_so_instead_of_reading_s
     tensor = mine.graph.initializers["w"].const_value
     assert isinstance(tensor, ir.ExternalTensor)
     assert not tensor.valid()
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert isinstance(result, ir.Model)
     for model in (result, load(result).model):
         kept = model.graph.initializers["w"].const_value
@@ -482,12 +482,12 @@ def test_a_model_with_very_many_data_files_is_read_file_by_file(
     model = onnx.load(tmp_path / "m.onnx", load_external_data=False)
     source = put_outside(model, tmp_path, data="two.bin", names=["inner"])
     loaded = load(source)
-    np.testing.assert_array_equal(ort_run(give_back(loaded), {"x": X})[0], expected)
+    np.testing.assert_array_equal(ort_run(to_caller_type(loaded), {"x": X})[0], expected)
     save(loaded, tmp_path / "n.onnx")
     np.testing.assert_array_equal(ort_run(str(tmp_path / "n.onnx"), {"x": X})[0], expected)
     (tmp_path / "two.bin").write_bytes(bytes(SIDE * SIDE * 4 + 1))
     with pytest.raises(ModelFileError, match=r"two\.bin' was changed after the model was loaded"):
-        give_back(loaded)
+        to_caller_type(loaded)
 
 
 BIG = """

@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from ortscan.modelio import Inlining, give_back, inline_functions_with_loops, load
+from ortscan.modelio import Inlining, inline_functions_with_loops, load, to_caller_type
 from tests.support.runtime import ort_run
 
 HEADER = '<ir_version: 10, opset_import: ["": 18, "my": 1]>'
@@ -35,7 +35,7 @@ def inlined(graph: str, *functions: str, header: str = HEADER) -> tuple[onnx.Mod
     before = onnx.parser.parse_model(header + graph + "".join(functions))
     loaded = load(before)
     outcome = inline_functions_with_loops(loaded.model)
-    after = give_back(loaded)
+    after = to_caller_type(loaded)
     assert isinstance(after, onnx.ModelProto)
     onnx.checker.check_model(after, full_check=True)
     return before, after, outcome
@@ -155,11 +155,11 @@ def test_overloads_are_told_apart() -> None:
     model.functions[1].name, model.functions[1].overload = "Cum", "plain"
     loaded = load(model)
     assert inline_functions_with_loops(loaded.model).inlined == ["my::Cum"]
-    assert [f.overload for f in give_back(loaded).functions] == ["plain"]
+    assert [f.overload for f in to_caller_type(loaded).functions] == ["plain"]
     model.graph.node[0].overload = "plain"
     loaded = load(model)
     assert inline_functions_with_loops(loaded.model) == Inlining([], [])
-    assert len(give_back(loaded).functions) == 2
+    assert len(to_caller_type(loaded).functions) == 2
 
 
 def test_omitted_inputs_and_attributes_stay_omitted() -> None:
@@ -185,7 +185,7 @@ def test_an_input_returned_and_a_result_returned_twice_are_copied(call: str) -> 
     before = onnx.parser.parse_model(HEADER + graph + function)
     loaded = load(before)
     assert inline_functions_with_loops(loaded.model).inlined == ["my::F"]
-    after = give_back(loaded)
+    after = to_caller_type(loaded)
     assert isinstance(after, onnx.ModelProto)
     onnx.checker.check_model(after, full_check=True)
     produced = [name for node in after.graph.node for name in node.output]
@@ -225,7 +225,7 @@ def test_a_function_whose_operators_mean_something_else_is_kept() -> None:
     loaded = load(model)
     outcome = inline_functions_with_loops(loaded.model)
     assert outcome == Inlining([], [("my::F", "its Scan is that of operator set 11, and the model's is that of 18")])
-    after = give_back(loaded)
+    after = to_caller_type(loaded)
     assert isinstance(after, onnx.ModelProto)
     assert ops(after.graph) == ["F"]
     assert list(map(onnx.printer.to_text, after.functions)) == list(map(onnx.printer.to_text, model.functions))
@@ -280,7 +280,7 @@ def test_a_call_that_does_not_fit_is_kept_and_the_others_are_inlined() -> None:
     loaded = load(model)
     outcome = inline_functions_with_loops(loaded.model)
     assert outcome == Inlining(["my::F"], [("my::F", "its call 'bad' leaves out an input that is also an output")])
-    after = give_back(loaded)
+    after = to_caller_type(loaded)
     assert isinstance(after, onnx.ModelProto)
     assert ops(after.graph) == ["Scan", "F"]
     assert [f.name for f in after.functions] == ["F"]
@@ -306,5 +306,5 @@ def test_a_body_in_a_function_keeps_the_shape_of_an_input_that_is_an_output(decl
         <domain: "my", opset_import: ["": 16]> Repeat (n, go, x) => (y) {{
             z, y = Loop (n, go, x) <body = b (int64 i, {declared}, {state}) => (bool[] c, float[] t, float[] s) {{ t = Neg (s) }}> }}"""
     )
-    kept = give_back(load(model)).functions[0].node[0].attribute[0].g.input
+    kept = to_caller_type(load(model)).functions[0].node[0].attribute[0].g.input
     assert [info.type for info in kept] == [info.type for info in model.functions[0].node[0].attribute[0].g.input]

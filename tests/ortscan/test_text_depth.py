@@ -3,7 +3,7 @@
 import pytest
 
 import ortscan
-from ortscan.modelio.text_depth import nests_too_deep
+from ortscan.modelio.reading import nests_too_deep
 
 HEAD = '<ir_version: 10, opset_import: ["": 18]> g (float[4] x) => (float[4] y) {'
 DEEP = {

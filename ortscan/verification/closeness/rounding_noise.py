@@ -18,9 +18,9 @@ import onnx_ir as ir
 
 from ortscan.base.proto_graphs import default_opset
 from ortscan.modelio import inline_functions
-from ortscan.modelio.called_nodes import called_nodes
-from ortscan.modelio.map_types import hide_map_types
-from ortscan.modelio.own_ir import own_ir
+from ortscan.modelio.protos import hide_map_types
+from ortscan.modelio.refusals import called_nodes
+from ortscan.modelio.slots import own_ir
 from ortscan.modelio.source import Source, changed_source
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.subgraphs import all_nodes

@@ -18,8 +18,8 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio import inline_functions
-from ortscan.modelio.called_nodes import called_nodes
-from ortscan.modelio.map_types import hide_map_types, holds_map
+from ortscan.modelio.protos import hide_map_types, holds_map
+from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.source import Source, changed_source, model_of, weight
 from ortscan.ort.kernels import has_kernel
 from ortscan.verification.oracle.readable import if_readable

@@ -9,7 +9,7 @@ Works round ORT-LOOP-NO-STEPS-SIZES.
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio.own_ir import own_ir
+from ortscan.modelio.slots import own_ir
 from rewrites.analysis.shapes.inference import infer_model
 
 __all__ = ["with_told_sizes"]

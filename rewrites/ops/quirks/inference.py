@@ -100,7 +100,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.DEATH,
         symptom="The inference of a Split with more outputs than its num_outputs ends the process, in onnxruntime too.",
-        worked_round=("ortscan.modelio.node_defects", "ortscan.running.crash_risks"),
+        worked_round=("ortscan.modelio.defects", "ortscan.running.crash_risks"),
     ),
     Quirk(
         id="ONNX-NEGATIVE-SIZE",
@@ -116,7 +116,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.DEATH,
         symptom="The parser of ONNX text ends the process over brackets nested some thousands deep.",
-        worked_round=("ortscan.modelio.text_depth",),
+        worked_round=("ortscan.modelio.reading",),
     ),
     Quirk(
         id="ONNX-STFT-ONESIDED",

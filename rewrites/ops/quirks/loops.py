@@ -113,7 +113,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan with a result that has no name, or with fewer results than its body, is not loaded.",
-        worked_round=("ortscan.modelio.loose_outputs", "rewrites.cleanup.unused_results"),
+        worked_round=("ortscan.modelio.mending", "rewrites.cleanup.unused_results"),
     ),
     Quirk(
         id="ORT-LOOP-EMPTY-COUNT",
@@ -171,7 +171,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An initializer of a branch is not read where the other branch reads a value of its name from around the If.",
-        worked_round=("ortscan.modelio.branch_names",),
+        worked_round=("ortscan.modelio.refusals",),
     ),
     Quirk(
         id="ORT-LOOP-UNDECLARED-INPUTS",
@@ -196,7 +196,7 @@ LOOPS = (
         kind=Kind.REFUSAL,
         symptom="A body or branch that returns a value of the graph around it is not loaded.",
         worked_round=(
-            "ortscan.modelio.loose_outputs",
+            "ortscan.modelio.mending",
             "tests.campaigns.fuzz.spellings.loops",
         ),
     ),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ortscan
 from ortscan.migration import migrated
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.campaigns.benchmarks.__main__ import best_of_both, session
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -30,7 +30,7 @@ def main(count: int) -> None:
         loaded, report = migrated(model, target)
         tally.update(scan.form for scan in report.scans)
         try:
-            assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))
+            assert_same_numbers(ort_run(to_caller_type(loaded), feeds), ort_run(model, feeds))
             tally["equal"] += 1
         except AssertionError:
             tally["WRONG"] += 1

@@ -42,11 +42,11 @@ def try_out(wrapped: Wrapped, opset: str, ran: Callable[[], None]) -> Outcome:
         return outcome("not run", detail=str(error))
     ran()
     from ortscan.api import rewritten
-    from ortscan.modelio import give_back
+    from ortscan.modelio import to_caller_type
 
     try:
         loaded, report = rewritten(wrapped.model, opset=opset)
-        result = give_back(loaded)
+        result = to_caller_type(loaded)
         assert isinstance(result, onnx.ModelProto)
     except Exception as error:  # every error here is a defect, whatever its class
         return outcome("crash", detail=f"{type(error).__name__}: {error}")

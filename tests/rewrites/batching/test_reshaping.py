@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.batching.harness import F32, I64, Case, case, check, const, emitted, given, refusal, same, steps
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
@@ -110,4 +110,4 @@ def test_a_computed_dimension_may_be_0(where: str, row: str, joined: str) -> Non
     assert not report.operators_after["Scan"]
     for size in (0, 1, 3):
         x = np.arange(8 * size, dtype=np.float32).reshape(4, *(size if dim == "B" else 2 for dim in row.split(",")))
-        assert_same_numbers(ort_run(give_back(loaded), {"x": x}), ort_run(model, {"x": x}))
+        assert_same_numbers(ort_run(to_caller_type(loaded), {"x": x}), ort_run(model, {"x": x}))

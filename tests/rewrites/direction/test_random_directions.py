@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from ortscan.running.subgraphs import all_nodes
 from tests.rewrites.direction.test_both_directions import ops
 from tests.rewrites.direction.two_directions import two_scans
@@ -39,7 +39,7 @@ TARGETS = ("onnx", "onnx", "cpu", "tensorrt", "qnn")
 
 def optimised(model: onnx.ModelProto, target: str) -> onnx.ModelProto:
     loaded, _ = rewritten(model, target=target, debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     return result
 

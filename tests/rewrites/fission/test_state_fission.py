@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from rewrites.cleanup import unused_scan_inputs
 from rewrites.fission import loop_fission, state_fission
 from rewrites.native import native_loop
@@ -29,7 +29,7 @@ HALF = {"rtol": 1e-4, "atol": 1e-4}
 def optimised(model: onnx.ModelProto, **options) -> onnx.ModelProto:
     """Rewrite by all rules and compare on onnxruntime and with the plain loop."""
     loaded, _ = rewritten(model, debug=True, **options)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     feeds = layer_feeds(model)
     found = ort_run(result, feeds)
@@ -226,7 +226,7 @@ def test_random_loops_keep_their_numbers_wherever_they_are_cut(case):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(state_fission, "_leaves", lambda *_: True)
         loaded, _ = rewritten(case.model, debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     assert_same_numbers(ort_run(result, case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
 
@@ -237,7 +237,7 @@ def test_a_cell_of_free_sizes_leaves_too(old):
         return text.replace("float[88,77,", "float[T,B,").replace("float[77,", "float[B,")
 
     model = layers(["sine cell", "LSTM"], 8, 77, steps=88, old=old, change=freed)
-    result = give_back(rewritten(model, debug=True)[0])
+    result = to_caller_type(rewritten(model, debug=True)[0])
     assert len(loops_of(result)) == 1
     feeds = data(model, T=5, B=2)
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), **HALF)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from rewrites.cleanup import dead_code
 from rewrites.loop_form import loop_to_scan, written_rows
 from tests.rewrites.apply import patches, read
@@ -129,4 +129,4 @@ def test_a_row_that_inference_does_not_know_has_the_type_of_the_tensor() -> None
     loaded, report = rewritten(model, passes=["written-rows", "dead-code"], debug=True)
     assert patches(report)
     feeds = data(model)
-    assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))
+    assert_same_numbers(ort_run(to_caller_type(loaded), feeds), ort_run(model, feeds))

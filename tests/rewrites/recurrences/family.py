@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.recurrences.written_cells import ENCODINGS, HIDDEN, INPUT, SIGMOIDS, written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -158,7 +158,7 @@ def feeds_of(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
 
 def check(member: Member) -> str:
     """Optimise and compare; give what became of the loop."""
-    result = give_back(rewritten(member.model, target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(member.model, target="onnx", debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     rtol, atol = TYPES[member.kind]
     for seed in range(2):

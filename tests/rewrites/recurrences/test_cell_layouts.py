@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
@@ -22,7 +22,7 @@ def nodes_of(
     """Optimise, compare, and give the recurrent nodes and loops left."""
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
-    result = give_back(rewritten(model, target=target, debug=True)[0])
+    result = to_caller_type(rewritten(model, target=target, debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=10 * tolerance, atol=tolerance)
     return [node.op_type for node in result.graph.node if node.op_type in {"RNN", "GRU", "LSTM", "Scan", "Loop", "If"}]

@@ -4,7 +4,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.recurrences import written_cells as cells
 
 
@@ -20,7 +20,7 @@ def becomes(kind: str, *, steps: int | str, rows: int = 1, width: int = 128, fed
     if fed:
         shapes = {name: cell.weights[name].shape for name in "WR"}
         model.graph.input.extend(onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in shapes.items())
-    result = give_back(rewritten(model)[0])
+    result = to_caller_type(rewritten(model)[0])
     inside = [node.op_type for node in result.graph.node]
     for node in result.graph.node:
         inside += [one.op_type for attribute in node.attribute for one in attribute.g.node]

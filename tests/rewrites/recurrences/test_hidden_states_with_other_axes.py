@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.apply import read
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -60,4 +60,4 @@ def test_a_view_of_the_hidden_state_is_stacked_with_its_own_axes(view: str, rows
         model = model_of(view, rows, size, free, masked)
         loaded, report = rewritten(model, target="onnx", debug=True)
         assert "recurrent-cell" in [patch.rule for patch in report.patches]
-        assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds))
+        assert_same_numbers(ort_run(to_caller_type(loaded), feeds), ort_run(model, feeds))

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
@@ -46,7 +46,7 @@ def test_two_layers_of_different_widths_become_two_nodes(first, second, widths):
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
     feeds = {f"{state}0": rng.standard_normal((2, hidden)).astype(np.float32) for state, hidden in states}
     feeds["xs"] = rng.standard_normal((5, 2, 3)).astype(np.float32)
-    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     nodes = [node.op_type for node in result.graph.node if node.op_type in {*GATES, "Scan"}]
     assert sorted(nodes) == sorted([first, second])
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)

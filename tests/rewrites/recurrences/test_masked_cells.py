@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.recurrences.written_cells import HIDDEN, INPUT, written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -73,7 +73,7 @@ def nodes_of(
     model: onnx.ModelProto, *, target: str = "onnx", rows: int = ROWS, weights: dict[str, np.ndarray] | None = None
 ) -> list[str]:
     """Optimise, compare on several masks, and give the recurrent nodes and loops left."""
-    result = give_back(rewritten(model, target=target, debug=True)[0])
+    result = to_caller_type(rewritten(model, target=target, debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     for seed in range(3):
         feeds = feeds_of(model, seed, rows) | (weights or {})
@@ -247,7 +247,7 @@ def test_a_mask_over_several_axes_is_that_of_the_rows(mask, fuses):
             => (float[3,2,2] h1, float[3,2,2] y) {{
             a = MatMul (x, w) c = MatMul (h, r) d = Add (a, c) t = Tanh (d) h1 = Where (m, t, h) y = Identity (h1) }}> (h0, xs, masks) }}"""
     )
-    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     assert ("RNN" in [node.op_type for node in result.graph.node]) == fuses
     rng = np.random.default_rng(1)
     feeds = {"h0": rng.standard_normal((3, 2, 2)).astype(np.float32), "xs": rng.standard_normal((4, 3, 2, 2)).astype(np.float32)}

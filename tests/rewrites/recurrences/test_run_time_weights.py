@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.recurrences.written_cells import ENCODINGS, Written, written
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -29,7 +29,7 @@ def fed(cell: Written, *, overridable: bool) -> tuple[onnx.ModelProto, dict[str,
 
 def nodes_of(model: onnx.ModelProto, cell: Written, weights: dict[str, np.ndarray]) -> list[str]:
     """Optimise, compare for several weights, and give the recurrent nodes and loops left."""
-    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     for seed in range(2):
         rng = np.random.default_rng(seed)

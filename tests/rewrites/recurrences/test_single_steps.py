@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
@@ -39,7 +39,7 @@ def stepwise(kind: str, attributes: str = "", *, peepholes: bool = False, result
 
 def nodes_of(model: onnx.ModelProto) -> list[str]:
     """Optimise, compare, and give the recurrent nodes and loops left."""
-    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     rng = np.random.default_rng(2)
     feeds = {"h0": (2, 4), "c0": (2, 4), "xs": (6, 2, 3)}
     given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in feeds.items()}

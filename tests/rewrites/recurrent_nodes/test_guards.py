@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from rewrites.fission import loop_fission
 from rewrites.recurrent_nodes import guard_recurrence
 from rewrites.repair import guard_scan
@@ -81,7 +81,7 @@ def test_sizes_declared_as_nothing_are_guarded_once(kind, rows, steps):
     model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]>
     g (float[{rows},{steps},3] x, float[1,{2 * gates},3] w, float[1,{2 * gates},2] r) => (float[{rows},{steps},1,2] y) {{
         y = {kind} <hidden_size = 2, layout = 1> (x, w, r) }}""")
-    result = give_back(rewritten(model, debug=True)[0])
+    result = to_caller_type(rewritten(model, debug=True)[0])
     feeds = {"x": np.zeros((rows, steps, 3)), "w": np.ones((1, 2 * gates, 3)), "r": np.ones((1, 2 * gates, 2))}
     assert ort_run(result, {name: array.astype(np.float32) for name, array in feeds.items()})[0].shape == (rows, steps, 1, 2)
 
@@ -90,7 +90,7 @@ def test_nobody_guards_what_runs_unasked():
     model = OneNode("LSTM").model()
     loaded, report = rewritten(model)
     assert not report.changed
-    assert list(give_back(loaded).graph.node) == list(model.graph.node)
+    assert list(to_caller_type(loaded).graph.node) == list(model.graph.node)
 
 
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
@@ -100,7 +100,7 @@ def test_a_guarded_node_survives_what_kills_onnxruntime(kind, direction, lengths
     extra = {"initial_h", "initial_c", *(["lengths"] if lengths else [])}
     node = OneNode(kind, {"direction": direction}, frozenset(extra & {*INPUTS[kind]}))
     loaded, _ = rewritten(node.model(), passes=["default", "guard-recurrence"], debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     for steps, rows in ((3, 2), (0, 2), (2, 0), (0, 0)):
         feeds = node.feeds(steps, rows)
         expected = node.expected(feeds)
@@ -169,9 +169,9 @@ def test_a_cell_of_no_step_gives_its_initial_states(kind):
         loaded, report = rewritten(model, passes=["default", "guard-scan"], target=target, debug=True)
         assert "guard-scan" in patches(report)
         feeds = cell.feeds(steps=3, rows=1)
-        assert_same_numbers(ort_run(give_back(loaded), feeds), ort_run(model, feeds), 1e-4, 1e-5)
+        assert_same_numbers(ort_run(to_caller_type(loaded), feeds), ort_run(model, feeds), 1e-4, 1e-5)
         empty = cell.feeds(steps=0, rows=1)
-        for value in ort_run(give_back(loaded), empty):
+        for value in ort_run(to_caller_type(loaded), empty):
             assert value.shape[0] == 0 or any(np.array_equal(value, one) for one in empty.values())
 
 
@@ -182,7 +182,7 @@ def test_what_is_guarded_is_not_guarded_again(kind, rules, target):
     model = written(kind, "one product for all gates" if kind != "GRU" else "split by Slice").model(steps="T", rows="B")
     loaded, report = rewritten(model, passes=["default", *rules], target=target)
     assert report.patches
-    assert not rewritten(give_back(loaded), passes=["default", *rules], target=target)[1].patches
+    assert not rewritten(to_caller_type(loaded), passes=["default", *rules], target=target)[1].patches
 
 
 def test_an_if_that_asks_for_steps_alone_guards_no_rows():
@@ -213,7 +213,7 @@ def test_a_node_of_an_older_opset_is_guarded_in_one_that_has_the_operators(kind,
     assert not rewritten(model)[1].changed
     loaded, report = rewritten(model, passes=["default", "guard-recurrence"], debug=True)
     assert patches(report) == ["guard-recurrence"]
-    assert ort_run(give_back(loaded), {"x": np.ones((2, 0, 3), np.float32)})[0].shape == (2, 1, 0, 2)
+    assert ort_run(to_caller_type(loaded), {"x": np.ones((2, 0, 3), np.float32)})[0].shape == (2, 1, 0, 2)
 
 
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
@@ -226,7 +226,7 @@ def test_a_node_in_a_function_is_guarded_too(kind):
     assert rewritten(call)[0].model.functions
     loaded, report = rewritten(call, passes=["default", "guard-recurrence"], debug=True)
     assert patches(report) == ["guard-recurrence"]
-    assert ort_run(give_back(loaded), {"x": np.ones((2, 0, 3), np.float32)})[0].shape == (2, 1, 0, 2)
+    assert ort_run(to_caller_type(loaded), {"x": np.ones((2, 0, 3), np.float32)})[0].shape == (2, 1, 0, 2)
 
 
 def old_model(head, kind):
@@ -252,7 +252,7 @@ def test_scanned_inputs_of_unlike_lengths_are_still_refused(lengths):
       }> (h, x, z) }""")
     loaded, report = rewritten(model, passes=["default", "guard-scan"], debug=True)
     assert "guard-scan" in patches(report)
-    result, h = give_back(loaded), np.ones(2, np.float32)
+    result, h = to_caller_type(loaded), np.ones(2, np.float32)
     with pytest.raises(Exception, match="inconsistent sequence lengths"):
         ort_run(result, {"h": h, "x": np.ones((lengths[0], 2), np.float32), "z": np.ones((lengths[1], 2), np.float32)})
     nothing = np.ones((0, 2), np.float32)
@@ -279,7 +279,7 @@ def test_sizes_that_nothing_tells_are_those_of_a_step_on_zeros(kind):
     h, c = np.full((1, 3), 7, kinds), np.ones((4, 3), kinds)
     for steps in (0, 2):
         x = np.arange(steps * 3).reshape(1, steps, 3).astype(kinds)
-        last, ys = ort_run(give_back(loaded), {"h": h, "x": x, "c": c})
+        last, ys = ort_run(to_caller_type(loaded), {"h": h, "x": x, "c": c})
         assert_same_numbers([last], [x[:, -1] if steps else h])
         assert_same_numbers([ys], [np.stack([x[:, t] + c for t in range(steps)], 1) if steps else np.zeros((4, 0, 3), kinds)])
 
@@ -299,7 +299,7 @@ def test_equations_of_sizes_declared_as_nothing_give_nothing(kind, rows, steps):
     g (double[{steps},{rows},3] x, double[2,{2 * gates},3] w, double[2,{2 * gates},2] r, double[2,{4 * gates}] b,
        int64[1,{rows}] l, double[2,{rows},2] h) => (double[{steps},2,{rows},2] y, double[2,{rows},2] last) {{
         y, last = {kind} <hidden_size = 2, direction = "bidirectional"> (x, w, r, b, l, h) }}""")
-    result = give_back(rewritten(model, debug=True)[0])
+    result = to_caller_type(rewritten(model, debug=True)[0])
     shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
     feeds = {name: np.full(shape, 0 if name == "l" else 3, np.int64 if name == "l" else float) for name, shape in shapes.items()}
     y, last = ort_run(result, feeds)

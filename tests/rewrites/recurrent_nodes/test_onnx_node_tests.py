@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.runtime import ort_run
 
 MODULES = ("gru", "lstm", "rnn")
@@ -40,7 +40,7 @@ def in_reach(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_onnx_says_the_same(name):
     case = cases()[name]
     model = in_reach(case.model)
-    result = give_back(rewritten(model, debug=True)[0])
+    result = to_caller_type(rewritten(model, debug=True)[0])
     assert not any(attribute.name == "layout" and attribute.i for node in result.graph.node for attribute in node.attribute)
     for inputs, expected in case.data_sets:
         feeds = dict(zip((info.name for info in model.graph.input), inputs, strict=True))

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.rewrites.recurrent_nodes.nodes import INPUTS, KINDS, OneNode
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
@@ -73,7 +73,7 @@ def variant(kind: str, name: str, direction: str = "forward", **more: Any) -> On
 
 def optimised(node: OneNode, **options: Any) -> onnx.ModelProto:
     loaded, _ = rewritten(node.model(), debug=True, **options)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     return result
 

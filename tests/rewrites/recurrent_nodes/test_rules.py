@@ -12,7 +12,7 @@ from rich.console import Console
 import ortscan
 from ortscan.api import rewritten
 from ortscan.errors import OrtscanWarning
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from ortscan.report.text import explanation
 from ortscan.report.words import dump, report_dict
 from rewrites.ops.rnn.functions import PARAMETERS
@@ -288,7 +288,7 @@ def test_weights_may_be_computed():
     weights = list(model.graph.initializer)
     del model.graph.initializer[:]
     model.graph.input.extend(onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in weights)
-    result = give_back(rewritten(model, debug=True)[0])
+    result = to_caller_type(rewritten(model, debug=True)[0])
     feeds = {**node.feeds(3, 2), **{one.name: onnx.numpy_helper.to_array(one) for one in weights}}
     assert_same_numbers(ort_run(result, feeds), node.expected(node.feeds(3, 2)), 1e-12, 1e-12)
 
@@ -341,7 +341,7 @@ def test_nodes_in_branches_are_found():
     assert [entry.where.split("/")[1] for entry in report.nodes] == ["If producing 'y'"] * 2
     x = np.random.default_rng(1).standard_normal((2, 3, 4))
     for flag in (True, False):
-        (y,) = ort_run(give_back(loaded), {"c": np.array(flag), "x": x})
+        (y,) = ort_run(to_caller_type(loaded), {"c": np.array(flag), "x": x})
         np.testing.assert_allclose(y, expected(weights, x, "forward" if flag else "reverse"), rtol=1e-12)
 
 
@@ -350,7 +350,7 @@ def test_a_node_in_a_loop_is_lowered_before_the_loop_is_taken_apart():
     loaded, report = rewritten(model, debug=True)
     assert not report.loops_left
     xs = np.random.default_rng(1).standard_normal((3, 2, 3, 4)).astype(np.float32)
-    (ys,) = ort_run(give_back(loaded), {"xs": xs})
+    (ys,) = ort_run(to_caller_type(loaded), {"xs": xs})
     np.testing.assert_allclose(ys, np.stack([expected(weights, x) for x in xs]), rtol=1e-4, atol=1e-6)
 
 
@@ -359,7 +359,7 @@ def test_a_node_in_a_function_is_found():
     loaded, report = rewritten(model, debug=True)
     assert report.messages == ["inlined the function my::cell, which holds a recurrent node"]
     x = np.random.default_rng(1).standard_normal((2, 3, 4))
-    (y,) = ort_run(give_back(loaded), {"x": x})
+    (y,) = ort_run(to_caller_type(loaded), {"x": x})
     np.testing.assert_allclose(y, expected(weights, x, "reverse"), rtol=1e-12)
 
 
@@ -367,13 +367,13 @@ def test_a_function_whose_node_runs_is_not_inlined():
     model, _ = filled(IN_A_FUNCTION.replace("double", "float").replace("layout = 1, ", ""))
     loaded, report = rewritten(model)
     assert not report.changed
-    assert len(give_back(loaded).functions) == 1
+    assert len(to_caller_type(loaded).functions) == 1
 
 
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_a_lowered_double_stays_a_scan(kind):
     node = OneNode(kind, element=TensorProto.DOUBLE, steps=4, rows=1)
-    result = give_back(rewritten(node.model(), target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(node.model(), target="onnx", debug=True)[0])
     assert "Scan" in {one.op_type for one in result.graph.node}
     assert kind not in {one.op_type for one in result.graph.node}
     assert not ortscan.explain(result).nodes
@@ -420,7 +420,7 @@ def test_verification_repairs_an_original_that_onnxruntime_computes_wrongly():
 @pytest.mark.parametrize("target", ["onnx", "cuda", "openvino", "directml"])
 def test_other_targets_are_guarded_too_since_a_node_may_fall_back_to_the_cpu(target):
     node = OneNode("LSTM", {"layout": 1})
-    result = give_back(rewritten(node.model(), target=target)[0])
+    result = to_caller_type(rewritten(node.model(), target=target)[0])
     assert [one.op_type for one in result.graph.node if one.op_type in ("If", "LSTM")] == ["If"]
     for rows in (0, 2):
         agrees(node, result, 3, rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
@@ -30,7 +30,7 @@ def test_a_result_of_no_step_has_the_sizes_that_onnxruntime_infers(body: str) ->
     )
     loaded, report = rewritten(model, passes=["loop-to-scan"], debug=True)
     assert report.patches
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     for steps in (0, 2):
         feeds = {"x": np.ones((2, 2, 3), np.float32), "m": np.array(steps)}
         assert ort_run(result, feeds)[0].shape == ort_run(model, feeds)[0].shape

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from ortscan.api import rewritten
-from ortscan.modelio import give_back
+from ortscan.modelio import to_caller_type
 from ortscan.running.subgraphs import all_nodes
 from tests.rewrites.recurrences.written_cells import ENCODINGS, Written, written, written_cells
 from tests.support.numbers import assert_same_numbers
@@ -21,7 +21,7 @@ def fused(cell: Written, *, feeds: dict[str, np.ndarray] | None = None, target: 
     """Optimise, compare on onnxruntime, and give the native nodes and loops of the result, branches included."""
     model = cell.model(**sizes)
     loaded, _ = rewritten(model, target=target, debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)
     given = feeds or cell.feeds(**{key: size for key, size in sizes.items() if key in ("steps", "rows") and isinstance(size, int)})
     assert_same_numbers(ort_run(result, given), ort_run(model, given), rtol=1e-4, atol=1e-5)
@@ -203,7 +203,7 @@ def test_cell_states_that_are_needed_in_each_step_are_computed_beside_the_node(k
     cell = written(kind, "split by Slice")
     model = giving_cells(cell, rows=rows)
     loaded, report = rewritten(model, target=target, debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert {node.op_type for node in result.graph.node} & {*NODES, "Scan"} == found
     assert ("COST-NATIVE" in [reason.code for reason in report.loops[0].reasons]) == ("LSTM" not in found)
     assert_same_numbers(ort_run(result, cell.feeds(rows=rows)), ort_run(model, cell.feeds(rows=rows)), rtol=1e-4, atol=1e-5)
@@ -238,7 +238,7 @@ def test_two_layers_in_one_body_become_two_nodes():
     feeds = {name: rng.standard_normal((2, 4)).astype(np.float32) for name in ("q0", "h0", "c0")}
     feeds["xs"] = rng.standard_normal((6, 2, 3)).astype(np.float32)
     loaded, _ = rewritten(model, target="onnx", debug=True)
-    result = give_back(loaded)
+    result = to_caller_type(loaded)
     assert sorted(node.op_type for node in result.graph.node if node.op_type in {*NODES, "Scan"}) == ["LSTM", "RNN"]
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
 
@@ -253,7 +253,7 @@ def test_a_batch_of_no_rows_still_runs(kind):
     """onnxruntime aborts the process where a GRU or LSTM node meets one."""
     cell = written(kind, "split by Slice")
     model = cell.model(steps="T", rows="B")
-    result = give_back(rewritten(model, debug=True)[0])
+    result = to_caller_type(rewritten(model, debug=True)[0])
     for rows in (0, 2):
         feeds = cell.feeds(steps=3, rows=rows)
         assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
@@ -263,7 +263,7 @@ def test_a_batch_of_no_rows_still_runs(kind):
 def test_no_steps_leave_the_states_as_they_were(kind, rows):
     """onnxruntime refuses a Scan over nothing, aborts on such a GRU node, and gives anything at all for an LSTM."""
     cell = written(kind, "split by Slice")
-    result = give_back(rewritten(cell.model(steps="T", rows=rows), debug=True)[0])
+    result = to_caller_type(rewritten(cell.model(steps="T", rows=rows), debug=True)[0])
     feeds = cell.feeds(steps=0, rows=2)
     *finals, sequence = ort_run(result, feeds)
     assert_same_numbers(finals, [feeds[f"{state}0"] for state in cell.states])
@@ -291,7 +291,7 @@ def test_features_of_unknown_number_are_counted_by_the_weights(kind):
     body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
     for value in [*model.graph.input, *model.graph.output, *body.input, *body.output]:
         value.type.tensor_type.shape.dim[-1].dim_param = "I" if value.name in ("xs", "x") else "H"
-    result = give_back(rewritten(model, target="onnx", debug=True)[0])
+    result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     assert NODES & {node.op_type for node, _ in all_nodes(result)}
     assert_same_numbers(ort_run(result, cell.feeds()), ort_run(model, cell.feeds()), rtol=1e-4, atol=1e-5)
 
@@ -302,6 +302,6 @@ def test_a_name_that_counts_rows_too_tells_nothing_of_features():
         hn, ys = Scan <num_scan_inputs = 1, body = step (float[N, N] h, float[N, N] x) => (float[N, N] h1, float[N, N] y) {
             a = MatMul (x, w) c = MatMul (h, r) d = Add (a, c) h1 = Tanh (d) y = Neg (h1) }> (h0, xs) }"""
     model = onnx.parser.parse_model(text)
-    result = give_back(rewritten(model, target="onnx")[0])
+    result = to_caller_type(rewritten(model, target="onnx")[0])
     feeds = {"h0": np.ones((5, 2), np.float32), "xs": np.ones((4, 5, 3), np.float32)}
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)

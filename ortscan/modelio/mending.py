@@ -1,0 +1,134 @@
+"""Write what is plain but badly written in a model as the rest of ortscan expects it. Every function works in place.
+
+* Nodes are sorted. onnxruntime takes main graphs in any order, but a clone of an unsorted body would read the original's values.
+* Sizes below zero, which some exporters write for free ones, are unknown.
+* Outputs declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir`` keeps the
+  last.
+* Outputs of bodies that onnxruntime refuses are written otherwise::
+
+    body (s, x) => (n, d)    with d from outside    ->    body (s, x) => (n, Identity(d))
+    l = Scan body (s, x) => (n, y)                  ->    l, nobody_reads = Scan body (s, x) => (n, y)
+
+Works round ORT-SCAN-UNNAMED-RESULT and ORT-OUTER-VALUE-RETURNED.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+import onnx
+import onnx_ir as ir
+
+from ortscan.modelio.interface import without_negative_sizes
+from ortscan.modelio.slots import graphs_in
+from rewrites.graph.names import Names
+from rewrites.graph.node_order import has_order
+from rewrites.graph.walk import node_graphs
+
+__all__ = ["declare_as_first_said", "free_negative_sizes", "is_sorted", "is_undefined", "sort_nodes", "tie_outputs"]
+
+
+def is_sorted(model: ir.Model) -> bool:
+    """Return True if every node comes after the nodes that it and the graphs nested in it read."""
+    return all(map(has_order, (model.graph, *(function.graph for function in model.functions.values()))))
+
+
+def sort_nodes(model: ir.Model) -> None:
+    """Sort the nodes of an unsorted model. Raise ValueError if they form a cycle."""
+    if is_sorted(model):
+        return
+    model.graph.sort()
+    for function in model.functions.values():
+        function.sort()
+
+
+def free_negative_sizes(model: ir.Model) -> None:
+    """Make declared sizes below zero unknown; the interface keeps them."""
+    for graph in graphs_in(model):
+        for value in (*graph.inputs, *(output for node in graph for output in node.outputs)):
+            value.shape = without_negative_sizes(value.shape)
+
+
+def declare_as_first_said(model: ir.Model, proto: onnx.ModelProto) -> None:
+    """Give outputs that ``proto``, the source of ``model``, declares several times the first type and shape.
+
+    Inputs come before outputs, and outputs before other values.
+    """
+    pairs = [_graph_pairs(proto.graph, model.graph)]
+    for function in proto.functions:
+        key = function.domain, function.name, function.overload
+        pairs.append(_nested_pairs(function.node, model.functions[key].graph))
+    for declared, graph in chain.from_iterable(pairs):
+        _declare_outputs(declared, graph)
+
+
+def _graph_pairs(proto: onnx.GraphProto, graph: ir.Graph) -> Iterator[tuple[onnx.GraphProto, ir.Graph]]:
+    yield proto, graph
+    yield from _nested_pairs(proto.node, graph)
+
+
+def _nested_pairs(nodes: Iterable[onnx.NodeProto], graph: ir.Graph) -> Iterator[tuple[onnx.GraphProto, ir.Graph]]:
+    for proto, node in zip(nodes, graph, strict=True):
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                continue
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _graph_pairs(attribute.g, node.attributes[attribute.name].as_graph())
+            elif attribute.type == onnx.AttributeProto.GRAPHS:
+                for inner_proto, inner in zip(attribute.graphs, node.attributes[attribute.name].as_graphs(), strict=True):
+                    yield from _graph_pairs(inner_proto, inner)
+
+
+def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
+    names = {value.name for value in graph.outputs}
+    declared: dict[str, list[onnx.TypeProto]] = {}
+    for info in (*proto.input, *proto.output, *proto.value_info):
+        if info.name in names and info.HasField("type"):
+            declared.setdefault(info.name, []).append(info.type)
+    for value in graph.outputs:
+        types = declared.get(value.name or "", [])
+        if len(types) > 1 or (types and value.type is None):
+            value.type = next(filter(None, map(ir.serde.deserialize_type_proto_for_type, types)), None)
+            shapes = map(ir.serde.deserialize_type_proto_for_shape, types)
+            value.shape = next((shape for shape in shapes if shape is not None), None)
+
+
+def tie_outputs(model: ir.Model) -> list[str]:
+    """Write outputs as onnxruntime accepts them, and return a sentence for each. Values that nothing defines stay undefined."""
+    notes = []
+    names: Names | None = None
+    tops = (model.graph, *(function.graph for function in model.functions.values()))
+    has_undefined = any(is_undefined(value) for graph in graphs_in(model) for value in graph.outputs)
+    for graph, outer_values in [pair for top in tops if has_undefined for pair in _graphs_within(top, {})]:
+        for index, value in enumerate(graph.outputs):
+            outer = outer_values.get(value.name or "")
+            if outer is not None and is_undefined(value):
+                names = names or Names(model)
+                copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+                graph.append(ir.Node("", "Identity", [outer], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
+                graph.outputs[index] = copy
+                notes.append(f"gave the output '{value.name}' of '{graph.name}', a value of the graph around it, an Identity")
+    for node in [node for graph in graphs_in(model) for node in graph if node.op_type == "Scan" and node.domain == ""]:
+        missing = [output for body in node_graphs(node) for output in body.outputs][len(node.outputs) :]
+        if missing and node.outputs:
+            names = names or Names(model)
+            count = len(node.outputs)
+            node.resize_outputs(count + len(missing))
+            for value, inner in zip(node.outputs[count:], missing, strict=True):
+                value.name, value.type = names.fresh(f"{inner.name}_unread"), inner.type
+            notes.append(f"gave the Scan producing '{node.outputs[0].name}' the outputs of its body that nobody reads")
+    return notes
+
+
+def is_undefined(value: ir.Value) -> bool:
+    """Return True if nothing in the model defines ``value``."""
+    return value.producer() is None and not value.is_graph_input() and not value.is_initializer()
+
+
+def _graphs_within(graph: ir.Graph, outer_values: Mapping[str, ir.Value]) -> Iterator[tuple[ir.Graph, Mapping[str, ir.Value]]]:
+    """Yield the graphs nested in ``graph``, each with the values of the graphs around it by name."""
+    own = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
+    values = {**outer_values, **{value.name: value for value in own if value.name}}
+    for node in graph:
+        for inner in node_graphs(node):
+            yield inner, values
+            yield from _graphs_within(inner, values)
