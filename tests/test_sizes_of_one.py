@@ -8,12 +8,13 @@ from ortscan.modelio import to_caller_type
 from tests.support.numbers import assert_same_numbers
 from tests.support.row_loops import CELLS, READS, WRITES, RowLoop
 from tests.support.runtime import ort_run
+from tests.support.text import parsed
 
 SIZES = [((3, 1, 2), ""), ((2, 1, 1), "TB"), ((1, 2, 1), ""), ((1, 1, 3), "T"), ((3, 2, 1), "H"), ((1, 1, 1), "TBH")]
 
 
 def assert_kept(loop: RowLoop) -> None:
-    model = onnx.parser.parse_model(loop.text())
+    model = parsed(loop.text())
     loaded, _ = rewritten(model, debug=True)
     result = to_caller_type(loaded)
     onnx.checker.check_model(result, full_check=True)

@@ -3,12 +3,12 @@
 import warnings
 
 import numpy as np
-import onnx
 import pytest
 
 import ortscan
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
+from tests.support.text import parsed
 
 SCANNED = """z = my.f (x, c) l, y = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] r) => (float[3] s1, float[3] v) {
     s1 = Add (s, r) v = Tanh (s1) }> (h, z)"""
@@ -27,7 +27,7 @@ g (float[N,3] x, bool c, float[3] h) => (float[3] l, float[M,3] y) { BODY }
 @pytest.mark.parametrize("opset", [9, 10])
 @pytest.mark.parametrize("body", [SCANNED, CALLED_BY_ANOTHER, JOINED, IN_A_BODY])
 def test_no_size_of_one_branch_is_taken_for_that_of_the_other(body: str, opset: int) -> None:
-    model = onnx.parser.parse_model(MODEL.replace("BODY", body).replace("OPSET", str(opset)))
+    model = parsed(MODEL.replace("BODY", body).replace("OPSET", str(opset)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = [ortscan.optimize(model, opset="keep", target=target, verify=False) for target in ("cpu", "coreml")]

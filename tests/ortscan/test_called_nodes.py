@@ -5,6 +5,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
+from tests.support.text import parsed
 
 LOOP = """y = Scan <num_scan_inputs = 1, body = b (float[3] x1) => (float[3] z1) { z1 = Neg (x1) }> (x)"""
 
@@ -18,7 +19,7 @@ def calling(levels: int, calls: int, leaf: str = "y = Neg (x)", where: str = "y 
         )
     head = '<ir_version: 10, opset_import: ["": 18, "f": 1]>'
     main = f"g (float[5,3] x) => (float[5,3] y) {{ {where.format(levels - 1)} }}"
-    return onnx.parser.parse_model(head + main + "\n".join(["", *functions]))
+    return parsed(head + main + "\n".join(["", *functions]))
 
 
 IN_A_BODY = "y = Scan <num_scan_inputs = 1, body = b (float[3] a) => (float[3] c) {{ c = f.F{0} (a) }}> (x)"

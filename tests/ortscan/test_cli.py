@@ -22,12 +22,13 @@ from ortscan.modelio import load
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
 from tests.support.small_models import MAP, PLAIN, RECURRENCE
+from tests.support.text import parsed
 
 
 @pytest.fixture
 def save(tmp_path):
     def save(text, name="in.onnx"):
-        onnx.save(onnx.parser.parse_model(text), tmp_path / name)
+        onnx.save(parsed(text), tmp_path / name)
         return str(tmp_path / name)
 
     return save
@@ -125,7 +126,7 @@ def computes_something_else(monkeypatch):
 
     def wrong(model, **options):
         _, report = real(model, **options)
-        return load(onnx.parser.parse_model(PLAIN)), report
+        return load(parsed(PLAIN)), report
 
     monkeypatch.setattr(api, "rewritten", wrong)
 
@@ -199,7 +200,7 @@ def test_weights_go_beside_the_model_on_request(save, out, tmp_path):
 
 
 def test_odd_names_pass_through(tmp_path, capsys):
-    proto = onnx.parser.parse_model(MAP)
+    proto = parsed(MAP)
     proto.graph.node[0].name = "[bold]模型[/x] é"
     onnx.save(proto, tmp_path / "[bold]é.onnx")
     assert main(["optimize", str(tmp_path / "[bold]é.onnx"), str(tmp_path / "[red]out.onnx")]) == 0
@@ -304,7 +305,7 @@ def test_tolerances_decide(save):
 
 
 def broken_models(tmp_path):
-    whole = onnx.parser.parse_model(MAP).SerializeToString()
+    whole = parsed(MAP).SerializeToString()
     (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "empty.onnx").write_bytes(b"")
     (tmp_path / "text.onnx").write_text("not a model")

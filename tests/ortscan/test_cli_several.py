@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 from ortscan.__main__ import main
-from tests.support.small_models import MAP, parsed
+from tests.support.small_models import MAP
+from tests.support.text import parsed
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_an_empty_standard_input_is_named_as_such(monkeypatch: pytest.MonkeyPatc
 def test_what_is_not_made_does_not_go_to_standard_output(
     models: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
+    model = parsed('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
     from_stdin(monkeypatch, model.SerializeToString())
     assert main(["optimize", "-", "-", "--strict"]) == 4
     assert capfdbinary.readouterr().out == b""

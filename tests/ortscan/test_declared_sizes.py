@@ -5,9 +5,9 @@ import onnx
 import pytest
 
 import ortscan
-from tests.support.numbers import assert_same_numbers
+from tests.support.numbers import assert_same_numbers, drawn
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 SCAN = """<ir_version: 8, opset_import: ["": OPSET]> g (float[N,2] x, float[2] h) => (float[2] l, float[N,2] ys) {
     l, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] a) => (float[2] n, float[2] y) { n = Add (s, a) y = Tanh (n) }> (h, x) }"""
@@ -90,9 +90,7 @@ OTHERS = {
 def test_a_branch_made_for_another_size_may_stay(inside, width, rate, target):
     rng = np.random.default_rng(0)
     text = TWO_RATES.replace("INSIDE", OTHERS[inside]).replace("float[6,3] wide, float[4,3] narrow, ", "")
-    model = model_from_text(text, check=False)
-    for name, rows in (("wide", 6), ("narrow", 4)):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=(rows, 3)).astype(np.float32), name))
+    model = parsed(text, weights=drawn(wide=(6, 3), narrow=(4, 3)))
     feeds = {"x": rng.normal(size=(2, width)).astype(np.float32), "h": rng.normal(size=(2, 3)).astype(np.float32)}
     feeds["rate"] = np.array(rate)
     wanted = ort_run(model, feeds)

@@ -9,6 +9,7 @@ import pytest
 import ortscan
 from ortscan import OrtscanError
 from tests.support.runtime import numpy_dtype, ort_run
+from tests.support.text import parsed
 
 KINDS = sorted({kind for schema in (onnx.defs.get_schema("Scan", 25), onnx.defs.get_schema("Scan", 8)) for each in schema.type_constraints
                 if each.type_param_str == "V" for kind in (one.removeprefix("tensor(").removesuffix(")") for one in each.allowed_type_strs) if "(" not in kind})  # fmt: skip
@@ -53,7 +54,7 @@ def test_what_is_made_of_a_loop_over_it_is_one(form, kind):
         if (opset == 8) != form.startswith("of opset 8"):
             continue
         head = f'<ir_version: {ir_version}, opset_import: ["": {opset}]> '
-        model = onnx.parser.parse_model(head + FORMS[form].replace("K[", f"{kind}["))
+        model = parsed(head + FORMS[form].replace("K[", f"{kind}["))
         if fault(model) is not None:
             continue
         valid += 1
@@ -70,7 +71,7 @@ def test_one_step_over_float8_is_reshaped_where_onnxruntime_can(kind, opset, lef
     text = f"""<ir_version: 10, opset_import: ["": {opset}]> g (float[2] h, {kind}[1,2] xs) => (float[2] l, {kind}[1,2] ys) {{
         l, ys = Scan <num_scan_inputs = 1, body = b (float[2] s, {kind}[2] x) => (float[2] n, {kind}[2] y) {{
             f = Cast <to = 1> (x) n = Sub (f, s) y = CastLike (n, x) }}> (h, xs) }}"""
-    model = onnx.parser.parse_model(text)
+    model = parsed(text)
     after = ortscan.optimize(model)
     assert ("Scan" in {node.op_type for node in after.graph.node}) == left
     number = np.array([[1.5, -3]], numpy_dtype(model.graph.input[1].type.tensor_type.elem_type))

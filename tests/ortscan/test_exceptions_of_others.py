@@ -16,12 +16,11 @@ from ortscan.ort.kernels import has_kernel
 from ortscan.session.optimizing import known_outputs
 from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
 from rewrites.python_ops import reference
-from tests.support.small_models import MAP, X, expected_of_map, parsed
+from tests.support.small_models import MAP, X, expected_of_map
+from tests.support.text import parsed
 
-PLAIN = onnx.parser.parse_model(
-    '<ir_version: 8, opset_import: ["": 18]> g () => (float[2] y) <float[2] c = {1, 2}> { y = Neg (c) }'
-)
-TOP = onnx.parser.parse_model(
+PLAIN = parsed('<ir_version: 8, opset_import: ["": 18]> g () => (float[2] y) <float[2] c = {1, 2}> { y = Neg (c) }')
+TOP = parsed(
     '<ir_version: 8, opset_import: ["": 18]> g (float[T, 3] x, int64[1] k) => (float[T, N] v, int64[T, N] i) { v, i = TopK (x, k) }'
 )
 

@@ -9,7 +9,7 @@ from ortscan.__main__ import main
 from ortscan.errors import OptionError
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 RECURRENT = """g (float[T, B, 2] xs, float[B, 2] h0) => (float[B, 2] hT, float[N, B, 2] ys) {
     hT, ys = Scan <num_scan_inputs = 1, body = b (float[B, 2] h, float[B, 2] x) => (float[B, 2] h1, float[B, 2] y) {
@@ -110,7 +110,7 @@ def test_a_declared_inner_size_that_is_wrong_does_no_harm():
 
 
 def test_an_opset_8_scan_gets_its_sizes_after_it_is_lifted():
-    model = onnx.parser.parse_model(
+    model = parsed(
         """<ir_version: 4, opset_import: ["": 8]> g (float[B, T, 2] xs, float[B, 2] h0) => (float[B, 2] hT) {
         hT = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1) { a = Add (h, x) h1 = Tanh (a) }> (, h0, xs) }"""
     )

@@ -5,9 +5,9 @@ import onnx
 import pytest
 
 import ortscan
-from tests.support.numbers import assert_same_numbers
+from tests.support.numbers import assert_same_numbers, drawn
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 STEP = "a = Gather (x, i) t = Tanh (a) q = Mul (s, t) s1 = Sub (q, a) i1 = Add (i, one) c1 = Less (i1, n)"
 TORCH = {
@@ -67,8 +67,5 @@ def test_a_layer_for_each_slice_is_one_product_for_all(form: str) -> None:
     steps = " ".join(f"{taken} {layer} u{{t}} = Unsqueeze (a{{t}}, c1)".format(t=t, u=t + 1) for t in range(6))
     numbers = ", ".join(f"int64[1] c{t} = {{{t}}}" for t in range(7))
     text = f"g (float[2,6,3] x) => (float[2,6,4] y) <{numbers}, int64[2] flat = {{-1, 3}}> {{ {head} {steps} y = Concat <axis = 1> (u0, u1, u2, u3, u4, u5) }}"
-    model, rng = model_from_text(text, 18, check=False), np.random.default_rng(0)
-    for name, shape in {"W": (3, 4), "b": (4,), "V": (4, 4)}.items():
-        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
-    left = compared(model)
+    left = compared(parsed(text, weights=drawn(W=(3, 4), b=(4,), V=(4, 4))))
     assert left.count("MatMul") + left.count("Gemm") == (layer + " ").count("MatMul") + layer.count("Gemm")

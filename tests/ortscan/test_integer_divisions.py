@@ -8,7 +8,7 @@ import ortscan
 from ortscan.ort.evaluate import evaluate
 from ortscan.ort.integer_divisions import may_trap
 from ortscan.verification import verify
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 LEAST = {"int64": -(2**63), "int32": -(2**31)}
 BODY = """g (float[T, 4] x) => (float[T, 4] y) {{ {outer}
@@ -45,7 +45,7 @@ def test_a_division_that_ends_the_process_is_only_run_in_another(make: str, kind
 def test_other_divisions_are_computed(division: tuple[float, float]) -> None:
     kind = "float" if isinstance(division[0], float) else "int64"
     text = f"g () => ({kind} y) <{kind} a = {{{division[0]}}}, {kind} b = {{{division[1]}}}> {{ y = Div (a, b) }}"
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> {text}')
+    model = parsed(f"{text}")
     assert not may_trap(model)
     found = evaluate(model)
     assert found is not None
@@ -67,6 +67,6 @@ def test_other_divisions_are_computed(division: tuple[float, float]) -> None:
 )
 def test_what_surely_are_no_integers_does_no_harm_though_it_is_computed(made: str, may: bool) -> None:
     text = f"g () => (y) <float[1] f = {{2}}, int64[1] k = {{1}}, bool[1] t = {{1}}> {{ {made} y = Div (a, b) }}"
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> {text}')
+    model = parsed(f"{text}")
     assert may_trap(model) is may
     assert (evaluate(model) is None) is may

@@ -12,7 +12,7 @@ import pytest
 import ortscan
 from ortscan.errors import LimitExceeded, OptionError, OrtscanWarning
 from rewrites.base.report import Report
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 SUMS = """g (float[T,4] xs) => (float[T,4] ys) {
     h0 = Constant <value = float[4] {0, 0, 0, 0}> ()
@@ -55,7 +55,7 @@ def test_reports_warnings_and_errors_come_through(sums):
     with pytest.raises(ortscan.OrtscanError, match=r"opset must be in 1\.\."):
         ortscan.migrate(sums, 999, time_limit=300)
     with pytest.warns(OrtscanWarning, match="nothing was compared: 'q0' would take 4096 MiB"):
-        ortscan.optimize(onnx.parser.parse_model(WIDE), verify="full", time_limit=300)
+        ortscan.optimize(parsed(WIDE), verify="full", time_limit=300)
 
 
 def test_what_takes_longer_is_ended_with_all_its_processes():
@@ -66,9 +66,8 @@ def test_what_takes_longer_is_ended_with_all_its_processes():
 
 
 def test_what_takes_more_memory_is_ended():
-    model = model_from_text("g (float[2,4096] x, float[4096,4096] w) => (float[2,4096] y) { y = MatMul (x, w) }", 18)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((4096, 4096), np.float32), "w"))
-    del model.graph.input[1]
+    text = "g (float[2,4096] x) => (float[2,4096] y) { y = MatMul (x, w) }"
+    model = parsed(text, weights={"w": np.ones((4096, 4096), np.float32)})
     with pytest.raises(LimitExceeded, match="memory_limit of 33554432 bytes"):
         ortscan.optimize(model, opset=21, memory_limit=32 << 20)
 

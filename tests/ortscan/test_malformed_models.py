@@ -9,13 +9,14 @@ import pytest
 
 import ortscan
 from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError, UnsupportedModel
+from tests.support.text import parsed
 
 BODY = "b (float[2] a) => (float[2] o) { o = Softmax <axis = 0> (a) }"
 SCAN = f"y = Scan <num_scan_inputs = 1, body = {BODY}> (x)"
 
 
 def model(nodes: str = SCAN, inputs: str = "float[3, 2] x", version: int = 18, outputs: str = "float[A, B] y") -> onnx.ModelProto:
-    return onnx.parser.parse_model(f'<ir_version: 4, opset_import: ["": {version}]> g ({inputs}) => ({outputs}) {{ {nodes} }}')
+    return parsed(f'<ir_version: 4, opset_import: ["": {version}]> g ({inputs}) => ({outputs}) {{ {nodes} }}')
 
 
 def with_tensor(**fields: object) -> onnx.ModelProto:

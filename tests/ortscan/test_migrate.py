@@ -13,8 +13,9 @@ from ortscan.__main__ import main
 from ortscan.migration import migrated
 from ortscan.ort.opsets import newest_opset
 from rewrites.migration.versions import NEWEST
+from tests.support.numbers import drawn
 from tests.support.runtime import ort_run
-from tests.support.text import assert_same_numbers, model_from_text
+from tests.support.text import assert_same_numbers, model_from_text, parsed
 
 OLD = """
 <ir_version: 4, opset_import: ["": 8], producer_name: "someone", doc_string: "all of it", metadata_props: ["key": "value"]>
@@ -173,7 +174,7 @@ FUNCTION = """
 
 
 def test_a_function_with_an_old_scan_is_inlined_and_others_are_kept():
-    model = onnx.parser.parse_model(FUNCTION)
+    model = parsed(FUNCTION)
     _, report = migrated(model, 18)
     new = ortscan.migrate(model, 18)
     assert [function.name for function in new.functions] == ["G"]
@@ -260,9 +261,8 @@ def test_what_a_body_returns_twice_or_itself_is_what_it_means(inside, results):
 @pytest.mark.parametrize("verify", ["quick", False])
 @pytest.mark.parametrize("given", ["path", "bytes", "proto", "ir", "output"])
 def test_a_model_of_megabytes_is_handed_back_whole(given, verify, tmp_path):
-    model = model_from_text("g (float[B, 1100] x) => (float[B, 1100] y) { y = MatMul (x, w) }", 13, check=False)
-    weights = np.random.default_rng(1).standard_normal((1100, 1100)).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    text = "g (float[B, 1100] x) => (float[B, 1100] y) { y = MatMul (x, w) }"
+    model = parsed(text, 13, weights=drawn(1, w=(1100, 1100)))
     onnx.save(model, tmp_path / "in.onnx")
     asked = {"bytes": model.SerializeToString(), "proto": model, "ir": ir.from_proto(model)}.get(given, tmp_path / "in.onnx")
     output = tmp_path / "out.onnx" if given == "output" else None

@@ -7,6 +7,7 @@ import pytest
 import ortscan
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
+from tests.support.text import parsed
 
 HEADER = '<ir_version: 8, opset_import: ["": OPSET, "my": 1]> '
 SCAN_8 = """g (float[B,T,3] x, float[B,3] h, int64[B] n) => (float[B,3] l, float[B,T,3] y) {
@@ -28,7 +29,7 @@ def test_a_mask_that_nobody_reads_stops_no_migration(text: str, source: int, tar
     if (source == 8) != (text == SCAN_8) and text in (SCAN_8, SCAN_9):
         source = 8 if text == SCAN_8 else 9
         target = max(target, 10)
-    model = onnx.parser.parse_model((HEADER + text).replace("OPSET", str(source)))
+    model = parsed((HEADER + text).replace("OPSET", str(source)))
     after = ortscan.migrate(model, target)
     onnx.checker.check_model(after, full_check=True)
     rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.scan_8_matrix import Form, some_forms
 from tests.support.scans import ScanCase, scan_models
+from tests.support.text import parsed
 
 TARGETS = (9, 11, 16, 21, 26)
 FORMS = some_forms(200)
@@ -68,7 +69,7 @@ def test_the_examples_of_the_operators_text(target):
     sums = np.array([[1, 2], [4, 6], [9, 12]], np.float32)
     for opset, batch, lens, shape in ((8, "1,", ",", (1,)), (9, "", "", ())):
         text = SUM.format(b=batch, lens=lens)
-        model = onnx.parser.parse_model(f'<ir_version: 4, opset_import: ["": {opset}]>' + text)
+        model = parsed(f'<ir_version: 4, opset_import: ["": {opset}]>' + text)
         feeds = {"initial": np.zeros((*shape, 2), np.float32), "x": x.reshape(*shape, 3, 2)}
         result = ort_run(ortscan.migrate(model, target), feeds)
         assert_same_numbers(result, [total.reshape(*shape, 2), sums.reshape(*shape, 3, 2)])
@@ -89,7 +90,7 @@ LSTM = """g (int64[B] lens, float[B,3] h0, float[B,3] c0, float[B,T,2] xs) => (f
 @pytest.mark.parametrize("direction", [0, 1])
 def test_an_lstm_as_the_first_exporters_wrote_it(direction, target):
     rng = np.random.default_rng(1)
-    model = onnx.parser.parse_model('<ir_version: 4, opset_import: ["": 8]>' + LSTM.format(direction=direction))
+    model = parsed('<ir_version: 4, opset_import: ["": 8]>' + LSTM.format(direction=direction))
     weights = {"W": rng.standard_normal((12, 5)).astype(np.float32), "b": rng.standard_normal(12).astype(np.float32)}
     weights["three"] = np.array([3])
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())

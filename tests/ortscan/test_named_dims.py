@@ -5,6 +5,7 @@ import pytest
 
 import ortscan
 from rewrites.base.errors import OptionError
+from tests.support.text import parsed
 
 CELL = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[B, 4] h0, float[T, B, 3] x, float[7] w) => (float[T, B, 4] ys)
@@ -23,7 +24,7 @@ g (float[B, 4] h0, float[T, B, 3] x, float[7] w) => (float[T, B, 4] ys)
 
 @pytest.fixture(scope="module")
 def model() -> onnx.ModelProto:
-    return onnx.parser.parse_model(CELL)
+    return parsed(CELL)
 
 
 def natives(result: onnx.ModelProto) -> bool:
@@ -73,7 +74,7 @@ def test_models_are_compared_at_sizes_by_name(model: onnx.ModelProto) -> None:
 def test_the_command_line_takes_both(tmp_path, capsys) -> None:
     from ortscan.__main__ import main
 
-    onnx.save(onnx.parser.parse_model(CELL), tmp_path / "m.onnx")
+    onnx.save(parsed(CELL), tmp_path / "m.onnx")
     for options in (["--dim", "B=1"], ["--shape", "x:?,1,?"], ["--fix-dim", "B=1"]):
         assert main(["optimize", str(tmp_path / "m.onnx"), str(tmp_path / "o.onnx"), "--verify", "quick", *options]) == 0
         assert natives(onnx.load(tmp_path / "o.onnx")), options

@@ -17,7 +17,8 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.session.settings import OPTIONS
 from rewrites.base.errors import InvariantBroken, OrtscanError
-from tests.support.small_models import MAP, parsed
+from tests.support.small_models import MAP
+from tests.support.text import parsed
 
 
 class NoPath:

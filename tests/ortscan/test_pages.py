@@ -16,6 +16,7 @@ from ortscan.drawing.picture import Picture, count
 from ortscan.drawing.svg import arrange, svg_of
 from ortscan.modelio import load
 from tests.support.tags import tags_of
+from tests.support.text import parsed
 
 MAP = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[1, 2] s, float[7, 1, 2] x) => (float[1, 2] last, float[7, 1, 2] y) <float[2, 2] w = {1, 2, 3, 4}> {
@@ -46,7 +47,7 @@ HOSTILE = [
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(MAP), path)
+    onnx.save(parsed(MAP), path)
     return path
 
 
@@ -72,7 +73,7 @@ def written(tmp_path, *arguments: object) -> str:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_text_on_the_page(name):
-    page = ortscan.explain(renamed(onnx.parser.parse_model(MAP), name)).to_html()
+    page = ortscan.explain(renamed(parsed(MAP), name)).to_html()
     seen = tags_of(page)
     assert seen["script"] == seen["main"] == 1
     assert seen["img"] == seen["b"] - 1 - page.count('<b class="') - page.count("<li>#") == 0
@@ -103,7 +104,7 @@ def test_the_page_of_optimize_has_drawings_what_was_compared_and_how_it_was_made
 
 def test_the_pages_of_the_other_verbs_hold_what_they_found(tmp_path, model):
     old = tmp_path / "old.onnx"
-    onnx.save(onnx.parser.parse_model(OLD), old)
+    onnx.save(parsed(OLD), old)
     page = written(tmp_path, "migrate", old, "--dry-run", "--opset", "18", "--verify", "quick")
     assert tags_of(page)["svg"] == 2
     assert "1 opset-8 Scan lifted" in page
@@ -134,7 +135,7 @@ def test_outcomes_have_a_summary_a_page_and_a_fragment(model):
 
 
 def test_the_drawing_of_a_loop_marks_its_states_and_ties_its_ends_to_the_body():
-    before = load(onnx.parser.parse_model(MAP)).model
+    before = load(parsed(MAP)).model
     scan = before.graph[-1]
     picture = picture_of([scan], scan.outputs, 18)
     (loop,) = (node for node in picture.nodes if node.kind == "loop")
@@ -151,16 +152,14 @@ def test_the_drawing_of_a_loop_marks_its_states_and_ties_its_ends_to_the_body():
 def test_what_stands_in_the_place_of_a_loop_is_bounded_by_what_was_before_and_after_it():
     text = MAP.replace("(s, x)\n}", "(s, x0)\n}").replace("  last, y = Scan", "  x0 = Neg(x)\n  last, y = Scan")
     after = text[: text.index("  last, y")] + "  m = MatMul(x0, w)\n  t = Tanh(m)\n  y = Relu(t)\n  last = ReduceMax(t)\n}"
-    drawn = drawings_of(
-        {"main/Scan producing 'last'": 7}, onnx.parser.parse_model(text), load(onnx.parser.parse_model(after)).model
-    )["main/Scan producing 'last'"]
+    drawn = drawings_of({"main/Scan producing 'last'": 7}, parsed(text), load(parsed(after)).model)["main/Scan producing 'last'"]
     assert sorted(node.title for node in drawn.after.nodes) == ["MatMul", "ReduceMax", "Relu", "Tanh", "last", "x0", "y"]
     assert (drawn.runs_before, drawn.runs_after) == (1 + 7 * 4, 4)
 
 
 def test_a_body_too_large_to_be_seen_is_counted():
     nodes = "\n".join(f"    n{i} = Relu({'t' if i == 0 else f'n{i - 1}'})" for i in range(420))
-    proto = onnx.parser.parse_model(MAP.replace("    o = Relu(t)", f"{nodes}\n    o = Relu(n419)"))
+    proto = parsed(MAP.replace("    o = Relu(t)", f"{nodes}\n    o = Relu(n419)"))
     report = ortscan.explain(proto, passes=[])
     assert "Relu: 421" in report.to_html()
 

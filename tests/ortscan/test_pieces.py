@@ -10,12 +10,13 @@ from ortscan.modelio import load, sealed, to_proto
 from ortscan.running import pieces
 from ortscan.soundness import new_fault as soundness
 from tests.campaigns.benchmarks.large_models import many_scans
+from tests.support.text import parsed
 
 HEADER = '<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]>'
 
 
-def parsed(body: str, types: str = "float[N] a, float[N] b, float[N] c") -> onnx.ModelProto:
-    return onnx.parser.parse_model(f"{HEADER} main (float[N] x) => (float[N] y) <{types}> {{ {body} }}")
+def with_body(body: str, types: str = "float[N] a, float[N] b, float[N] c") -> onnx.ModelProto:
+    return parsed(f"{HEADER} main (float[N] x) => (float[N] y) <{types}> {{ {body} }}")
 
 
 def cut(model: onnx.ModelProto) -> list[onnx.ModelProto]:
@@ -30,7 +31,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_node_is_in_one_piece_that_onnxruntime_loads() -> None:
-    model = parsed("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)")
+    model = with_body("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)")
     found = cut(model)
     assert [[node.op_type for node in piece.graph.node] for piece in found] == [["Relu", "Tanh"], ["Add", "Exp"]]
     assert [value.name for value in found[1].graph.input] == ["a", "b"]
@@ -38,7 +39,7 @@ def test_every_node_is_in_one_piece_that_onnxruntime_loads() -> None:
 
 
 def test_constants_stay_constants_in_every_piece_that_reads_them() -> None:
-    model = parsed(
+    model = with_body(
         "k = Constant <value_ints = [1, -1]> () a = Relu(x) b = Tanh(a) c = Add(a, b) d = Reshape(c, k) y = Reshape(d, m)"
     )
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([-1]), "m"))
@@ -49,7 +50,7 @@ def test_constants_stay_constants_in_every_piece_that_reads_them() -> None:
 
 
 def test_what_bodies_read_from_outside_is_given_to_their_piece() -> None:
-    model = parsed(
+    model = with_body(
         """a = Relu(x) b = Tanh(x) n = Constant <value_int = 3> () t = Constant <value_int = 1> () u = Cast <to = 9> (t)
         c = Loop <body = step (int64 i, bool go, float[N] h) => (bool more, float[N] next) {
             more = Identity(go) next = Add(h, a) }> (n, u, b) y = Exp(c)""",
@@ -60,7 +61,7 @@ def test_what_bodies_read_from_outside_is_given_to_their_piece() -> None:
 
 
 def test_a_model_is_not_cut_where_a_type_is_not_known() -> None:
-    assert pieces.pieces_of(parsed("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)", "float[N] a")) is None
+    assert pieces.pieces_of(with_body("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)", "float[N] a")) is None
 
 
 def test_a_model_is_not_cut_where_a_body_has_a_name_from_around_it() -> None:
@@ -74,8 +75,8 @@ def test_a_model_is_not_cut_where_a_body_has_a_name_from_around_it() -> None:
 def test_what_onnxruntime_refuses_in_a_piece_is_a_fault_in_the_words_it_has_for_the_whole(
     body: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = parsed(body)
-    loaded = load(parsed("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)"))
+    model = with_body(body)
+    loaded = load(with_body("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)"))
     whole = soundness._loading_says(loaded, model)
     monkeypatch.setattr(soundness, "_MOST_AT_ONCE", 1)
     assert whole is not None

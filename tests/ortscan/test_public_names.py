@@ -19,6 +19,7 @@ from ortscan.options import rule_names
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
 from rewrites.base.errors import OptionError
+from tests.support.text import parsed
 
 MAP = """<ir_version: 8, opset_import: ["": 18]>
 g (float[T, 4] x) => (float[T, 4] y) {
@@ -28,7 +29,7 @@ g (float[T, 4] x) => (float[T, 4] y) {
 
 @pytest.fixture
 def model() -> onnx.ModelProto:
-    return onnx.parser.parse_model(MAP)
+    return parsed(MAP)
 
 
 def test_types_name_all_options_and_targets() -> None:

@@ -1,13 +1,12 @@
 """Ways of writing that published models have, each rebuilt small: what is left of them, and the numbers."""
 
 import numpy as np
-import onnx
 import pytest
 
 import ortscan
-from tests.support.numbers import assert_same_numbers
+from tests.support.numbers import assert_same_numbers, drawn
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import parsed
 
 STEP = "t = Tanh (a) q = Mul (s, t) s1 = Sub (q, a)"
 PADDLES_WHILE = """g (float[5,2,4] x, float[2,4] h) => (float[2,4] l) <float none = {0}, int64[1] zero = {0}, int64[1] five = {5}, bool yes = {1}, float[1] one = {1}> {
@@ -35,11 +34,7 @@ BACKWARDS = """g (float[T,2,3] x) => (float[T,2,4] z) <int64[1] back = {-1}, int
 
 
 def written(text, **weights):
-    model = model_from_text(text.replace("STEP", STEP), 17, check=False)
-    rng = np.random.default_rng(1)
-    for name, shape in weights.items():
-        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
-    return model
+    return parsed(text.replace("STEP", STEP), 17, weights=drawn(1, **weights))
 
 
 def operators(model, **options):

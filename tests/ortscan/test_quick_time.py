@@ -9,7 +9,7 @@ from ortscan import verification
 from ortscan.modelio import load
 from ortscan.pipeline import compare_with_original
 from ortscan.running.budget import QUICK_SECONDS, quick_seconds
-from tests.support.small_models import parsed
+from tests.support.text import parsed
 
 TEXT = """
 <ir_version: 8, opset_import: ["": 13]>

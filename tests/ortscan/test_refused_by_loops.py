@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 import ortscan
-from tests.support.numbers import assert_same_numbers
-from tests.support.text import model_from_text, ort_run
+from tests.support.numbers import assert_same_numbers, drawn
+from tests.support.text import ort_run, parsed
 
 TWO_SCANS = """g (float[?,?,4] x, float[?,3] w) => (float[?,?,?] y, float[?,?] z) {
     y = Scan <num_scan_inputs = 1, scan_input_axes = [1], body = b (float[?,?] e) => (float[?,?] v) { v = Cos (e) }> (x)
@@ -22,11 +22,7 @@ EINSUM = """g (float[N,B,3,4] x) => (float[N,B,3,3] y) {
 
 
 def _model(text: str) -> onnx.ModelProto:
-    model = model_from_text(text, 18, check=False)
-    rng = np.random.default_rng(0)
-    for name, shape in (("w", (1, 6, 3)), ("r", (1, 6, 2))) if "GRU" in text else ():
-        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
-    return model
+    return parsed(text, weights=drawn(w=(1, 6, 3), r=(1, 6, 2)) if "GRU" in text else None)
 
 
 def _feeds(model: onnx.ModelProto, *sizes: int) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ import ortscan
 from ortscan.__main__ import main
 from rewrites.fission import loop_fission
 from tests.support.spoilt_rules import put_after, spoil
+from tests.support.text import parsed
 
 MAP = """<ir_version: 8, opset_import: ["": 18]>
 g (float[T, 4] x) => (float[T, 4] y) {
@@ -29,7 +30,7 @@ def spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def source(tmp_path: Any) -> str:
     path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(MAP), path)
+    onnx.save(parsed(MAP), path)
     return str(path)
 
 

@@ -14,6 +14,7 @@ from ortscan.running.crash_risks import may_die, may_die_loading
 from ortscan.soundness.lacking import lacking
 from rewrites.base.errors import OptionError, OrtscanError
 from tests.support.runtimes import table_of
+from tests.support.text import parsed
 
 MAP = """<ir_version: {ir}, opset_import: ["" : {opset}]>
 g (float[T, 2] x) => (float[T, 2] y) {{
@@ -22,7 +23,7 @@ g (float[T, 2] x) => (float[T, 2] y) {{
 
 
 def model(opset: int = 21, ir: int = 10) -> onnx.ModelProto:
-    return onnx.parser.parse_model(MAP.format(opset=opset, ir=ir))
+    return parsed(MAP.format(opset=opset, ir=ir))
 
 
 def versions(proto: onnx.ModelProto) -> tuple[int, int]:
@@ -37,9 +38,7 @@ def test_a_result_is_in_an_opset_and_a_format_that_the_runtime_loads(version, wa
 def test_the_format_alone_is_taken_down_too():
     assert versions(ortscan.optimize(model(20, 10), runtime="1.17")) == (20, 9)
     assert versions(ortscan.migrate(model(20, 10), 20, runtime="1.17")) == (20, 9)
-    without_loops = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
-    )
+    without_loops = parsed("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     assert versions(ortscan.optimize(without_loops, runtime="1.17")) == (18, 9)
     assert "taken from IR version 10 to 9, the newest of onnxruntime 1.17" in ortscan.explain(model(), runtime="1.17").messages
 
@@ -67,7 +66,7 @@ def test_what_a_runtime_cannot_have_is_one_clear_error(ask):
 
 
 def test_a_model_that_cannot_be_taken_down_is_refused():
-    new = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+    new = parsed("""<ir_version: 10, opset_import: ["" : 22]>
         g (float[T, 2] x) => (float[T, 2] y) { y = RoiAlign <mode = "avg"> (x, x, x) }""")
     del new.graph.node[:]
     new.graph.node.append(onnx.helper.make_node("Gelu", ["x"], ["y"]))
@@ -76,7 +75,7 @@ def test_a_model_that_cannot_be_taken_down_is_refused():
 
 
 def test_a_rewrite_for_which_the_runtime_has_no_kernel_is_not_made_and_is_no_defect(monkeypatch, recwarn):
-    running_sum = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 18]>
+    running_sum = parsed("""<ir_version: 8, opset_import: ["" : 18]>
       g (float[2] s, float[40, 2] x) => (float[40, 2] y) {
         last, y = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] e) => (float[2] k, float[2] o) {
           k = Add(h, e)
@@ -93,8 +92,8 @@ def test_a_rewrite_for_which_the_runtime_has_no_kernel_is_not_made_and_is_no_def
 
 
 def lacks(text: str, version: str) -> str | None:
-    proto = onnx.parser.parse_model(text)
-    empty = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }')
+    proto = parsed(text)
+    empty = parsed('<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }')
     return lacking(load(proto).model, runtime_named(version), load(empty).model)
 
 
@@ -159,7 +158,7 @@ def release(monkeypatch):
 
 
 def test_an_installed_onnxruntime_that_is_too_old_is_warned_of_and_runs_in_processes_of_its_own(release):
-    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
+    model = parsed('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
     release("1.24.4")
     with pytest.warns(ortscan.OrtscanWarning, match="onnxruntime 1.24.4 is installed, and ortscan is tested with 1.31 and later"):
         installed.warn_of_old.__wrapped__()

@@ -16,8 +16,8 @@ from rewrites.fission import loop_fission
 from rewrites.loop_form import loop_to_scan, written_rows
 from rewrites.recurrences.cells import recurrent_cell
 from tests.support.defects import failing
-from tests.support.small_models import parsed
 from tests.support.spoilt_rules import Spoil, constant, put_after, spoil
+from tests.support.text import parsed
 
 MAP = """<ir_version: 8, opset_import: ["": 18]>
 g (float[T, B, 4] x, float[4] w) => (float[T, B, 4] y, float[T, B, 4] z) <float[4, 4] W = {OF_16}> {

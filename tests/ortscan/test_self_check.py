@@ -17,8 +17,7 @@ from rewrites.cleanup import common_subexpressions, fold_constants, hoist_invari
 from rewrites.fission import loop_fission
 from rewrites.rule import Patch
 from tests.support.defects import failing
-from tests.support.small_models import parsed
-from tests.support.text import model_from_text, normalised, ort_run
+from tests.support.text import model_from_text, normalised, ort_run, parsed
 
 TWO = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -201,7 +200,7 @@ def test_all_patches_but_the_one_that_makes_the_difference_can_be_kept(spoil: An
 def test_where_nothing_can_be_compared_the_result_comes_with_a_warning() -> None:
     text = TWO.replace("v = Tanh (w)", "n = Neg (w) v = my.Thing (n)")
     with pytest.warns(OrtscanWarning, match=r"^The result was not verified: nothing was compared: the original does not load"):
-        result = ortscan.optimize(onnx.parser.parse_model(text.replace('["": 18]', '["": 18, "my": 1]')))
+        result = ortscan.optimize(parsed(text.replace('["": 18]', '["": 18, "my": 1]')))
     assert loops(result) == ["y"] or not loops(result)
 
 

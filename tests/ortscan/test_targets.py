@@ -14,7 +14,7 @@ from rewrites.base.abilities import Recurrent
 from tests.campaigns.providers import abilities, record
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 WITHOUT_LOOPS = ["directml", "webgpu", "coreml", "nnapi", "qnn", "openvino"]
 SUM = """g (float[{steps}, 2] xs, float[2] s0) => (float[2] sT, float[N, 2] ys) {{
@@ -32,7 +32,7 @@ def summing(steps: int | str = 4) -> onnx.ModelProto:
 
 
 def lstm(steps: int | str = 4) -> onnx.ModelProto:
-    model = onnx.parser.parse_model(LSTM.format(steps=steps))
+    model = parsed(LSTM.format(steps=steps))
     for name, shape in (("W", (2, 12)), ("R", (3, 12))):
         values = [((7 * i) % 11 - 5) / 10 for i in range(shape[0] * shape[1])]
         model.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, shape, values))
@@ -167,7 +167,7 @@ g (int64[B] lengths, float[B, 2] h0, float[B, T, 2] xs) => (float[B, 2] hT, floa
 @pytest.mark.parametrize("reverse", [0, 1])
 @pytest.mark.parametrize("lengths", [[2, 4, 1], [4, 4, 4], [3]])
 def test_rows_of_their_own_lengths_are_written_out_to_the_end(lengths, reverse):
-    model = onnx.parser.parse_model(ROWS_OF_LENGTHS.format(reverse=reverse))
+    model = parsed(ROWS_OF_LENGTHS.format(reverse=reverse))
     rows = len(lengths)
     after = ortscan.optimize(model, target="coreml", fix_shapes={"xs": [rows, 4, 2]})
     assert not ops(after) & {"Scan", "Loop", "If"}

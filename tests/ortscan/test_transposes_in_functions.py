@@ -10,6 +10,7 @@ import pytest
 import ortscan
 from tests.support.quirks import dies, fate_of
 from tests.support.runtime import ort_run
+from tests.support.text import parsed
 
 SCAN = """<ir_version: 8, opset_import: ["": 14, "my": 1]> g (KIND[1,T,2] x, float16[2,1] v) => (KIND[1,1] last, KIND[T,1,1] ys)
     <KIND[1,1] h = {0}, float16[2,1] w = {15360, 16384}, float[2,1] d = {1, 2}> {
@@ -45,7 +46,7 @@ def rewritten(rewrite: Callable[[onnx.ModelProto], onnx.ModelProto], data: bytes
 @pytest.mark.parametrize(("turned", "product", "kind"), CASES)
 def test_the_work_before_a_recurrence_loads(turned: str, product: str, kind: str, options: dict[str, object]) -> None:
     text = SCAN.replace("TURNED", turned).replace("PRODUCT", product).replace("KIND[1,T,2]", "float16[1,T,2]").replace("KIND", kind)
-    model = onnx.parser.parse_model(text)
+    model = parsed(text)
     fate = fate_of(partial(rewritten, partial(ortscan.optimize, **options)), model.SerializeToString())
     assert not fate.died
     optimized = onnx.load_from_string(fate.result)
@@ -53,7 +54,7 @@ def test_the_work_before_a_recurrence_loads(turned: str, product: str, kind: str
 
 
 def test_a_migrated_product_loads() -> None:
-    model = onnx.parser.parse_model(STATELESS)
+    model = parsed(STATELESS)
     assert dies(model, {"x": X})
     fate = fate_of(partial(rewritten, partial(ortscan.migrate, opset=18)), model.SerializeToString())
     assert not fate.died

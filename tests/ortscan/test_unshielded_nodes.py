@@ -5,9 +5,9 @@ import onnx
 import pytest
 
 import ortscan
-from tests.support.numbers import assert_same_numbers
+from tests.support.numbers import assert_same_numbers, drawn
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 MODEL = """<ir_version: 8, opset_import: ["": 16]>
 g (float[T,B,3] x) => (float[T,1,B,2] y, float[T,B,3] z) <float[1,6,3] w, float[1,6,2] r> {
@@ -24,7 +24,6 @@ UNREAD = (
 
 
 def model_of(inside: str, *changes: tuple[str, str], dims: str = "T,B,3") -> onnx.ModelProto:
-    rng = np.random.default_rng(0)
     text = (
         MODEL.replace("INSIDE", inside)
         .replace("float[T,B,3] x", f"float[{dims}] x")
@@ -32,18 +31,14 @@ def model_of(inside: str, *changes: tuple[str, str], dims: str = "T,B,3") -> onn
     )
     for old, new in changes:
         text = text.replace(old, new)
-    model = model_from_text(text, check=False)
-    for name, shape in (("w", (1, 6, 3)), ("r", (1, 6, 2)), ("o", (1,))):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
-    return model
+    return parsed(text, weights=drawn(w=(1, 6, 3), r=(1, 6, 2), o=(1,)))
 
 
 def with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Hold the weights that the text has as inputs."""
-    rng = np.random.default_rng(0)
-    for name, shape in (("w", (1, 6, 3)), ("r", (1, 6, 2))):
+    for name, array in drawn(w=(1, 6, 3), r=(1, 6, 2)).items():
         model.graph.input.remove(next(info for info in model.graph.input if info.name == name))
-        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     return model
 
 
@@ -110,7 +105,7 @@ STAYS = """z = Neg (x) o = Constant <value_floats = [1.0]> () u = Constant <valu
 @pytest.mark.parametrize("other", ["z = Neg (x)", STAYS], ids=["beside nothing", "beside a loop"])
 def test_a_node_of_a_function_is_guarded_once_what_failed_before_it_is_dropped(other: str) -> None:
     text = IN_A_FUNCTION.replace("OTHER", other).replace("z)", "z, float[2,1] v)" if "Scan" in other else "z)", 1)
-    model = with_weights(onnx.parser.parse_model(text))
+    model = with_weights(parsed(text))
     for after in (ortscan.migrate(model, 21), *([ortscan.optimize(model)] if "Scan" in other else [])):
         assert not after.functions
         assert guarded(after)
@@ -119,12 +114,12 @@ def test_a_node_of_a_function_is_guarded_once_what_failed_before_it_is_dropped(o
 
 def test_a_function_stays_that_nothing_was_dropped_beside() -> None:
     text = IN_A_FUNCTION.replace("OTHER", "z = Neg (x)")
-    model = onnx.parser.parse_model(text[: text.index("k = Constant")] + text[text.index("y = my.run") :])
+    model = parsed(text[: text.index("k = Constant")] + text[text.index("y = my.run") :])
     assert ortscan.migrate(model, 21).functions
 
 
 def test_a_node_without_steps_that_onnxruntime_runs_gives_what_it_gives():
-    model = onnx.parser.parse_model(
+    model = parsed(
         """<ir_version: 8, opset_import: ["": 16]>
         g (float[S,B,3] u, float[T,B,3] x, float[1,8,3] w, float[1,8,2] r, float[1,B,2] c) => (float[1,B,2] h, float[T,B,3] z) {
             o = Constant <value_floats = [1.0]> ()

@@ -12,7 +12,7 @@ import ortscan
 from tests.support.corpus import CorpusModel, corpus_models
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 GEMMS = "gx{t} = Gemm <transB = 1> ({x}, W{l}, b{l}) gh{t} = Gemm <transB = 1> ({h}, R{l}, c{l}) "
@@ -66,9 +66,8 @@ def written(
     joined = " ".join(f"u{t} = Unsqueeze ({row}, k)" for t, row in enumerate(rows))
     end = f"ys = Neg ({rows[-1]})" if last else f"{joined} ys = Concat <axis = 0> ({', '.join(f'u{t}' for t in range(steps))})"
     size = f"2,{width}" if last else f"{steps},2,{width}"
-    text = f'<ir_version: 10, opset_import: ["": 18]> g (float[{steps},2,4] xs) => (float[{size}] ys) <{numbers}> {{ {reads} {" ".join(lines)} {end} }}'
-    model = model_from_text(text, check=False)
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items())
+    text = f"g (float[{steps},2,4] xs) => (float[{size}] ys) <{numbers}> {{ {reads} {' '.join(lines)} {end} }}"
+    model = parsed(text, weights={name: array.astype(np.float32) for name, array in weights.items()})
     onnx.checker.check_model(model)
     return model
 

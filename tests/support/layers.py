@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 import onnx.parser
 
+from tests.support.text import parsed
+
 __all__ = ["CELLS", "layer_feeds", "layers"]
 
 _LSTM = """{p}a = MatMul({x}, {p}W) {p}r = MatMul({h}, {p}R) {p}s = Add({p}a, {p}r) {p}z = Add({p}s, {p}b)
@@ -61,7 +63,7 @@ def layers(
     main ({", ".join(f"{row} {name}s" for name in held)}, {stack} xs) => ({", ".join(f"{row} {name}n" for name in held)}, {stack} ys) {{
         {loops}
     }}"""
-    model = onnx.parser.parse_model(text if change is None else change(text))
+    model = parsed(text if change is None else change(text))
     draw = np.random.default_rng(1).standard_normal
     shapes = {"W": (hidden, 4 * hidden), "R": (hidden, 4 * hidden), "b": (4 * hidden,), "k": (4 * hidden,)}
     shapes |= {"V": (hidden, hidden), "U": (hidden, hidden)}

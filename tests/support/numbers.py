@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["assert_same_numbers"]
+__all__ = ["drawn", "assert_same_numbers"]
 
 _LEAST_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}
 
@@ -29,3 +29,9 @@ def assert_same_numbers(
             least = _LEAST_TOLERANCE.get(e.dtype.name, 0.0)
             wide = np.complex128 if e.dtype.kind == "c" else np.float64
             np.testing.assert_allclose(a.astype(wide), e.astype(wide), max(rtol, least), max(atol, least), err_msg=where)
+
+
+def drawn(seed: int = 0, **shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Return an array of normally distributed floats for each name and shape; the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}

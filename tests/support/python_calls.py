@@ -14,6 +14,7 @@ import onnxruntime as ort
 
 import ortscan
 from ortscan.custom_ops import calls
+from tests.support.text import parsed
 
 __all__ = ["IN_A_SCAN", "ONE", "WORDS", "behaving", "erf_model", "options", "session", "survives"]
 
@@ -34,10 +35,8 @@ IN_A_SCAN = """
 
 def erf_model(scale: float = 1.0) -> onnx.ModelProto:
     """One of many different models."""
-    return onnx.parser.parse_model(f"""
-        <ir_version: 8, opset_import: ["": 18]> g (double[N] a) => (double[N] y)
-        <double s = {{{scale}}}> {{ t = Mul (a, s) y = Erf (t) }}
-    """)
+    text = f"g (double[N] a) => (double[N] y) <double s = {{{scale}}}> {{ t = Mul (a, s) y = Erf (t) }}"
+    return parsed(text, ir_version=8)
 
 
 def options(**entries: str) -> ort.SessionOptions:
@@ -50,8 +49,7 @@ def options(**entries: str) -> ort.SessionOptions:
 
 
 def session(model: str | onnx.ModelProto = ONE, **entries: str) -> ortscan.InferenceSession:
-    parsed = onnx.parser.parse_model(model) if isinstance(model, str) else model
-    return ortscan.InferenceSession(parsed, options(**entries))
+    return ortscan.InferenceSession(parsed(model) if isinstance(model, str) else model, options(**entries))
 
 
 @contextmanager

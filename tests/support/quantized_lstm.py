@@ -3,6 +3,8 @@
 import numpy as np
 import onnx
 
+from tests.support.text import parsed
+
 __all__ = ["HIDDEN", "WIDE", "quantized_lstm"]
 
 WIDE, HIDDEN = 4, 8
@@ -16,12 +18,11 @@ g (float[T,B,4] x) => (float[T,?,B,8] y, float[?,B,8] h, float[?,B,8] c, AFTER) 
 def quantized_lstm(nodes: str = "", after: str = "", direction: str = "forward") -> onnx.ModelProto:
     """A node that gives y, h and c of x, and what else stands beside it."""
     text = _TEXT.replace("NODES", nodes).replace(", AFTER", f", {after}" if after else "").replace("DIRECTION", direction)
-    model, rng, ways = onnx.parser.parse_model(text), np.random.default_rng(0), 1 + (direction == "bidirectional")
+    rng, ways = np.random.default_rng(0), 1 + (direction == "bidirectional")
     weights = {
         "W": rng.integers(-50, 50, (ways, WIDE, 4 * HIDDEN)).astype(np.int8),
         "R": rng.integers(-50, 50, (ways, HIDDEN, 4 * HIDDEN)).astype(np.int8),
         "s": np.full(ways, 0.01, np.float32),
         "z": np.zeros(ways, np.int8),
     }
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
-    return model
+    return parsed(text, weights=weights)

@@ -15,6 +15,7 @@ import onnxruntime as ort
 from rewrites.ops.quirks import QUIRKS, Quirk
 from tests.campaigns.fuzz.unwritten import unwritten_outputs
 from tests.support.runtime import ort_run, ort_session, run_session
+from tests.support.text import parsed
 
 __all__ = ["Fate", "dies", "fate_of", "gives", "model", "ones", "refuses", "run", "shows", "shown", "unwritten"]
 
@@ -53,8 +54,7 @@ def _gone(quirk: Quirk) -> str:
 
 def model(text: str, opset: int = 22, domains: str = "") -> onnx.ModelProto:
     """The model of a graph in ONNX text, unchecked: some of these are not sound."""
-    ir_version = 10 if opset > 20 else 8
-    return onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}{domains}]> {text}')
+    return parsed(text, opset, ir_version=10 if opset > 20 else 8, domains=domains)
 
 
 def ones(*shape: int, dtype: Any = np.float32) -> np.ndarray:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from tests.support.text import parsed
+
 __all__ = ["TABLE", "VARIANTS", "Outcome", "Variant", "outcomes", "table"]
 
 TABLE = Path(__file__).parents[2] / "ortscan" / "custom_ops" / "VARIANTS.md"
@@ -51,7 +53,7 @@ class Outcome:
 
 
 def _text(body: str, opset: int = 18, ir_version: int = 8) -> Callable[[], onnx.ModelProto]:
-    return lambda: onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}]>\n{body}')
+    return lambda: parsed(body, opset, ir_version=ir_version)
 
 
 def _scans() -> Iterator[Variant]:

@@ -3,7 +3,9 @@
 import numpy as np
 import onnx
 
-__all__ = ["ENDLESS", "MAP", "PLAIN", "RECURRENCE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "parsed", "with_weights"]
+from tests.support.text import parsed
+
+__all__ = ["ENDLESS", "MAP", "PLAIN", "RECURRENCE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "with_weights"]
 
 MAP = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -49,24 +51,12 @@ g (float[T] x) => (float[T] y) <float two = {2}, float zero = {0}, bool yes = {1
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
 
-def parsed(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model(text)
-
-
 def expected_of_map(x: np.ndarray = X) -> np.ndarray:
     return np.tanh(x) ** 2
 
 
 def with_weights(width: int = 64) -> onnx.ModelProto:
     """A step that multiplies by a matrix too large to be read by accident."""
-    model = parsed(f"""
-        <ir_version: 8, opset_import: ["": 18]>
-        g (float[T, {width}] x) => (float[T, {width}] y) {{
-          y = Scan <num_scan_inputs = 1, body = b (float[{width}] xi) => (float[{width}] yi) {{
-            m = MatMul(xi, W) yi = Tanh(m)
-          }}> (x)
-        }}
-    """)
-    weights = np.random.default_rng(0).standard_normal((width, width)).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "W"))
-    return model
+    text = f"""g (float[T, {width}] x) => (float[T, {width}] y) {{
+        y = Scan <num_scan_inputs = 1, body = b (float[{width}] xi) => (float[{width}] yi) {{ m = MatMul(xi, W) yi = Tanh(m) }}> (x) }}"""
+    return parsed(text, ir_version=8, weights={"W": np.random.default_rng(0).standard_normal((width, width)).astype(np.float32)})

@@ -6,10 +6,11 @@ ONNX text again: a wrong expectation is mended by pasting what was printed.
 """
 
 import difflib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import GraphProto, ModelProto, NodeProto
@@ -18,16 +19,27 @@ from tests.support.numbers import assert_same_numbers
 from tests.support.order import bodies_of, order_nodes
 from tests.support.runtime import ort_run
 
-__all__ = ["assert_same_numbers", "assert_text_equal", "model_from_text", "normalised", "ort_run"]
+__all__ = ["assert_same_numbers", "assert_text_equal", "model_from_text", "normalised", "ort_run", "parsed"]
 
 
-def model_from_text(text: str, opset: int | None = None, *, ir_version: int = 10, check: bool = True) -> ModelProto:
-    """The model written in `text`: a whole model, or with `opset` given, its graph (and functions) alone.
+def parsed(
+    text: str, opset: int = 18, *, ir_version: int = 10, domains: str = "", weights: Mapping[str, np.ndarray] | None = None
+) -> ModelProto:
+    """Return the model in ``text``, unchecked, with ``weights`` as its initializers.
 
-    The model is checked (`onnx.checker`, full) unless `check` is false.
+    A text without a header is a graph, with functions behind it, of this opset and IR version; ``domains`` names more: ``, "my": 1``.
     """
-    header = "" if opset is None else f'<ir_version: {ir_version}, opset_import: ["": {opset}]>\n'
+    header = "" if text.lstrip().startswith("<") else f'<ir_version: {ir_version}, opset_import: ["": {opset}{domains}]>\n'
     model = onnx.parser.parse_model(header + text)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items())
+    return model
+
+
+def model_from_text(
+    text: str, opset: int = 18, *, ir_version: int = 10, check: bool = True, weights: Mapping[str, np.ndarray] | None = None
+) -> ModelProto:
+    """Return the same, checked (`onnx.checker`, full) unless `check` is false."""
+    model = parsed(text, opset, ir_version=ir_version, weights=weights)
     if check:
         onnx.checker.check_model(model, full_check=True)
     return model

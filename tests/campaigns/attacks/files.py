@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 import ortscan
 from tests.campaigns.attacks.frame import Box, attack, command, refused
+from tests.support.text import parsed
 
 __all__: list[str] = []
 
@@ -32,7 +33,7 @@ Build = Callable[[Path, Box], object]
 
 def model(*entries: tuple[str, str]) -> bytes:
     """A Scan with the weight ``w`` outside: ``entries`` are those of its external data, in order."""
-    made = onnx.parser.parse_model(TEXT)
+    made = parsed(TEXT)
     tensor = made.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIDE, SIDE])
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in entries:
@@ -248,7 +249,7 @@ def _(box: Box) -> None:
 
 @attack("a model through a pipe, which can be read only once, is taken by every verb")
 def _(box: Box) -> None:
-    content = onnx.parser.parse_model(TEXT.replace("MatMul (a, w)", "Add (a, a)")).SerializeToString()
+    content = parsed(TEXT.replace("MatMul (a, w)", "Add (a, a)")).SerializeToString()
     out, limits = box.work / "out.onnx", {"time_limit": 60}
 
     def pipe(what: bytes = content) -> str:

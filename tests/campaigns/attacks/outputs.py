@@ -21,6 +21,7 @@ from ortscan.__main__ import main
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.modelio import LoadedModel, load, save
 from tests.campaigns.attacks.frame import Box, attack, command, interrupted_at_each_line, killed_at_each_file_event, refused
+from tests.support.text import parsed
 
 __all__: list[str] = []
 
@@ -37,7 +38,7 @@ WRITING = ("modelio/saving.py", "with_data.py", "replacing.py", "data_layout.py"
 
 def put(path: Path, value: float, data: str = "") -> Path:
     """Write a model whose weights have one value, with its data beside it in the file ``data``, or in itself."""
-    made = onnx.parser.parse_model(TEXT)
+    made = parsed(TEXT)
     for name, shape in (("w", (SIDE, SIDE)), ("v", (2 * SIDE, SIDE))):
         made.graph.initializer.append(numpy_helper.from_array(np.full(shape, value, np.float32), name))
     made.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.full(SIDE, value, np.float32), "v"))

@@ -23,6 +23,7 @@ from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR
 from rewrites.python_ops.wire import SLOTS, Port, Spec, pack
 from tests.campaigns.attacks.frame import Box, attack, refused
 from tests.support.python_calls import ONE, options, session
+from tests.support.text import parsed
 
 __all__: list[str] = []
 
@@ -63,7 +64,7 @@ for _kind in ("float64", "uint64"):
 
 def calling() -> onnx.ModelProto:
     """A model that calls Python."""
-    made = ortscan.optimize(onnx.parser.parse_model(ONE), custom_ops=True)
+    made = ortscan.optimize(parsed(ONE), custom_ops=True)
     assert isinstance(made, onnx.ModelProto)
     return made
 
@@ -96,7 +97,7 @@ def run_by(content: bytes) -> Callable[[dict[str, Any]], object]:
 
 
 def referring() -> bytes:
-    inner = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (double[N] a) => (double[N] y) { y = Add (a, w) }')
+    inner = parsed('<ir_version: 8, opset_import: ["": 18]> g (double[N] a) => (double[N] y) { y = Add (a, w) }')
     tensor = inner.graph.initializer.add(name="w", data_type=onnx.TensorProto.DOUBLE, dims=[2], data_location=1)
     tensor.external_data.add(key="location", value="../outside/secret")
     return inner.SerializeToString()
@@ -152,7 +153,7 @@ def _(box: Box) -> None:
 
 def text_call() -> onnx.ModelProto:
     """A call that is given strings, as no version of ortscan writes one."""
-    inner = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (string[N] a) => (string[N] y) { y = Identity (a) }')
+    inner = parsed('<ir_version: 8, opset_import: ["": 18]> g (string[N] a) => (string[N] y) { y = Identity (a) }')
     spec = Spec("graph", (Port("string", 1),), (Port("string", 1),), {"model": pack(inner)})
     kinds = {slot: onnx.TensorProto.DataType.Value(slot.upper()) for slot in SLOTS}
     made = [

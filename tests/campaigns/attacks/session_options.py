@@ -9,7 +9,8 @@ import ortscan
 from ortscan.errors import OrtscanError
 from ortscan.session.settings import OPTIONS, PREFIX, read_settings
 from tests.campaigns.attacks.frame import Box, attack, survived
-from tests.support.small_models import MAP, X, expected_of_map, parsed
+from tests.support.small_models import MAP, X, expected_of_map
+from tests.support.text import parsed
 
 __all__: list[str] = []
 

@@ -3,9 +3,9 @@
 import onnx
 import onnx.parser
 
-__all__ = ["delay_line", "many_loops", "many_scans", "nodes_between_scans", "recurrent_body", "wide_body"]
+from tests.support.text import parsed
 
-_HEADER = '<ir_version: 9, opset_import: ["": 18]>'
+__all__ = ["delay_line", "many_loops", "many_scans", "nodes_between_scans", "recurrent_body", "wide_body"]
 
 
 def many_scans(count: int) -> onnx.ModelProto:
@@ -16,7 +16,7 @@ def many_scans(count: int) -> onnx.ModelProto:
         for k in range(count)
     )
     text = f"main (float[T,4] xs0, float[4] h) => (float[T,4] ys) {{ {scans} ys = Identity(xs{count}) }}"
-    return onnx.parser.parse_model(_HEADER + text)
+    return parsed(text)
 
 
 def many_loops(count: int) -> onnx.ModelProto:
@@ -27,7 +27,7 @@ def many_loops(count: int) -> onnx.ModelProto:
         for k in range(count)
     )
     text = f"main (int64 trips, bool go, float[4] x0) => (float[4] y) {{ {loops} y = Identity(x{count}) }}"
-    return onnx.parser.parse_model(_HEADER + text)
+    return parsed(text)
 
 
 def nodes_between_scans(nodes: int) -> onnx.ModelProto:
@@ -38,7 +38,7 @@ def nodes_between_scans(nodes: int) -> onnx.ModelProto:
     text = (
         f"main (float[T,4] xs, float[4] h) => (float[T,4] ys) {{ hT, v0 = {scan} (h, xs) {chain} hU, ys = {scan} (h, v{nodes}) }}"
     )
-    return onnx.parser.parse_model(_HEADER + text)
+    return parsed(text)
 
 
 def wide_body(nodes: int) -> onnx.ModelProto:
@@ -46,7 +46,7 @@ def wide_body(nodes: int) -> onnx.ModelProto:
     chain = " ".join(f"v{i + 1} = {'Tanh' if i % 3 else 'Relu'}(v{i})" for i in range(nodes - 1))
     text = f"""main (float[T,4] xs) => (float[T,4] ys) {{
         ys = Scan <num_scan_inputs = 1, body = step (float[4] v0) => (float[4] y) {{ {chain} y = Tanh(v{nodes - 1}) }}> (xs) }}"""
-    return onnx.parser.parse_model(_HEADER + text)
+    return parsed(text)
 
 
 def recurrent_body(nodes: int) -> onnx.ModelProto:
@@ -57,7 +57,7 @@ def recurrent_body(nodes: int) -> onnx.ModelProto:
     text = f"""main (float[T,4] xs, float[4] h0) => (float[4] hT, float[T,4] ys) {{
         hT, ys = Scan <num_scan_inputs = 1, body = step (float[4] h, float[4] v0) => (float[4] w0, float[4] y) {{
             {before} w0 = Add(h, v{half}) {after} y = Tanh(w{half}) }}> (h0, xs) }}"""
-    return onnx.parser.parse_model(_HEADER + text)
+    return parsed(text)
 
 
 def delay_line(states: int) -> onnx.ModelProto:
@@ -68,4 +68,4 @@ def delay_line(states: int) -> onnx.ModelProto:
     text = f"""main (float[T,4] xs, float[4] h) => ({last}, float[T,4] ys) {{
         {names}, ys = Scan <num_scan_inputs = 1, body = step ({held}, float[4] x) => ({new}, float[4] y) {{
             {chain} y = Exp(h{states - 1}) }}> ({given}, xs) }}"""
-    return onnx.parser.parse_model(_HEADER + text)
+    return parsed(text)

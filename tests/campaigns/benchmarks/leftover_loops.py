@@ -168,11 +168,8 @@ def _loop(
       g ({", ".join(given)}) => ({", ".join(f"float[T,{d}] {n}s_" for n, d in outputs.items())}) {{
         {stacked} = Scan <num_scan_inputs = {len(scans)}, body = b ({", ".join(inputs)}) => ({", ".join(results)}) {{ {body} }}>
           ({", ".join([*(f"{state}_0" for state in states), *(f"{n}s" for n in scans)])}) }}"""
-    model = model_from_text(text, 18, check=False)
-    for key, array in weights.items():
-        kind = np.int64 if key in ("last", "first") else np.float32
-        model.graph.initializer.append(onnx.numpy_helper.from_array(array.astype(kind), key))
-    onnx.checker.check_model(model, full_check=True)
+    typed = {key: array.astype(np.int64 if key in ("last", "first") else np.float32) for key, array in weights.items()}
+    model = model_from_text(text, weights=typed)
     feeds = {f"{state}_0": (rng.standard_normal(_dims(dims)) / 4).astype(np.float32) for state, dims in states.items()}
     feeds |= {f"{n}s": (rng.standard_normal((steps, *dims)) / 4).astype(np.float32) for n, dims in scans.items()}
     return name, model, feeds

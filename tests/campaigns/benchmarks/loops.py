@@ -9,6 +9,7 @@ import onnx
 import onnx.parser
 
 from tests.support.layers import layer_feeds, layers
+from tests.support.text import parsed
 
 __all__ = ["STACKS", "TimedLoop", "loops_of_sizes", "timed_loops"]
 
@@ -22,8 +23,6 @@ STACKS = (
     ("sine cell", 64, 1),
 )
 """Stacks of two layers: the cell, its width and the batch."""
-
-_HEADER = '<ir_version: 9, opset_import: ["": 18]>'
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,7 @@ def layered_loops() -> Iterator[TimedLoop]:
 
 
 def _model(text: str, **weights: np.ndarray) -> onnx.ModelProto:
-    model = onnx.parser.parse_model(_HEADER + text)
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
-    return model
+    return parsed(text, weights=weights)
 
 
 def _mlp(floats: Any, steps: int, width: int) -> TimedLoop:

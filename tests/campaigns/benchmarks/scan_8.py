@@ -19,6 +19,7 @@ from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.scan_8_matrix import some_forms
 from tests.support.scans import ScanCase, scan_models
+from tests.support.text import parsed
 
 TARGETS = (9, 11, 16, 21, 26)
 
@@ -58,14 +59,12 @@ def main(count: int) -> None:
 def tanh_cell(rows: int, steps: int, width: int, lengths: bool) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     rng = np.random.default_rng(0)
     declared, used = ("int64[B] n, ", "n") if lengths else ("", "")
-    model = onnx.parser.parse_model(f"""<ir_version: 7, opset_import: ["": 8]>
-    g ({declared}float[B,{width}] h, float[B,T,{width}] x) => (float[B,{width}] last, float[B,T,{width}] y) {{
+    weights = {name: (rng.standard_normal((width, width)) / width).astype(np.float32) for name in "WR"}
+    text = f"""g ({declared}float[B,{width}] h, float[B,T,{width}] x) => (float[B,{width}] last, float[B,T,{width}] y) {{
         last, y = Scan <num_scan_inputs = 1, body = cell (float[{width}] hi, float[{width}] xi) => (float[{width}] ho, float[{width}] yo) {{
             a = MatMul (xi, W) r = MatMul (hi, R) s = Add (a, r) ho = Tanh (s) yo = Identity (ho)
-        }}> ({used}, h, x) }}""")
-    for name in ("W", "R"):
-        weight = (rng.standard_normal((width, width)) / width).astype(np.float32)
-        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+        }}> ({used}, h, x) }}"""
+    model = parsed(text, 8, ir_version=7, weights=weights)
     feeds = {"h": np.zeros((rows, width), np.float32), "x": rng.standard_normal((rows, steps, width)).astype(np.float32)}
     if lengths:
         feeds["n"] = rng.integers(1, steps + 1, rows)

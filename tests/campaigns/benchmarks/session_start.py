@@ -14,6 +14,7 @@ import onnx
 import onnxruntime as ort
 
 import ortscan
+from tests.support.text import parsed
 
 __all__ = ["model_of_20_mb"]
 
@@ -23,17 +24,10 @@ _RUNS = 25
 def model_of_20_mb(layers: int = 5, width: int = 1024) -> onnx.ModelProto:
     """A step of matrix products over time."""
     steps = "\n".join(f"h{i + 1} = MatMul (h{i}, W{i}) " for i in range(layers))
-    model = onnx.parser.parse_model(f"""
-        <ir_version: 8, opset_import: ["": 18]>
-        g (float[T, {width}] x) => (float[T, {width}] y) {{
-          y = Scan <num_scan_inputs = 1, body = b (float[{width}] h0) => (float[{width}] o) {{ {steps} o = Tanh (h{layers}) }}> (x)
-        }}
-    """)
+    text = f"""g (float[T, {width}] x) => (float[T, {width}] y) {{
+        y = Scan <num_scan_inputs = 1, body = b (float[{width}] h0) => (float[{width}] o) {{ {steps} o = Tanh (h{layers}) }}> (x) }}"""
     rng = np.random.default_rng(0)
-    for i in range(layers):
-        weights = rng.standard_normal((width, width), np.float32) / 32
-        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, f"W{i}"))
-    return model
+    return parsed(text, weights={f"W{i}": rng.standard_normal((width, width), np.float32) / 32 for i in range(layers)})
 
 
 def best(works: dict[str, Callable[[], object]]) -> dict[str, float]:

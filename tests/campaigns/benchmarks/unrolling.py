@@ -14,6 +14,7 @@ import ortscan
 from tests.campaigns.benchmarks.__main__ import best_of_both, session
 from tests.support.corpus import corpus_models
 from tests.support.standalone import loops_of_length
+from tests.support.text import parsed
 
 HEADER = '<ir_version: 9, opset_import: ["": 18]>'
 CELLS = {
@@ -85,10 +86,7 @@ def several_steps(cell: str, steps: int, each: int, width: int) -> onnx.ModelPro
         hT, z = Scan <num_scan_inputs = 1, body = step (float[1,{width}] h0, float[{each},{width}] x)
             => (float[1,{width}] hn, float[{each},{width}] y) {{ {split} {rows} {join} hn = Identity (h{each}) }}> (h0, b)
         ys = Reshape (z, whole) }}"""
-    model = onnx.parser.parse_model(text)
-    weights = (np.random.default_rng(1).standard_normal((width, width)) / width).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "R"))
-    return model
+    return parsed(text, weights={"R": (np.random.default_rng(1).standard_normal((width, width)) / width).astype(np.float32)})
 
 
 def renamed(step: str, number: int) -> str:

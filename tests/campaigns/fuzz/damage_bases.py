@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from tests.support.text import parsed
+
 __all__ = ["bases"]
 
 _FOLDER = Path(__file__).parents[2] / "data" / "models"
@@ -88,7 +90,7 @@ def bases() -> tuple[bytes, ...]:
 
 
 def _parsed(text: str) -> bytes:
-    model = onnx.parser.parse_model(text)
+    model = parsed(text)
     for info in model.graph.value_info:
         shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
         numbers = np.resize(np.linspace(-0.5, 0.5, 17, dtype=np.float32), shape)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from tests.support.text import parsed
+
 __all__ = ["ABILITIES", "Ability", "feeds", "model_of"]
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -125,8 +127,6 @@ def feeds(model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 def model_of(ability: Ability) -> onnx.ModelProto:
     """Return the model with its weights."""
-    model = onnx.parser.parse_model(ability.text)
     rng = np.random.default_rng(7)
-    for name, shape in ability.weights.items():
-        model.graph.initializer.append(onnx.numpy_helper.from_array((rng.standard_normal(shape) * 0.4).astype(np.float32), name))
-    return model
+    weights = {name: (rng.standard_normal(shape) * 0.4).astype(np.float32) for name, shape in ability.weights.items()}
+    return parsed(ability.text, weights=weights)

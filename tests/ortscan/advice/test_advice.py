@@ -19,6 +19,7 @@ from ortscan.running.specs import input_specs
 from rewrites.base.errors import OptionError
 from rewrites.base.report import LoopReport, Reason, Report
 from tests.support.small_models import ENDLESS
+from tests.support.text import parsed
 
 CELL = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[B, 4] h0, float[T, B, 3] x) => (float[T, B, 4] ys)
@@ -53,10 +54,6 @@ def test_a_loop_that_does_not_end_is_not_timed(monkeypatch):
     (message,) = report.messages
     assert message.startswith("no advice: ")
     assert "perhaps a loop does not end on generated inputs" in message
-
-
-def parsed(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model(text)
 
 
 def as_fast(factor: float) -> Bench:

@@ -14,7 +14,8 @@ from ortscan.benchmark import measure
 from ortscan.benchmark.bench_inputs import dims_of_steps
 from ortscan.benchmark.measure import names_for
 from ortscan.running.specs import input_specs
-from tests.support.small_models import ENDLESS, MAP, PLAIN, RECURRENCE, parsed
+from tests.support.small_models import ENDLESS, MAP, PLAIN, RECURRENCE
+from tests.support.text import parsed
 
 LITTLE = {"rounds": 2, "seconds": 0.02}
 LOOP = """

@@ -8,7 +8,8 @@ import pytest
 from ortscan.__main__ import main
 from ortscan.benchmark import measure
 from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
-from tests.support.small_models import MAP, PLAIN, parsed
+from tests.support.small_models import MAP, PLAIN
+from tests.support.text import parsed
 
 
 def bench_of(gain):

@@ -11,7 +11,8 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.cache.location import cache_folder
 from ortscan.errors import OptionError, OrtscanWarning
-from tests.support.small_models import MAP, X, expected_of_map, parsed
+from tests.support.small_models import MAP, X, expected_of_map
+from tests.support.text import parsed
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import pytest
 import ortscan
 from ortscan.cache import lock
 from ortscan.cache.lock import one_at_a_time
-from tests.support.small_models import MAP, parsed
+from tests.support.small_models import MAP
+from tests.support.text import parsed
 
 ROOT = Path(__file__).parents[3]
 KEY = "a" * 64

@@ -14,7 +14,8 @@ import pytest
 import ortscan
 from ortscan.cache.facts import Facts
 from ortscan.cache.store import Store
-from tests.support.small_models import MAP, parsed, with_weights
+from tests.support.small_models import MAP, with_weights
+from tests.support.text import parsed
 
 NAMES = [letter * 64 for letter in "abcd"]
 WIDTH = 300  # weights of more than one block

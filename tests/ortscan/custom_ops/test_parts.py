@@ -20,6 +20,7 @@ from ortscan.custom_ops.slots import arrays_of, dtype_of, failed, slots_of
 from rewrites.python_ops.names import ELEMENTWISE, GUARD
 from rewrites.python_ops.wire import META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
 from tests.support.python_calls import survives
+from tests.support.text import parsed
 
 KINDS = ("float", "double", "int64", "int32", "bool", "uint8", "uint64", "float16", "bfloat16", "int16")
 
@@ -179,9 +180,7 @@ def test_handlers_are_back_after_a_run_and_in_other_threads_untouched():
 
 
 def body(text: str, kind: str = "float") -> onnx.ModelProto:
-    return onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 18]> b ({kind}[2] a, {kind}[2] c) => ({kind}[2] y) {{ {text} }}'
-    )
+    return parsed(f'<ir_version: 8, opset_import: ["": 18]> b ({kind}[2] a, {kind}[2] c) => ({kind}[2] y) {{ {text} }}')
 
 
 def test_elementwise_bodies_become_one_function():

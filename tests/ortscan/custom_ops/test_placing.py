@@ -18,6 +18,7 @@ from ortscan.report.codes import CODES
 from rewrites.python_ops.reference import reference_runs
 from tests.support.python_calls import IN_A_SCAN, ONE, WORDS, session, survives
 from tests.support.small_models import MAP, RECURRENCE
+from tests.support.text import parsed
 
 SCAN_OF_UINT64 = """
 <ir_version: 8, opset_import: ["": 18]> g (uint64[4] h, uint64[T, 4] x) => (uint64[4] last, uint64[T, 4] ys) {
@@ -204,15 +205,15 @@ def test_onnxs_own_tests_of_nodes_without_a_kernel_hold(operator: str):
 
 def test_an_operator_that_no_wider_type_is_defined_for_is_not_widened():
     text = '<ir_version: 9, opset_import: ["": 20]> g (uint8[N] x) => (uint8[H, W, C] y) { y = ImageDecoder (x) }'
-    report = ortscan.explain(onnx.parser.parse_model(text), custom_ops=True)
+    report = ortscan.explain(parsed(text), custom_ops=True)
     assert [gap.fate for gap in report.kernel_gaps] == ["python"]
 
 
 def test_nothing_is_placed_unless_asked_for():
-    assert ortscan.explain(onnx.parser.parse_model(ONE)).kernel_gaps == []
-    assert [gap.fate for gap in ortscan.explain(onnx.parser.parse_model(ONE), custom_ops=True).kernel_gaps] == ["python"]
+    assert ortscan.explain(parsed(ONE)).kernel_gaps == []
+    assert [gap.fate for gap in ortscan.explain(parsed(ONE), custom_ops=True).kernel_gaps] == ["python"]
     with pytest.raises(OptionError, match="custom_ops must be True or False"):
-        ortscan.optimize(onnx.parser.parse_model(ONE), custom_ops="yes")
+        ortscan.optimize(parsed(ONE), custom_ops="yes")
 
 
 REFUSED = {
@@ -223,7 +224,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_what_cannot_be_called_is_said_with_a_reason(code: str):
-    report = ortscan.explain(onnx.parser.parse_model(REFUSED[code]), custom_ops=True)
+    report = ortscan.explain(parsed(REFUSED[code]), custom_ops=True)
     assert [(gap.fate, gap.code) for gap in report.kernel_gaps] == [("kept", code)]
     assert code in CODES
     assert code in report.messages[-1]
@@ -234,20 +235,20 @@ def test_a_reference_that_is_less_exact_than_its_type_is_not_used():
         <ir_version: 8, opset_import: ["": 20]> g (double[1, 1, 4, 4] x, double[1, 2, 2, 2] p) => (double[1, 1, 2, 2] y) {
           y = GridSample (x, p)
         }"""
-    reason = reference_runs(onnx.parser.parse_model(text))
+    reason = reference_runs(parsed(text))
     assert reason is not None
     assert (reason.code, reason.detail) == ("PYTHON-OP-REFERENCE", "the reference of GridSample computes in float32")
-    assert reference_runs(onnx.parser.parse_model(text.replace("double", "float"))) is None
+    assert reference_runs(parsed(text.replace("double", "float"))) is None
 
 
 def test_what_a_call_costs_is_said():
-    report = ortscan.explain(onnx.parser.parse_model(ONE), custom_ops=True)
+    report = ortscan.explain(parsed(ONE), custom_ops=True)
     assert "each call costs 60 us at least (60 us, and 3 ns for each of about 64 numbers it gives)" in report.messages[0]
 
 
 def test_a_saved_model_says_what_it_needs_and_runs_in_a_new_process(tmp_path: Path):
     path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(ONE), tmp_path / "in.onnx")
+    onnx.save(parsed(ONE), tmp_path / "in.onnx")
     assert main(["optimize", str(tmp_path / "in.onnx"), str(path), "--custom-ops", "--no-verify", "-q"]) == 0
     facts = json.loads({entry.key: entry.value for entry in onnx.load(path).metadata_props}["ortscan.custom_ops"])
     assert (facts["domain"], facts["version"], facts["calls"]) == ("ortscan.python", 1, 1)
@@ -264,7 +265,7 @@ print(ortscan.InferenceSession(path, made).run(None, {{"a": A}})[0].shape)
 
 
 def test_a_model_of_a_later_version_is_refused_with_one_sentence():
-    model = onnx.parser.parse_model(ONE)
+    model = parsed(ONE)
     model.metadata_props.add(key="ortscan.custom_ops", value='{"version": 99}')
     with pytest.raises(UnsupportedModel, match="needs version 99 of the Python op; this ortscan has version 1"):
         ortscan.register(ort.SessionOptions(), model)
@@ -275,15 +276,15 @@ def test_a_model_of_a_later_version_is_refused_with_one_sentence():
 @pytest.mark.long
 @pytest.mark.parametrize("text", [IN_A_SCAN, SCAN_OF_BFLOAT16])
 def test_what_has_no_kernel_is_verified_against_onnxs_reference(text: str):
-    before = onnx.parser.parse_model(text)
+    before = parsed(text)
     outcome = ortscan.verify(before, ortscan.optimize(before, custom_ops=True))
     assert outcome.ok, outcome.summary()
     assert any("onnx's reference ran" in note for note in outcome.notes)
 
 
 def test_a_wrong_result_of_what_has_no_kernel_is_found():
-    before = onnx.parser.parse_model(ONE)
-    wrong = ortscan.optimize(onnx.parser.parse_model(ONE.replace("Erf (a)", "Tanh (a)")))
+    before = parsed(ONE)
+    wrong = ortscan.optimize(parsed(ONE.replace("Erf (a)", "Tanh (a)")))
     outcome = ortscan.verify(before, wrong)
     assert not outcome.ok
     assert not outcome.inconclusive
@@ -306,7 +307,7 @@ def test_async_runs_are_told_what_was_raised():
 
     given = options()
     given.intra_op_num_threads = 2
-    made = ortscan.InferenceSession(onnx.parser.parse_model(ONE), given)
+    made = ortscan.InferenceSession(parsed(ONE), given)
     done, said = threading.Event(), []
 
     def run(values: object) -> None:

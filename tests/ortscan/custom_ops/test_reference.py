@@ -7,6 +7,7 @@ import pytest
 from rewrites.python_ops.reference import reference_evaluator, reference_runs
 from tests.support.python_calls import session
 from tests.support.runtime import ort_run
+from tests.support.text import parsed
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>'
 X = np.random.default_rng(0).integers(-2, 3, (2, 5, 3)).astype(np.float32)
@@ -31,7 +32,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
 def test_what_is_put_right_gives_what_onnxruntime_gives(text: str):
-    model = onnx.parser.parse_model(HEAD + text)
+    model = parsed(HEAD + text)
     for found, wanted in zip(reference_evaluator(model).run(None, {"x": X}), ort_run(model, {"x": X}), strict=True):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
@@ -72,7 +73,7 @@ def test_what_the_reference_has_right_is_called(node: str):
 
 def one(node: str) -> onnx.ModelProto:
     node = node.replace('""', "")
-    return onnx.parser.parse_model(f"{HEAD} g (double[1, 2, 4, 4] x, float[N] w, int64[4] s) => (double[M] y) {{ y = {node} }}")
+    return parsed(f"{HEAD} g (double[1, 2, 4, 4] x, float[N] w, int64[4] s) => (double[M] y) {{ y = {node} }}")
 
 
 TOP = f"{HEAD} g (uint64[N, 4] x, int64[M] k) => (uint64[N, K] y, int64[N, K] i) {{ y, i = TopK (x, k) }}"

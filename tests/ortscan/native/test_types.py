@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 import pytest
 from onnx import helper
@@ -17,7 +16,7 @@ from tests.support.native_plans import elementwise, library, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
 from tests.support.sample_plans import arity
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
 OTHERS = (INT32, INT64, DOUBLE)
 DIVISIONS = (Op.DIV, Op.MOD)
@@ -226,7 +225,7 @@ def test_outputs_have_types_where_the_model_does_not_say_them() -> None:
             }> (n, xs)
             a = Cast <to = 11> (m) b = Cast <to = 7> (ps)
         }"""
-    native = ortscan.optimize(onnx.parser.parse_model(text), native=True, verify=False)
+    native = ortscan.optimize(parsed(text), native=True, verify=False)
     assert "Scan1" in [node.op_type for node in native.graph.node]
     del native.graph.value_info[:]
     feeds = {"n": np.array([1, 2]), "xs": np.ones((4, 2), np.float32)}

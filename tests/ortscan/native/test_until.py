@@ -4,7 +4,6 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import onnx
 import pytest
 
 import ortscan
@@ -13,6 +12,7 @@ from tests.rewrites.native.typed_bodies import typed_feeds, typed_loop
 from tests.support.native_plans import outputs_of, plan_session, run_native, session_of
 from tests.support.plan_interpreter import run_plan
 from tests.support.sample_plans import counting
+from tests.support.text import parsed
 
 
 @pytest.mark.parametrize("storage", Storage, ids=lambda storage: storage.name)
@@ -83,7 +83,7 @@ NEWTON = """<ir_version: 10, opset_import: ["": 18]>
 
 
 def test_an_iteration_until_it_settles() -> None:
-    model = onnx.parser.parse_model(NEWTON)
+    model = parsed(NEWTON)
     native = ortscan.optimize(model, native=True, verify=False)  # random numbers never settle
     assert [node.op_type for node in native.graph.node if node.domain] == ["Loop1"]
     sessions = [session_of(model, native=False), session_of(native, native=True), session_of(native, native=False)]
@@ -99,6 +99,4 @@ def test_what_has_no_plan_stays() -> None:
         "float[N] x1", "float[M] x1"
     )
     grows = grows.replace("d = Sub (x1, x)", "d = Sub (y, x)").replace("float[N] z", "float[K] z")
-    assert "Loop" in [
-        node.op_type for node in ortscan.optimize(onnx.parser.parse_model(grows), native=True, verify=False).graph.node
-    ]
+    assert "Loop" in [node.op_type for node in ortscan.optimize(parsed(grows), native=True, verify=False).graph.node]

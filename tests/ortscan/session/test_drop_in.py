@@ -11,7 +11,8 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from tests.support.small_models import MAP, RECURRENCE, X, parsed
+from tests.support.small_models import MAP, RECURRENCE, X
+from tests.support.text import parsed
 
 OVERRIDABLE = """
 <ir_version: 8, opset_import: ["": 18]>

@@ -26,7 +26,8 @@ from ortscan.session.applied import in_words
 from ortscan.session.optimizing import known_outputs
 from ortscan.session.weights_in_options import hold_weights
 from tests.support.defects import failing
-from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, parsed, with_weights
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, with_weights
+from tests.support.text import parsed
 
 SUMS = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -400,9 +401,8 @@ def test_data_that_comes_later_is_another_model(tmp_path: Path):
 def test_weights_in_memory_come_before_those_of_a_file(
     held_by: str, given_as: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    model = parsed(MAP.replace("t = Tanh(xi)", "d = Mul(W, W) p = MatMul(xi, d) t = Tanh(p)"))
-    weights = np.full((4, 4), 0.5, np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "W"))
+    text = MAP.replace("t = Tanh(xi)", "d = Mul(W, W) p = MatMul(xi, d) t = Tanh(p)")
+    model, weights = parsed(text, weights={"W": np.eye(4, dtype=np.float32)}), np.full((4, 4), 0.5, np.float32)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     monkeypatch.chdir(tmp_path)
     given = "m.onnx" if given_as == "path" else Path("m.onnx").read_bytes()

@@ -23,7 +23,8 @@ from ortscan.session import optimize_subprocess, preparing
 from ortscan.session.source import Source
 from tests.campaigns.benchmarks.session_memory import peak
 from tests.campaigns.benchmarks.session_start import model_of_20_mb
-from tests.support.small_models import MAP, parsed
+from tests.support.small_models import MAP
+from tests.support.text import parsed
 
 ROOT = Path(__file__).parents[3]
 SPOILT = """
@@ -134,7 +135,7 @@ def test_external_data_stays_where_it_is_and_counts(tmp_path: Path, started: lis
 
 
 def test_a_model_without_loops_starts_no_process(started: list[Any]) -> None:
-    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
+    model = parsed('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Tanh (x) }')
     assert ortscan.InferenceSession(model).ortscan.source == "unchanged"
     assert not started
 

@@ -8,7 +8,8 @@ import ortscan
 from ortscan.modelio.protos import locations_in
 from ortscan.session.outline import LEAST_STEPS, may_be_changed, outline_of
 from rewrites.loop_form.written_out import chains
-from tests.support.small_models import MAP, PLAIN, RECURRENCE, WRITTEN_OUT, parsed
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, WRITTEN_OUT
+from tests.support.text import parsed
 
 READS = {
     "gather": "a = Gather (x, i) b = Gather (x, j) c = Gather (x, i) d = Gather (x, j)",
@@ -73,10 +74,7 @@ def test_an_if_may_be_changed_for_targets_that_lack_it(target: str, expected: bo
 
 
 def test_the_bytes_of_weights_are_no_names():
-    model = parsed(PLAIN)
-    weight = np.frombuffer(b"LSTMLoopScan" * 100, np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
-    assert not may_change(model)
+    assert not may_change(parsed(PLAIN, weights={"w": np.frombuffer(b"LSTMLoopScan" * 100, np.float32)}))
 
 
 def test_a_session_rolls_up_what_optimize_rolls_up():

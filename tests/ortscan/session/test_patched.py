@@ -10,7 +10,8 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError
-from tests.support.small_models import MAP, X, expected_of_map, parsed
+from tests.support.small_models import MAP, X, expected_of_map
+from tests.support.text import parsed
 
 ORIGINAL = onnxruntime.InferenceSession
 

@@ -19,7 +19,8 @@ from ortscan.__main__ import main
 from ortscan.cache.store import Store
 from ortscan.session.source import Source
 from tests.campaigns.benchmarks.session_start import model_of_20_mb
-from tests.support.small_models import MAP, PLAIN, RECURRENCE, UNTOUCHED, X, expected_of_map, parsed, with_weights
+from tests.support.small_models import MAP, PLAIN, RECURRENCE, UNTOUCHED, X, expected_of_map, with_weights
+from tests.support.text import parsed
 
 
 def test_the_second_start_takes_the_model_from_the_cache_report_and_all():

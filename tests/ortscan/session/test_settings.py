@@ -9,7 +9,8 @@ from ortscan.errors import OptionError
 from ortscan.session.provider_target import target_of
 from ortscan.session.settings import OPTIONS, Settings, read_settings, spelled
 from ortscan.targets import TARGETS
-from tests.support.small_models import MAP, X, expected_of_map, parsed
+from tests.support.small_models import MAP, X, expected_of_map
+from tests.support.text import parsed
 
 
 def read(**entries: str) -> Settings:

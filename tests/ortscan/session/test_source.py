@@ -13,16 +13,15 @@ import pytest
 import ortscan
 from ortscan.cache.digests import digest_of_bytes
 from ortscan.session.opening import FOLDER_ENTRY
+from tests.support.text import parsed
 
 
 def folded() -> onnx.ModelProto:
     """A model that computes with its weights as they are and with others made of them, which optimising does beforehand."""
-    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[T, 64] x) => (float[T, 64] y) {
+    text = """g (float[T, 64] x) => (float[T, 64] y) {
         y = Scan <num_scan_inputs = 1, body = b (float[64] xi) => (float[64] yi) {
-            a = MatMul (xi, W)  u = Transpose (W)  v = Add (u, u)  c = MatMul (xi, v)  yi = Sub (a, c) }> (x) }""")
-    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "W"))
-    return model
+            a = MatMul (xi, W)  u = Transpose (W)  v = Add (u, u)  c = MatMul (xi, v)  yi = Sub (a, c) }> (x) }"""
+    return parsed(text, weights={"W": np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)})
 
 
 def in_place(file: Path, content: bytes) -> None:

@@ -14,6 +14,7 @@ from ortscan.verification import verifier
 from tests.campaigns.attacks.frame.box import Box
 from tests.campaigns.attacks.frame.demands import survived
 from tests.campaigns.attacks.frame.registry import attack
+from tests.support.text import parsed
 
 __all__ = ["attack_all_verbs", "model_of", "survives_all_verbs"]
 
@@ -24,7 +25,7 @@ Make = Callable[[], Any]
 
 def model_of(text: str, opset: int = 18) -> onnx.ModelProto:
     """Parse a graph, and functions of the domain ``f`` behind it."""
-    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}, "f": 1]>{text}')
+    return parsed(text, opset, domains=', "f": 1')
 
 
 def survives_all_verbs(given: Any, *words: str) -> dict[str, Any]:
