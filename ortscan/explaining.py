@@ -14,8 +14,7 @@ from ortscan.options import check_flags
 from ortscan.pipeline.rewriting import Rewriting
 from ortscan.report.outcome import Report, drawn
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import shown
+from rewrites.base.plain_text import did_you_mean, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,8 +11,7 @@ from ortscan.base.paths import is_path_like
 from ortscan.ort.runtimes import Runtime
 from ortscan.targets import Target
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import shown
+from rewrites.base.plain_text import did_you_mean, shown
 from rewrites.native.functions import DOMAIN, IR_VERSION
 from rewrites.registry import ON_MODELS, RULES
 from rewrites.rule import Rule

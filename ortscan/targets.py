@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from rewrites.base.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import shown
+from rewrites.base.plain_text import did_you_mean, shown
 from rewrites.graph.context import Bidirectional
 from rewrites.native.functions import DOMAIN as PLANS
 

@@ -12,10 +12,10 @@ from typing import Generic, Literal, TypeVar
 
 import onnx_ir as ir
 
-from rewrites.base.made import Made
 from rewrites.base.not_applicable import NOTHING_HERE, NotApplicable
+from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
-from rewrites.graph.learned_shapes import put_shapes, shapes_of, taken_back
+from rewrites.graph.node_inference import put_shapes, shapes_of, taken_back
 from rewrites.graph.walk import inner_values
 from rewrites.loops import Loop
 
@@ -43,7 +43,7 @@ class Patch:
     what: str
     edit: Callable[[], Sequence[ir.Node]]
     notes: tuple[str, ...] = ()
-    made: Made = field(default_factory=Made)
+    made: PatchOutcome = field(default_factory=PatchOutcome)
 
     def after(self, first: Callable[[], object]) -> "Patch":
         """Return the patch that does ``first`` before it makes the change."""

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ortscan.base.paths import is_path_like
-from rewrites.base.costs import Costs, cost_names
+from rewrites.base.abilities import Costs, cost_names
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import one_line, quoted, shown
+from rewrites.base.plain_text import did_you_mean, one_line, quoted, shown
 
 __all__ = ["costs_text", "read_costs"]
 

@@ -20,9 +20,8 @@ from ortscan.verification.sizes.axis import Axis
 from ortscan.verification.values.point import Point
 from rewrites.analysis.induction.affine_expression import Dim
 from rewrites.analysis.induction.integers import Integers
-from rewrites.base.errors import OptionError
+from rewrites.base.errors import OptionError, is_from_elsewhere
 from rewrites.base.plain_text import shown
-from rewrites.base.raised_by import is_from_elsewhere
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import LoopView, is_loop, view
 

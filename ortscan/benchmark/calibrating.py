@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from ortscan.benchmark.rounds import clock_for, time_in_turns
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Costs
 
 __all__ = ["calibrated"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from ortscan.benchmark.ratio import Ratio, duration, gain, gain_line, noise, ratio_of
 from ortscan.page.document import Bar, bars, document, fragment, header, paragraphs, table
 from ortscan.report.words import size
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 
 __all__ = ["Bench", "BenchedModel", "LoopTime", "SizeResult", "Timing"]
 

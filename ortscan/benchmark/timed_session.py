@@ -17,9 +17,8 @@ from ortscan.benchmark.result import LoopTime
 from ortscan.benchmark.rounds import clock_for
 from ortscan.ort.onnx_says import in_short
 from ortscan.running.runner import register_called
-from rewrites.base.errors import UnsupportedModel
+from rewrites.base.errors import UnsupportedModel, is_raised_by
 from rewrites.base.plain_text import plain
-from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["TimedSession", "loop_times", "times_of_loops"]
 

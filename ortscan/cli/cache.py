@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from ortscan.cli.invocation import ExitCode
 from ortscan.cli.streams import printing
-from rewrites.base.counted import counted
 from rewrites.base.errors import OptionError
-from rewrites.base.plain_text import one_line
+from rewrites.base.plain_text import counted, one_line
 
 if TYPE_CHECKING:
     from ortscan.cache.listing import Listed

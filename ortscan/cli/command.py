@@ -15,8 +15,7 @@ from ortscan.cli.invocation import ExitCode, has_limits, run_verb, run_within_li
 from ortscan.cli.streams import leaving_stdout_clean
 from ortscan.errors import OrtscanWarning, RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import one_line, sentence
+from rewrites.base.plain_text import did_you_mean, one_line, sentence
 
 __all__ = ["build_parser", "exit_code_of"]
 

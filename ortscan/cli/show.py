@@ -21,7 +21,7 @@ from ortscan.report.outcome import Report as Explanation
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.text import conversion_table, scan_table
 from ortscan.report.words import gone, headline, migration_headline, report_dict
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Costs
 from rewrites.base.report import Report
 from rewrites.migration import Migration
 

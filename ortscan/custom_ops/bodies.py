@@ -20,7 +20,7 @@ import onnx
 
 from ortscan.base.quiet import quietly
 from ortscan.errors import UnsupportedModel
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 from rewrites.python_ops.reference import reference_evaluator
 
 __all__ = ["OPERATORS", "Body", "compiled", "prepared_body"]

@@ -26,8 +26,8 @@ from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.native.library import register_library
 from ortscan.ort.session_entries import entry_of
+from rewrites.base.errors import is_raised_by
 from rewrites.base.plain_text import one_line
-from rewrites.base.raised_by import is_raised_by
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION
 from rewrites.python_ops.wire import SLOTS
 

@@ -14,10 +14,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from ortscan.errors import RuntimeMissing, is_missing_runtime
-from rewrites.base.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import one_line
-from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel, is_from_elsewhere
+from rewrites.base.plain_text import did_you_mean, one_line
 
 __all__ = ["one_sentence"]
 

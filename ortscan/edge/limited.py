@@ -27,8 +27,7 @@ from ortscan.modelio import load, save
 from ortscan.modelio.reading import read_from_pipe
 from rewrites.base import errors
 from rewrites.base.errors import LimitExceeded, OptionError, OrtscanError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import shown
+from rewrites.base.plain_text import did_you_mean, shown
 from rewrites.base.report import Report
 
 __all__ = ["checked_limits", "limited", "serve"]

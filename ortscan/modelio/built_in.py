@@ -17,8 +17,7 @@ import onnx_ir as ir
 from ortscan.modelio.loading import AnyModel, ModelLike, load
 from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import quoted, shown
+from rewrites.base.plain_text import did_you_mean, quoted, shown
 
 __all__ = ["check_built_in", "listed_defaults", "with_inputs_built_in"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from ortscan.ort.integer_divisions import may_trap
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 
 __all__ = ["evaluate"]
 

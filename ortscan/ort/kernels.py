@@ -4,7 +4,7 @@ import functools
 
 import onnx
 
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 
 __all__ = ["has_kernel"]
 

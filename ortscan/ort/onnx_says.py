@@ -9,7 +9,7 @@ from collections.abc import Callable
 import onnx
 
 from ortscan.base.negative_sizes import without_negative_sizes
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 
 __all__ = ["checker_fault", "in_short", "said_by_onnx", "without_weights"]
 

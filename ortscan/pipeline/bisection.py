@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ortscan.pipeline.rewriting import Outcome
-from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError
-from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError, is_from_elsewhere
 from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
 
 __all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "FindFault", "Rewrite", "Sound", "culprit", "soundest"]

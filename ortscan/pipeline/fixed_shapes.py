@@ -9,8 +9,7 @@ from ortscan.verification.given.arguments import given_shapes
 from rewrites.analysis.shapes.contradictory_branches import hide_sizes_from_branches
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import quoted, shown
+from rewrites.base.plain_text import did_you_mean, quoted, shown
 from rewrites.graph.context import Context
 from rewrites.graph.dims import forgotten, refined, without_names
 from rewrites.graph.values import rank_of, shape_dims

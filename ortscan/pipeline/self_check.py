@@ -16,10 +16,9 @@ from ortscan.report.words import headline
 from ortscan.soundness.lacking import lacking
 from ortscan.soundness.new_fault import Original, new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes, warn_of_redeclarations
-from rewrites.base.errors import InvariantBroken, OptionError
-from rewrites.base.no_defect import Lacking, NoDefect
-from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.errors import InvariantBroken, OptionError, is_from_elsewhere
 from rewrites.base.report import Reason, Report
+from rewrites.base.vetoes import Lacking, NoDefect
 from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes

@@ -20,8 +20,7 @@ from ortscan.pipeline.python_ops_metadata import note_python_ops
 from ortscan.pipeline.replaceable_defaults import note_replaceable_defaults
 from ortscan.pipeline.where_loops_run import note_where_loops_run, target_line
 from ortscan.targets import Target
-from rewrites.base.abilities import UnrollLimits
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Costs, UnrollLimits
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
 from rewrites.cleanup.cleanup import clean_up

@@ -20,8 +20,8 @@ from ortscan.errors import OptionError
 from ortscan.native.library import library_path, register_library, why_not
 from ortscan.ort.session_entries import entry_of
 from ortscan.plugin.callback import answer_questions
+from rewrites.base.errors import is_raised_by
 from rewrites.base.plain_text import one_line
-from rewrites.base.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -15,9 +15,8 @@ from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, format_of, read
 from ortscan.plugin.callback import Asked, recorded
 from ortscan.plugin.register import put_on
-from rewrites.base.errors import ModelFileError
+from rewrites.base.errors import ModelFileError, is_raised_by
 from rewrites.base.plain_text import one_line
-from rewrites.base.raised_by import is_raised_by
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -8,8 +8,7 @@ from rich.text import Text
 from ortscan.report.codes import Code, meaning
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.words import became, headline, loop_line, operator_changes, totals
-from rewrites.base.counted import counted
-from rewrites.base.plain_text import plain
+from rewrites.base.plain_text import counted, plain
 from rewrites.base.report import Fate, Fired, LoopReport, Reason, Report
 from rewrites.migration import Migration
 from rewrites.registry import RULES

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ortscan.report.codes import meaning
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.base.report import Fate, LoopReport, Report
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from ortscan.native.library import register_library
 from ortscan.ort.element_types import numpy_type
 from ortscan.ort.installed import warn_of_old
 from ortscan.ort.onnx_says import in_short
-from rewrites.base.errors import OptionError
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import OptionError, is_raised_by
 from rewrites.native.functions import DOMAIN as NATIVE
 from rewrites.python_ops.names import DOMAIN as PYTHON
 

@@ -22,7 +22,7 @@ from ortscan.session.running import FixedInputs, Running
 from ortscan.session.settings import Settings, read_settings, warn_of_mistyped
 from ortscan.session.source import Source
 from ortscan.session.weights_in_options import check_weights, hold_weights
-from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
+from rewrites.base.errors import is_from_elsewhere, is_raised_by
 
 if TYPE_CHECKING:
     import onnx

@@ -25,8 +25,7 @@ from ortscan.pipeline.self_check import self_checked
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.hollow import hollow_of
 from ortscan.session.source import Source
-from rewrites.base.errors import ModelFileError, OptionError, VerificationFailed
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import ModelFileError, OptionError, VerificationFailed, is_raised_by
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification

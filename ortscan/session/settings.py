@@ -16,8 +16,7 @@ from ortscan.base.warned import warn
 from ortscan.cache.location import check_folder
 from ortscan.ort.session_entries import entry_of
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import shown
+from rewrites.base.plain_text import did_you_mean, shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -15,8 +15,7 @@ import numpy as np
 
 from ortscan.session.outline import fields_of, number_at
 from ortscan.session.source import Source
-from rewrites.base.errors import UnsupportedModel
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import UnsupportedModel, is_raised_by
 
 if TYPE_CHECKING:
     import onnx

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.ort.runtimes import Runtime
-from rewrites.base.no_defect import Lacking
+from rewrites.base.vetoes import Lacking
 from rewrites.graph.walk import all_nodes
 from rewrites.loops.checks import label
 

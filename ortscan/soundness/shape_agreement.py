@@ -16,7 +16,7 @@ from ortscan.running.subgraphs import all_nodes
 from rewrites.analysis.shapes.captured_constants import given_to, show_captured_constants
 from rewrites.analysis.shapes.own_names import give_own_names
 from rewrites.analysis.shapes.unknown_bounds import hide_unknown_bounds
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 
 __all__ = ["disagreement"]
 

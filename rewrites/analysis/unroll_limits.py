@@ -5,8 +5,8 @@ from collections.abc import Container
 import onnx_ir as ir
 
 from rewrites.base.abilities import UnrollLimits
-from rewrites.base.counted import counted
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, rank_of
 from rewrites.graph.walk import all_nodes

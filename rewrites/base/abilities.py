@@ -1,9 +1,14 @@
-"""What the place where a model will run can do, as far as rules care: control flow, and recurrent operators with their limits."""
+"""What a target can run (control flow, recurrent operators, unrolled loops) and what loops and operators cost there, in ns.
+
+``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults are those of onnxruntime 1.32 on one core of a
+server CPU, rounded in favour of the loop: where they choose another form, that form is faster on any machine.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-__all__ = ["ALL_CONTROL_FLOW", "Abilities", "Recurrent", "UnrollLimits"]
+__all__ = ["ALL_CONTROL_FLOW", "Abilities", "Costs", "Recurrent", "UnrollLimits", "cost_names"]
+
 
 ALL_CONTROL_FLOW = frozenset({"Scan", "Loop", "If"})
 
@@ -67,3 +72,33 @@ class UnrollLimits:
     nodes: int = 4096
     bytes: int = 64 << 20
     where_it_pays: bool = False
+
+
+@dataclass(frozen=True)
+class Costs:
+    """``start``, ``step``, ``node``: of a loop, of each of its iterations, and of each node of its body in each.
+
+    ``loop_byte``: of each byte of its states in each iteration. ``operator``: of an operator on all steps at once; ``near_byte``,
+    ``far_byte``: of each byte of what it gives, which the processor's second cache holds, or not. ``product``: of a multiplication
+    within a product of matrices. ``power``, ``logarithm``: of one number.
+    """
+
+    start: float = 8000
+    step: float = 1000
+    node: float = 250
+    loop_byte: float = 0.28
+    operator: float = 850
+    near_byte: float = 0.05
+    far_byte: float = 0.12
+    product: float = 0.04
+    power: float = 0.3
+    logarithm: float = 1.8
+
+    def loop_ns(self, steps: int, nodes: int, step_bytes: int) -> float:
+        """Return what a loop of ``steps`` iterations of so many nodes takes, whose states have ``step_bytes``."""
+        return self.start + steps * (self.step + self.node * nodes + self.loop_byte * step_bytes)
+
+
+def cost_names() -> list[str]:
+    """Return the names of all costs."""
+    return [field.name for field in fields(Costs)]

@@ -1,8 +1,11 @@
-"""Everything ortscan raises on purpose.
+"""The errors that ortscan raises on purpose, and the origin of those that others raise.
 
-One base class, so a caller can tell "ortscan refuses, for this reason" from a defect. Messages are one sentence that names
-the node and the field; whatever they quote, they stay on one line, printable and short.
+All of ortscan's have one base class, so a caller can tell a refusal from a defect. A message is one printable line that names
+the node and the field. An exception that a library raises while it reads a model is its answer. A signal handler may raise
+anything, and memory or stack may end, at the same point: such an exception is no answer and is never kept as one.
 """
+
+import sys
 
 from rewrites.base.plain_text import sentence
 
@@ -16,6 +19,8 @@ __all__ = [
     "OrtscanError",
     "UnsupportedModel",
     "VerificationFailed",
+    "is_from_elsewhere",
+    "is_raised_by",
 ]
 
 
@@ -56,3 +61,47 @@ class LimitExceeded(OrtscanError):
 
 class VerificationFailed(OrtscanError):
     """The rewritten model does not compute what the original computes; nothing was written."""
+
+
+_ORDINARY = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    SystemError,
+    TypeError,
+    ValueError,
+)
+_OURS = frozenset(
+    {"ortscan", "rewrites", "onnx", "onnx_ir", "onnxruntime", "onnxruntime_extensions", "numpy", "google", "ml_dtypes", "sympy"}
+)
+
+
+def is_raised_by(error: BaseException, *libraries: str) -> bool:
+    """Whether ``error`` is what one of ``libraries`` (top-level packages) says of what it was given."""
+    if _home(type(error).__module__) in libraries:
+        return True
+    if type(error).__module__ != "builtins" or not isinstance(error, _ORDINARY) or isinstance(error, RecursionError):
+        return False
+    return _raised_in(error) in libraries
+
+
+def is_from_elsewhere(error: BaseException) -> bool:
+    """Whether ``error`` is of a class, or was raised in code, that is neither ortscan's nor of anything it calls."""
+    return any(
+        home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))
+    )
+
+
+def _raised_in(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "builtins" if trace is None else _home(str(trace.tb_frame.f_globals.get("__name__", "")))
+
+
+def _home(module: str) -> str:
+    return module.partition(".")[0]

@@ -1,8 +1,14 @@
-"""Text from models and libraries made fit for a message: a name may hold anything, be a megabyte long, and run over many lines."""
+"""Text for messages: names from models made printable and short, counts, lists of names, and suggestions for misspelled names.
 
+A name in a model may hold any characters, be a megabyte long, and run over many lines.
+"""
+
+import difflib
 import re
+from collections.abc import Iterable
 
-__all__ = ["cut", "one_line", "plain", "quoted", "sentence", "shown"]
+__all__ = ["counted", "cut", "did_you_mean", "listed", "near_names", "one_line", "plain", "quoted", "sentence", "shown"]
+
 
 _LONGEST_NAME = 120
 _LONGEST_WORD = 500
@@ -45,3 +51,37 @@ def sentence(text: object) -> str:
     short = _LONG_NAME.sub(lambda name: cut(name.group(), _LONGEST_NAME), cut(str(text), _LONGEST_SENTENCE * 10))
     short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), short)
     return cut(plain(cut(short, _LONGEST_SENTENCE)), _LONGEST_SENTENCE)
+
+
+_MOST_NAMES = 5
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Return ``1 loop``, ``2 loops``; ``nouns``: the plural of a noun that does not end in s then."""
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def listed(names: Iterable[object], most: int = _MOST_NAMES) -> str:
+    """Return names in quotes with commas between, of many only the first: ``'a', 'b' and 7 more``."""
+    every = [quoted(name) for name in names]
+    more = len(every) - most
+    return f"{', '.join(every[:most])} and {more} more" if more > 0 else ", ".join(every)
+
+
+_MOST_LOOKED_AT = 1000
+_LONGEST = 200
+_ALIKE = 0.6
+
+
+def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
+    """Return the ``known`` names spelled most like ``name``, the likest first; in capitals or not is all the same."""
+    short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
+    folded = {other.casefold(): other for other in reversed(short)}
+    near = difflib.get_close_matches(name[:_LONGEST].casefold(), folded, n=most, cutoff=alike)
+    return [folded[other] for other in near]
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return ``, perhaps 'batch' was meant`` where a known name is spelled much like ``name``, else nothing."""
+    near = near_names(name, known) if isinstance(name, str) else []
+    return f", perhaps {quoted(near[0])} was meant" if near else ""

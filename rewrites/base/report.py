@@ -5,14 +5,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewrites.base.made import Made
-
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "Reason", "Report"]
+__all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "PatchOutcome", "Reason", "Report"]
+
 
 Fate = Literal["removed", "planned", "reduced", "rewritten", "kept"]
+
+
+@dataclass(frozen=True)
+class PatchOutcome:
+    """What stands in a loop's place.
+
+    ``native``: its recurrent operator, or empty. ``on_cpu``: whether the target leaves that to onnxruntime's CPU. ``under_if``:
+    whether a Scan runs in one branch of an If, for one step or more. ``unrolled``: how many steps were written one after the other.
+    ``planned``: how many instructions the plan of it has, where it became a call of a function that holds it. ``is_a``: what the
+    loop was found to compute.
+    """
+
+    native: str = ""
+    on_cpu: bool = False
+    under_if: bool = False
+    unrolled: int = 0
+    planned: int = 0
+    is_a: str = ""
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,7 @@ class Fired:
     rule: str
     loop: str
     what: str
-    made: Made = field(default_factory=Made)
+    made: PatchOutcome = field(default_factory=PatchOutcome)
 
 
 @dataclass(frozen=True)
@@ -214,7 +231,7 @@ def _inner(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fired(entries: Sequence[Mapping[str, Any]]) -> list[Fired]:
-    return [Fired(**{**entry, "made": Made(**entry["made"])}) for entry in entries]
+    return [Fired(**{**entry, "made": PatchOutcome(**entry["made"])}) for entry in entries]
 
 
 def _all(kind: Callable[..., Any], entries: Sequence[Mapping[str, Any]]) -> list[Any]:

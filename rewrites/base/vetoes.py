@@ -1,15 +1,28 @@
-"""Patches that must not be made again, since what came of them was found wrong, and whom to blame where a rule fails."""
+"""Patches that must not be made again because their result was found wrong, and which rule is to blame for a failure."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from rewrites.base.errors import InvariantBroken, OrtscanError
-from rewrites.base.no_defect import NoDefect
+from rewrites.base.errors import InvariantBroken, OrtscanError, is_from_elsewhere
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.base.raised_by import is_from_elsewhere
 
-__all__ = ["RuleFailed", "Veto", "Vetoes"]
+__all__ = ["Lacking", "NoDefect", "RuleFailed", "Veto", "Vetoes"]
+
+
+class NoDefect(str):
+    """Says in one sentence what is wrong. ``code``: of the reason for what is left."""
+
+    __slots__ = ()
+    code: ClassVar[str]
+
+
+class Lacking(NoDefect):
+    """Says what the runtime that the result is for does not have."""
+
+    __slots__ = ()
+    code = "RUNTIME"
 
 
 @dataclass(frozen=True)

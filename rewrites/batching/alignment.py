@@ -12,7 +12,7 @@ from rewrites.batching.call import Call, Operand
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import DYNAMIC, axis_of, gather, ints_operand, unsqueeze
 
-__all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "with_rank", "repeated", "unit_axes"]
+__all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "repeated", "unit_axes", "with_rank"]
 
 _NO_EXPAND_KERNEL = frozenset(
     {

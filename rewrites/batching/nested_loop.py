@@ -16,7 +16,7 @@ from rewrites.batching.bodies import batched_body, body_for_all_steps, for_all_s
 from rewrites.batching.call import Call, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
-from rewrites.graph.loop_entries import hand_on
+from rewrites.graph.marks import hand_on
 from rewrites.graph.values import rank_of
 from rewrites.loops import LoopView
 from rewrites.ops.versions import transpose

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from rewrites.batching.bodies import batched_body, body_for_all_steps, for_all_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
-from rewrites.graph.loop_entries import hand_on
+from rewrites.graph.marks import hand_on
 from rewrites.graph.values import rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.ops.versions import transpose

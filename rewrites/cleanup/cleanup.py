@@ -14,8 +14,8 @@ from rewrites.cleanup.merging import equal_nodes, merge_equal
 from rewrites.cleanup.stacked_reads import read_steps
 from rewrites.graph.context import Context
 from rewrites.graph.dims import refined, without_names
-from rewrites.graph.learned_shapes import put_shapes, told_anew
-from rewrites.graph.moving import remove_nodes
+from rewrites.graph.node_inference import put_shapes, told_anew
+from rewrites.graph.replace import remove_nodes
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import node_graphs
 

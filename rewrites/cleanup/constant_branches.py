@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.graph.moving import lift_initializers, move_before, remove_nodes
-from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.replace import can_copy, lift_initializers, move_before, remove_nodes, replace_value
 from rewrites.graph.values import const_scalar
 from rewrites.graph.walk import node_graphs
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.moving import remove_nodes
 from rewrites.graph.names import Names
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, rank_of
 from rewrites.ops.versions import axes_of
 

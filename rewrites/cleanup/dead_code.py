@@ -12,9 +12,9 @@ Works round ORT-LOOP-EMPTY-CONDITION.
 import onnx_ir as ir
 
 from rewrites.analysis.unread_nodes import unread_in_loop
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import remove_nodes
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 

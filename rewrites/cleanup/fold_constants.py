@@ -10,12 +10,11 @@ what dequantizes the weights of a product of dequantized numbers, or a node that
 
 import onnx_ir as ir
 
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.cleanup.constant_branches import inline_decided, is_if, taken_branch
 from rewrites.cleanup.folding import fold, put_constants
 from rewrites.graph.context import Context
-from rewrites.graph.learned_shapes import put_shapes
-from rewrites.graph.node_inference import learn_shapes
+from rewrites.graph.node_inference import learn_shapes, put_shapes
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 

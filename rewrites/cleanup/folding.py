@@ -13,11 +13,9 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.cleanup.quantized_products import dequantizes_operand
 from rewrites.cleanup.sizes_read import sizes_read
-from rewrites.graph.context import Context
-from rewrites.graph.evaluation import evaluate_nodes
-from rewrites.graph.learned_shapes import LearnedShapes, taken_back, told_anew
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.context import Context, evaluate_nodes
+from rewrites.graph.node_inference import LearnedShapes, taken_back, told_anew
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, size_estimate, static_dims
 from rewrites.graph.walk import node_graphs
 

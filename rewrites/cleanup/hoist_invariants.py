@@ -12,11 +12,10 @@ Identity behind, so that each output has a node of its own; it stays where the o
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import cannot_fail, is_deterministic, reads, varying_values
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.cleanup.quantized_products import dequantizes_operand
 from rewrites.graph.context import Context
-from rewrites.graph.moving import move_before
-from rewrites.graph.replace import can_copy
+from rewrites.graph.replace import can_copy, move_before
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 

@@ -11,7 +11,7 @@ else reads such a copy reads its source then.
 
 import onnx_ir as ir
 
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.cleanup.copies import copies_among, drop_copies
 from rewrites.graph.context import Context
 from rewrites.loops import Loop

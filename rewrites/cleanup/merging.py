@@ -6,12 +6,11 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.value_numbering import attribute_key
-from rewrites.graph.moving import remove_nodes
 from rewrites.graph.names import Names
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["merge_equal", "equal_nodes"]
+__all__ = ["equal_nodes", "merge_equal"]
 
 
 def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:

@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.replace import can_copy, remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.fewest_states import fewest_states

@@ -10,8 +10,7 @@ Conditions: one axis, forwards, by constants; the sizes of the parts along it ar
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops import Loop
 from rewrites.ops.versions import SliceSpec, axis_of, slice_axis, slice_range, slice_spec

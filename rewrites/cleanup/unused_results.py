@@ -16,9 +16,9 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.analysis.unread_nodes import kept_anyway, unread_in_loop
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import remove_nodes
 from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
 from rewrites.loops.fewest_states import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

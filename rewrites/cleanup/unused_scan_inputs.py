@@ -8,7 +8,7 @@ One scan input always stays: it tells the trip count (as a number, if any does).
 
 import onnx_ir as ir
 
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import dim_of, size_estimate

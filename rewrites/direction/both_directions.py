@@ -19,7 +19,7 @@ from rewrites.direction.meetings import meetings
 from rewrites.direction.pairs import Pair
 from rewrites.direction.write import constant_behind, hand_out, is_zero, write_bidirectional
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import remove_nodes
 from rewrites.graph.values import dim_of
 from rewrites.rule import NOTHING_HERE, Patch, Rule
 

@@ -10,9 +10,8 @@ import onnx_ir as ir
 
 from rewrites.direction.meetings import arrivals
 from rewrites.graph.context import Context
-from rewrites.graph.moving import lift_initializers, remove_nodes
 from rewrites.graph.names import Names
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import lift_initializers, remove_nodes, take_over
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import axis_of, concat, transpose
 

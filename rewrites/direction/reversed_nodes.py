@@ -13,8 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.whole_reversals import Reversals
 from rewrites.direction.reversing import may_be_reversed
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -9,9 +9,8 @@ from rewrites.base import since
 from rewrites.direction.meetings import Meeting, meetings
 from rewrites.direction.pairs import Pair
 from rewrites.graph.builder import Builder
-from rewrites.graph.moving import remove_nodes
 from rewrites.graph.names import Names
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, is_overridable
 from rewrites.ops.rnn.functions import DEFAULTS, compact
 from rewrites.ops.rnn.recurrent_node import GATES

@@ -7,8 +7,7 @@ import onnx_ir as ir
 from rewrites.base.report import Fate, LoopReport, Report
 from rewrites.driver.scopes import scope_of
 from rewrites.graph.context import Context
-from rewrites.graph.loop_entries import unrolled_from
-from rewrites.graph.marks import REPORT
+from rewrites.graph.marks import REPORT, unrolled_from
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_inside_out, view
 from rewrites.loops.paths import with_paths

@@ -16,12 +16,10 @@ from rewrites.direction.pairs import may_have_pairs
 from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
 from rewrites.graph.dims import FREE, is_unknown, is_vague, without_names
-from rewrites.graph.learned_shapes import shapes_of
-from rewrites.graph.moving import lift_initializers
-from rewrites.graph.node_inference import learn_shapes
-from rewrites.graph.node_order import has_order
+from rewrites.graph.node_inference import learn_shapes, shapes_of
+from rewrites.graph.replace import lift_initializers
 from rewrites.graph.values import const_array, shape_dims
-from rewrites.graph.walk import all_nodes, inner_graphs, inner_values, node_graphs
+from rewrites.graph.walk import all_nodes, has_order, inner_graphs, inner_values, node_graphs
 from rewrites.loops import is_loop
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, lacks

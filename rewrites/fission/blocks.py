@@ -20,8 +20,7 @@ from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes
 from rewrites.graph.marks import BLOCKS
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes

@@ -22,8 +22,7 @@ from rewrites.fission.product_chains import Chain, Joined, joined
 from rewrites.fission.product_corners import infinite_unlike
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import is_constant, rank_of, static_dims
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -13,15 +13,14 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.base.counted import counted, listed
+from rewrites.base.plain_text import counted, listed
 from rewrites.fission.after import After, find_after
 from rewrites.fission.before import Before, find_before
 from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
 from rewrites.fission.stackable import not_plain
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild

@@ -7,8 +7,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import carrying_ns, few_rows, reading_ns, staying_ns, weight_bytes
-from rewrites.base.counted import counted
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.plain_text import counted
 from rewrites.fission.measured_sets import MeasuredSet, MeasuredSets
 from rewrites.fission.stacks import Stacks
 

@@ -22,8 +22,7 @@ from rewrites.batching import has_rule
 from rewrites.fission.stackable import not_plain
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.loops import Loop, LoopView, ScanView, captured_values
 from rewrites.ops.versions import axis_of, concat, slice_axis

@@ -27,7 +27,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import start_ns, staying_ns, weight_bytes
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.base.counted import counted, listed
+from rewrites.base.plain_text import counted, listed
 from rewrites.batching import has_rule
 from rewrites.fission.before import find_before
 from rewrites.fission.separate import separate
@@ -36,8 +36,7 @@ from rewrites.fission.stacks import Stacks
 from rewrites.fission.state_cut import StateCut, find_cut, stack_of
 from rewrites.fission.trial import trial
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes

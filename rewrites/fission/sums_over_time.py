@@ -20,11 +20,10 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.fission.stackable import not_plain
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes

@@ -15,7 +15,7 @@ from rewrites.fission.separate import needed_for, separate
 from rewrites.fission.state_cut import StateCut, stack_of
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import remove_nodes
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 

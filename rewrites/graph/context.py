@@ -1,6 +1,6 @@
-"""What a rule is given beside the loop: options, cost knowledge, names, and whatever it needs from a runtime."""
+"""What a rule gets beside its subject: options, costs, names, constants, and what it needs from a runtime."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -8,17 +8,16 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from rewrites.base.abilities import Abilities, UnrollLimits
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Abilities, Costs, UnrollLimits
 from rewrites.base.report import Fired
 from rewrites.base.vetoes import Vetoes
-from rewrites.graph.builder import Builder
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.walk import all_nodes, node_graphs
 
-__all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options", "RuleInUse"]
+__all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options", "RuleInUse", "evaluate_nodes"]
+
 
 Bidirectional = Literal["always", "equal", "narrow", "never"]
 
@@ -130,3 +129,15 @@ class Context:
     def builder(self) -> Builder:
         """Return a new, empty Builder."""
         return Builder(self.names, self.constants, self.model.opset_imports, self.model.ir_version)
+
+
+def evaluate_nodes(
+    nodes: Sequence[onnx.NodeProto], constants: Mapping[ir.Value, np.ndarray], wanted: Iterable[ir.Value], ctx: Context
+) -> Sequence[np.ndarray] | None:
+    """Return what ``nodes`` (producers before users) compute for ``wanted`` from ``constants``; None where the runtime cannot."""
+    tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
+    outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
+    graph = onnx.helper.make_graph(list(nodes), "constants", [], outputs, tensors)
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
+    version = max(4, min(ctx.model.ir_version, 10))
+    return ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))

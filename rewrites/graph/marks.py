@@ -1,12 +1,14 @@
 """Facts that nodes, values and graphs carry while a model is rewritten; they never leave it.
 
-A copy of a node, and a node made anew from another, carries all of its marks: what a mark says holds of what the node computes or
-stands for. ``carry`` is how they pass on; whoever makes a node that computes something else does not call it.
+A copy of a node, and a node that replaces it, carries all of its marks (``carry``). A node that computes something else carries
+none.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+import onnx_ir as ir
 
 from rewrites.base.report import LoopReport
 
@@ -20,7 +22,6 @@ __all__ = [
     "IS_NARROW",
     "ONE_BLOCK",
     "OVER_BLOCKS",
-    "WAS_REFUSED",
     "PARTING_IDENTITY",
     "QUANTIZES_OUTPUT",
     "QUANTIZES_WEIGHTS",
@@ -32,10 +33,15 @@ __all__ = [
     "STACK_BYTES",
     "UNROLLED_FROM",
     "UNSHIELDED",
+    "WAS_REFUSED",
     "Mark",
     "Marked",
     "carry",
+    "hand_on",
+    "mark_unrolled",
+    "unrolled_from",
 ]
+
 
 T = TypeVar("T")
 
@@ -145,3 +151,23 @@ QUANTIZES_WEIGHTS = Mark[bool]("ortscan.quantizes_weights")
 
 CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")
 """On a branch: it runs for one step or more."""
+
+
+def hand_on(old: ir.Node, new: ir.Node) -> None:
+    """Let ``new`` stand for the loop that ``old`` is or stands for."""
+    entry = REPORT.of(old)
+    if entry is not None:
+        REPORT.put(new, entry)
+
+
+def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
+    """Note that ``nodes`` are the steps of ``loop``, where they are not already those of a loop inside it."""
+    entry = REPORT.of(loop)
+    if entry is not None:
+        for node in nodes:
+            UNROLLED_FROM.put_new(node, entry)
+
+
+def unrolled_from(node: ir.Node) -> LoopReport | None:
+    """Return the report of the loop whose steps ``node`` is one of, or None."""
+    return UNROLLED_FROM.of(node)

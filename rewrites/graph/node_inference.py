@@ -1,26 +1,34 @@
-"""Types and shapes of what single nodes give, by their operators' schemas: nodes that rules build are inferred as they are made.
+"""Types and shapes of the results of single nodes: by the operator's schema, or by the rows here for operators of onnxruntime.
+
+A rule that only looks puts the shapes that it learns aside; they enter the model with its patch.
 
 Works round ONNX-AXES-WITHOUT-SHAPE.
 """
 
-from collections.abc import Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from functools import cache, partial
 
 import onnx
 import onnx_ir as ir
 
-from rewrites.graph.contrib_inference import infer_contrib, is_told_here
 from rewrites.graph.dims import refined, without_names
-from rewrites.graph.learned_shapes import told_anew
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, dim_of
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["contradicts", "infer_node", "learn_shapes"]
-
-_DATA_BYTES = 4096
-
-_TAKEN_FOR_ABSENT = {"Pad": (3,), "Slice": (3, 4)}
-"""The operands that onnx takes for absent where their shapes are not known, by operator."""
+__all__ = [
+    "LearnedShapes",
+    "contradicts",
+    "infer_contrib",
+    "infer_node",
+    "is_told_here",
+    "learn_shapes",
+    "put_shapes",
+    "shapes_kept",
+    "shapes_of",
+    "taken_back",
+    "told_anew",
+]
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
@@ -56,6 +64,12 @@ def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
     return False
 
 
+_DATA_BYTES = 4096
+
+_TAKEN_FOR_ABSENT = {"Pad": (3,), "Slice": (3, 4)}
+"""The operands that onnx takes for absent where their shapes are not known, by operator."""
+
+
 def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
     schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
     if schema is None or any(_is_unshaped(node, place) for place in _TAKEN_FOR_ABSENT.get(node.op_type, ())):
@@ -81,23 +95,6 @@ def _is_unshaped(node: ir.Node, place: int) -> bool:
     return value is not None and value.shape is None
 
 
-def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Infer again what the nodes of ``body`` in ``changed``, and what depends on them, left open; sizes that are numbers count."""
-    waiting = set(changed)
-    for node in body if waiting else ():
-        if node not in waiting or not any(_is_open(value) for value in node.outputs):
-            continue
-        for value, found in told_anew(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
-            shape = refined(without_names(value.shape), without_names(found), value.shape)
-            if value.shape != shape:
-                value.shape = shape
-                waiting.update(user for user, _ in value.uses())
-
-
-def _is_open(value: ir.Value) -> bool:
-    return value.shape is None or any(not isinstance(dim, int) for dim in value.shape.dims)
-
-
 @cache
 def _schema(op_type: str, domain: str, version: int) -> onnx.defs.OpSchema | None:
     try:
@@ -113,3 +110,93 @@ def _type_proto(value: ir.Value) -> onnx.TypeProto:
     if value.shape is not None:
         ir.serde.serialize_shape_into(proto, value.shape)
     return proto
+
+
+_LIKE_FIRST = frozenset(
+    [
+        *("BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuickGelu"),
+        *("RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+    ]
+)
+"""Operators that give something like their first operand."""
+
+
+def is_told_here(node: ir.Node) -> bool:
+    """Whether ``infer_contrib`` knows what the node gives."""
+    return node.domain == "com.microsoft" and (node.op_type in _LIKE_FIRST or node.op_type == "DynamicQuantizeLSTM")
+
+
+def infer_contrib(node: ir.Node) -> None:
+    """Set type and shape of the outputs where they have none."""
+    given = node.inputs[0] if node.inputs else None
+    if given is None or not node.outputs:
+        return
+    if node.op_type in _LIKE_FIRST:
+        _tell(node.outputs[0], given.type, given.shape)
+        return
+    hidden, ways = node.attributes.get_int("hidden_size", None), node.attributes.get_string("direction", "forward")
+    state = [2 if ways == "bidirectional" else 1, dim_of(given, 1), hidden]
+    for position, value in enumerate(node.outputs):
+        _tell(value, ir.TensorType(ir.DataType.FLOAT), ir.Shape(state if position else [dim_of(given, 0), *state]))
+
+
+def _tell(value: ir.Value, kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> None:
+    value.type = kind if value.type is None else value.type
+    if shape is not None:
+        value.shape = refined(value.shape, ir.Shape(shape.dims))
+
+
+LearnedShapes = Mapping[ir.Value, ir.Shape | None]
+
+
+def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
+    """Return the shapes that ``values`` have now."""
+    return {value: value.shape for value in values}
+
+
+def taken_back(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
+    """Return values the shapes they had ``before``; return those that had become others, as they had become."""
+    learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
+    put_shapes({value: before[value] for value in learned})
+    return learned
+
+
+def put_shapes(shapes: LearnedShapes) -> None:
+    """Give values the ``shapes``."""
+    for value, shape in shapes.items():
+        value.shape = shape
+
+
+@contextmanager
+def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape | None]]:
+    """Let ``values`` have their shapes of now again in the end: those that are given, to which more may be added on the way."""
+    before = shapes_of(values)
+    try:
+        yield before
+    finally:
+        put_shapes(before)
+
+
+def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value, ir.Shape | None]:
+    """Return the shapes that ``infer`` tells of the results of ``node`` where none is known; they keep those they have."""
+    with shapes_kept(node.outputs):
+        put_shapes(dict.fromkeys(node.outputs))
+        infer(node)
+        return shapes_of(node.outputs)
+
+
+def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
+    """Infer again what the nodes of ``body`` in ``changed``, and what depends on them, left open; sizes that are numbers count."""
+    waiting = set(changed)
+    for node in body if waiting else ():
+        if node not in waiting or not any(_is_open(value) for value in node.outputs):
+            continue
+        for value, found in told_anew(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
+            shape = refined(without_names(value.shape), without_names(found), value.shape)
+            if value.shape != shape:
+                value.shape = shape
+                waiting.update(user for user, _ in value.uses())
+
+
+def _is_open(value: ir.Value) -> bool:
+    return value.shape is None or any(not isinstance(dim, int) for dim in value.shape.dims)

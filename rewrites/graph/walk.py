@@ -1,10 +1,11 @@
-"""Walks over all nodes and graphs of a model, several times as fast as those of onnx_ir: most nodes have nothing to look into."""
+"""Walks over all nodes and graphs of a model, several times as fast as those of onnx_ir, and the test for topological order."""
 
 from collections.abc import Iterator
 
 import onnx_ir as ir
 
-__all__ = ["all_nodes", "inner_graphs", "inner_values", "node_graphs"]
+__all__ = ["all_nodes", "has_order", "inner_graphs", "inner_values", "node_graphs"]
+
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
@@ -45,3 +46,19 @@ def node_graphs(node: ir.Node) -> list[ir.Graph]:
         else:
             found.extend(attribute.as_graphs())
     return found
+
+
+def has_order(graph: ir.Graph | ir.Function) -> bool:
+    """Whether every node comes after those it reads, and those that graphs nested in it read."""
+    return _has_order(graph, set())
+
+
+def _has_order(graph: ir.Graph | ir.Function, seen: set[ir.Node]) -> bool:
+    for node in graph:
+        for value in node.inputs:
+            if value is not None and (by := value.producer()) is not None and by not in seen:
+                return False
+        if node.attributes.data and not all(_has_order(inner, seen) for inner in node_graphs(node)):
+            return False
+        seen.add(node)
+    return True

@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.base import since
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, rank_of, through_identity

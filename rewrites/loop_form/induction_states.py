@@ -15,7 +15,7 @@ from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.extremes import larger
 from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count
 from rewrites.analysis.induction.limits import INTEGERS, within
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value

@@ -23,13 +23,12 @@ from rewrites.analysis.induction.ranges import at_least
 from rewrites.analysis.shapes.refine import size_said_by
 from rewrites.analysis.shapes.steady_shapes import unsettled_shapes
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.base.made import Made
+from rewrites.base.report import PatchOutcome
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, with_axes, without_axis
-from rewrites.graph.learned_shapes import put_shapes
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.node_inference import put_shapes
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of, rank_of
 from rewrites.loop_form.guard import guarded, zero_step_shapes
 from rewrites.loop_form.row_reads import RowRead, as_vector, row_reads
@@ -112,7 +111,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if sure:
         return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
     note = "a branch beside the Scan gives what no step at all gives"
-    return Patch("made the loop a Scan for one step or more", edit, (note,), Made(under_if=True))
+    return Patch("made the loop a Scan for one step or more", edit, (note,), PatchOutcome(under_if=True))
 
 
 def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine) -> ScanInput:

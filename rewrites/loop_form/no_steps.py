@@ -13,8 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.replace import can_copy, remove_nodes, replace_value
 from rewrites.graph.values import const_scalar
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

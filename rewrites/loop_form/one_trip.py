@@ -19,8 +19,7 @@ from rewrites.cleanup.cleanup import clean_up
 from rewrites.cleanup.constant_branches import is_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import move_before, remove_nodes
-from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.replace import can_copy, move_before, remove_nodes, replace_value
 from rewrites.graph.values import const_scalar, rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput
 from rewrites.ops.versions import reshape, squeeze, unsqueeze

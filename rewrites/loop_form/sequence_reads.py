@@ -8,10 +8,9 @@ Conditions: the split is into pieces of size 1. Both operators count negative in
 
 import onnx_ir as ir
 
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import Loop
 from rewrites.ops.versions import axis_of, gather, int_operand, unsqueeze

@@ -12,8 +12,7 @@ from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import refined, with_axes, without_names
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of
 from rewrites.loops import LoopView, ScanOutput, State, rebuild
 from rewrites.ops.versions import concat, reshape, shape_of, transpose

@@ -19,11 +19,10 @@ from rewrites.analysis.induction.induction_variables import integers_of, trip_co
 from rewrites.analysis.induction.integers import Bounds, Integers
 from rewrites.analysis.induction.ranges import at_least
 from rewrites.base import since
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import rank_of
 from rewrites.loops import Loop, LoopView
 from rewrites.ops.versions import gather, slice_axis, unsqueeze

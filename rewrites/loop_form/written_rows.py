@@ -20,7 +20,7 @@ from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.ranges import at_least, surely_equal
 from rewrites.analysis.shapes.steady_shapes import settled_beside
 from rewrites.base import since
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import without_axis

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.graph.builder import Builder
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.marks import carry
 from rewrites.graph.names import Names
 from rewrites.graph.replace import take_over

@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base.errors import MigrationError
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import ConstantPool
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes
 from rewrites.migration.node_conversion import NodeConversion

@@ -7,8 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.graph.builder import Builder
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.values import const_array, rank_of
 
 __all__ = ["NotKnownHere", "Rule", "Step", "Unconvertible", "Written"]

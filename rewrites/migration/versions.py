@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from rewrites.migration.step import Unconvertible
 
-__all__ = ["check_types", "NEWEST", "schema_of", "since", "spelt_alike", "versions_of"]
+__all__ = ["NEWEST", "check_types", "schema_of", "since", "spelt_alike", "versions_of"]
 
 NEWEST = 28
 """The newest opset whose operators have been compared with those before: a change of meaning may hide behind an equal schema."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.base.made import Made
+from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.values import is_constant, rank_of
 from rewrites.loops import stand_in_for
@@ -78,7 +78,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return []
 
     what = f"wrote a call of {DOMAIN}.{CELL_OPERATOR} for the {view.kind}"
-    return Patch(what, edit, made=Made(planned=1))
+    return Patch(what, edit, made=PatchOutcome(planned=1))
 
 
 def _no_kernel(view: RecurrentNode) -> NotApplicable | None:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.base.counted import counted
-from rewrites.base.made import Made
+from rewrites.base.plain_text import counted
+from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.replace import take_over
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, captured_values, make_scan, stand_in_for
@@ -93,7 +93,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     count = len(compiled.plan.instructions)
     operator = OPERATOR if isinstance(loop, ScanView) else LOOP_OPERATOR
-    made = Made(planned=max(1, count))
+    made = PatchOutcome(planned=max(1, count))
     what = f"wrote a plan of {counted(count, 'instruction')} for {DOMAIN}.{operator}"
     kinds = ", ".join(node.op_type for node in beside.nodes)
     more = f"the plan does {counted(len(beside.nodes), 'operator')} beside the loop too: {kinds}"

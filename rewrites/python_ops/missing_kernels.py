@@ -17,8 +17,7 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 
 __all__ = ["body_model", "missing_kernel", "node_model", "run_wider"]
 

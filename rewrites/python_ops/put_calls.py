@@ -18,8 +18,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import KernelGap, LoopReport
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, is_loop, view

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
+from rewrites.base.errors import is_raised_by
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.base.raised_by import is_raised_by
 
 __all__ = ["reference_evaluator", "reference_runs"]
 

@@ -9,8 +9,7 @@ from rewrites.analysis.dependence import reads
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes

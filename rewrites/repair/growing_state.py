@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 from rewrites.base import since
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import differ, forgotten, with_axes, without_axis

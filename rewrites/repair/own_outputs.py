@@ -12,7 +12,7 @@ Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 
 import onnx_ir as ir
 
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.loops.own_results import copy_outputs, not_own

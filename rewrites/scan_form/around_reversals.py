@@ -11,7 +11,7 @@ from rewrites.graph.values import dim_of, rank_of
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import DYNAMIC, axes_of, perm_of, transpose
 
-__all__ = ["Unturned", "unturned", "turning_readers"]
+__all__ = ["Unturned", "turning_readers", "unturned"]
 
 _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 

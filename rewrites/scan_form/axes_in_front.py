@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value

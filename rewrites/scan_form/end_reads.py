@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import ConstantPool
 from rewrites.graph.values import const_array, rank_of
 from rewrites.ops.versions import SliceSpec, axis_of, perm_of, slice_spec
 

@@ -15,12 +15,11 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_size
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild

@@ -13,11 +13,10 @@ import onnx_ir as ir
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.induction.induction_variables import Counter, counters
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, ScanInput, ScanView, rebuild
 from rewrites.loops.parts import ScanOutput

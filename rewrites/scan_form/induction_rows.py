@@ -15,10 +15,9 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.unread_nodes import unread_nodes
-from rewrites.base.counted import listed
+from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_scalar, rank_of, through_identity
 from rewrites.loops import Loop, ScanInput, ScanView, State, rebuild
 from rewrites.ops.versions import count_up, reshape, shape_of, squeeze, unsqueeze

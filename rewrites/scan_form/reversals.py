@@ -15,8 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.whole_reversals import Reversals
 from rewrites.base import since
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.around_reversals import Unturned, turning_readers, unturned

@@ -16,8 +16,7 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, dim_of, rank_of, through_identity
 from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes

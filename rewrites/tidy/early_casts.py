@@ -13,7 +13,7 @@ Works round ORT-CAST-AFTER-TRANSPOSE.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
+from rewrites.graph.replace import remove_nodes
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -13,8 +13,7 @@ Works round ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -12,8 +12,7 @@ from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.speculation import not_speculatable
 from rewrites.base import since
 from rewrites.graph.context import Context
-from rewrites.graph.moving import lift_initializers, move_before, remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import lift_initializers, move_before, remove_nodes, replace_value
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.ops.versions import reshape, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

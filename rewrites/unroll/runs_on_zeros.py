@@ -8,8 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from rewrites.graph.context import Context
-from rewrites.graph.evaluation import evaluate_nodes
+from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.values import const_array, static_dims
 
 __all__ = ["runs_on_zeros"]

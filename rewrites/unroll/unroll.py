@@ -22,7 +22,7 @@ from rewrites.analysis.cut.step_costs import weight_bytes
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.unroll_limits import too_long
 from rewrites.base import since
-from rewrites.base.made import Made
+from rewrites.base.report import PatchOutcome
 from rewrites.cleanup.cleanup import clean_up
 from rewrites.cleanup.computed_constants import computed_constants
 from rewrites.cleanup.stacking import stack, unstack
@@ -30,9 +30,8 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.clones import copy_nodes
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_made_up
-from rewrites.graph.loop_entries import mark_unrolled
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import can_copy, replace_value
+from rewrites.graph.marks import mark_unrolled
+from rewrites.graph.replace import can_copy, remove_nodes, replace_value
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, loops_in
@@ -74,7 +73,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         mark_unrolled(nodes, loop.node)
         return loops_in(nodes)
 
-    return Patch(f"wrote the {steps} steps out", edit, made=Made(unrolled=steps))
+    return Patch(f"wrote the {steps} steps out", edit, made=PatchOutcome(unrolled=steps))
 
 
 def _switched_off(loop: Loop, ctx: Context) -> NotApplicable:

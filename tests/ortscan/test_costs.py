@@ -9,7 +9,7 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.base.costs_file import costs_text, read_costs
 from ortscan.errors import OptionError
-from rewrites.base.costs import Costs, cost_names
+from rewrites.base.abilities import Costs, cost_names
 from tests.support.text import model_from_text
 
 DECAYING = model_from_text(

@@ -14,7 +14,7 @@ from ortscan.custom_ops.bodies import prepared_body
 from ortscan.ort.evaluate import evaluate
 from ortscan.ort.kernels import has_kernel
 from ortscan.session.optimizing import known_outputs
-from rewrites.base.raised_by import is_from_elsewhere, is_raised_by
+from rewrites.base.errors import is_from_elsewhere, is_raised_by
 from rewrites.python_ops import reference
 from tests.support.small_models import MAP, X, expected_of_map
 from tests.support.text import parsed

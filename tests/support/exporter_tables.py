@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 
 __all__ = ["FOUND", "Found", "Gain", "Loop", "found", "gains_in_short", "gains_table", "left_table", "setting"]
 

@@ -17,7 +17,7 @@ from tests.campaigns.fuzz.unwritten import unwritten_outputs
 from tests.support.runtime import ort_run, ort_session, run_session
 from tests.support.text import parsed
 
-__all__ = ["Fate", "dies", "fate_of", "gives", "model", "ones", "refuses", "run", "shows", "shown", "unwritten"]
+__all__ = ["Fate", "dies", "fate_of", "gives", "model", "ones", "refuses", "run", "shown", "shows", "unwritten"]
 
 Feeds = Mapping[str, Any]
 _SECONDS = 60.0

@@ -26,7 +26,7 @@ from ortscan.verification.values.named_cases import unfed
 from ortscan.verification.values.named_values import Named, named_values
 from ortscan.verification.values.roles import Role, find_roles
 from ortscan.verification.values.value_kinds import MOST_ALONE, can_be_zero
-from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.errors import is_from_elsewhere
 
 __all__ = ["Prepared", "prepare"]
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from ortscan.running.specs import Spec
 from rewrites.base.errors import OptionError
-from rewrites.base.near_names import did_you_mean
-from rewrites.base.plain_text import quoted, shown
+from rewrites.base.plain_text import did_you_mean, quoted, shown
 
 __all__ = ["given_dims", "shapes_with_dims"]
 

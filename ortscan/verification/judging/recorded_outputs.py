@@ -7,7 +7,7 @@ from typing import Any
 from ortscan.running.budget import RUN_SECONDS
 from ortscan.running.runner import Runs
 from ortscan.verification.closeness.compare_values import Gap, Tolerances, compare_values
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 
 __all__ = ["Records", "compare_with_records"]
 

@@ -8,7 +8,7 @@ from ortscan.base.negative_sizes import without_negative_sizes
 from ortscan.running.hollow import hollow_of
 from ortscan.running.joined_vectors import has_long_vectors
 from ortscan.running.specs import Spec
-from rewrites.base.raised_by import is_raised_by
+from rewrites.base.errors import is_raised_by
 
 __all__ = ["element_types", "value_types"]
 

@@ -27,8 +27,7 @@ from ortscan.verification.oracle.runnable import with_scans
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context, Options
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.python_ops.missing_kernels import node_model

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from rewrites.base.raised_by import is_from_elsewhere
+from rewrites.base.errors import is_from_elsewhere
 
 __all__ = ["if_readable"]
 

@@ -1,8 +1,9 @@
 """What the parts of a loop cost in each step, in ns; onnxruntime 1.31 on one core of a server CPU, measured.
 
-What a node and an iteration take is in ``base/costs.py``. A value that one loop hands to another takes 300 ns and its bytes: 50 ns
-a KB as long as the stack stays in the processor's second cache, else 400 ns to find it and 100 ns a KB. A product by weights reads
-them in each step, where all steps at once would read them once: 4, 12 or 40 ns a KB, by what the loop reads in all.
+``base/abilities.py`` has the cost of a node and of an iteration. A value that one loop hands to another takes 300 ns and its
+bytes: 50 ns a KB as long as the stack stays in the processor's second cache, else 400 ns to find it and 100 ns a KB. A product
+by weights reads them in each step, where all steps at once would read them once: 4, 12 or 40 ns a KB, by what the loop reads in
+all.
 """
 
 from collections.abc import Iterable

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.dims import meet, with_axes, without_axis, without_names
-from rewrites.graph.learned_shapes import put_shapes
+from rewrites.graph.node_inference import put_shapes
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence, Set
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.bodies import Walk, is_open
-from rewrites.graph.contrib_inference import is_told_here
 from rewrites.graph.dims import VARIES, Dim, differ, forgotten, is_unknown, meet, refined, same, varies, with_axes, without_names
-from rewrites.graph.learned_shapes import shapes_of
+from rewrites.graph.node_inference import is_told_here, shapes_of
 from rewrites.graph.walk import inner_values
 from rewrites.loops import LoopView
 

@@ -16,7 +16,7 @@ from rewrites.analysis.shapes.bodies import out_of_scan
 from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, refined
-from rewrites.graph.learned_shapes import told_anew
+from rewrites.graph.node_inference import told_anew
 from rewrites.graph.values import shape_dims
 from rewrites.loops import ScanView, is_loop, view
 from rewrites.ops.versions import DYNAMIC, slice_range, slice_spec

@@ -15,7 +15,7 @@ from rewrites.analysis.shapes.refine import infer_sharply, sharpen
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.dims import same, with_size
-from rewrites.graph.learned_shapes import LearnedShapes, put_shapes, shapes_kept, taken_back
+from rewrites.graph.node_inference import LearnedShapes, put_shapes, shapes_kept, taken_back
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes, inner_values
 from rewrites.loops import LoopView, State

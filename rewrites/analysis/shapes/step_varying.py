@@ -15,7 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_one_size, meet
-from rewrites.graph.learned_shapes import put_shapes, shapes_kept, told_anew
+from rewrites.graph.node_inference import put_shapes, shapes_kept, told_anew
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, is_loop, view

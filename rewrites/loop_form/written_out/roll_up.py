@@ -7,8 +7,7 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of
 from rewrites.loop_form.written_out.chains import Chain
 from rewrites.loop_form.written_out.packs import Column

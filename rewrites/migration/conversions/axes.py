@@ -23,9 +23,9 @@ __all__ = [
     "axis_of_dft_to_attribute",
     "axis_of_dft_to_input",
     "count_from_the_front",
+    "last_axis",
     "name_axis_of_concat",
     "one_axis",
-    "last_axis",
 ]
 
 

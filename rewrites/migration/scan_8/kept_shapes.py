@@ -15,8 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.shapes.loop_shapes import infer_body
 from rewrites.graph.context import Context
 from rewrites.graph.dims import FREE, Dim, is_one_size, is_unknown, same
-from rewrites.graph.learned_shapes import shapes_kept
-from rewrites.graph.node_inference import contradicts
+from rewrites.graph.node_inference import contradicts, shapes_kept
 from rewrites.graph.walk import inner_values
 from rewrites.loops import ScanView
 

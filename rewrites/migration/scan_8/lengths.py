@@ -21,7 +21,7 @@ from rewrites.loops import ScanView, State
 from rewrites.ops.checked_lengths import checked_lengths
 from rewrites.ops.versions import count_up, gather, reduce, shape_of, unsqueeze, where
 
-__all__ = ["Lengths", "filled", "frozen", "lengths_of", "Sizes", "reversed_rows", "spread", "trimmed"]
+__all__ = ["Lengths", "Sizes", "filled", "frozen", "lengths_of", "reversed_rows", "spread", "trimmed"]
 
 
 @dataclass(frozen=True)

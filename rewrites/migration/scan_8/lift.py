@@ -20,8 +20,7 @@ from rewrites.batching import Call, Operand, batch
 from rewrites.batching.alignment import repeated
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import const_scalar
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes

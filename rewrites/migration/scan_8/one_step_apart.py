@@ -16,8 +16,7 @@ import onnx_ir as ir
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.graph.walk import inner_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan

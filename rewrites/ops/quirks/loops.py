@@ -222,6 +222,6 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="Weights given by name (SessionOptions.add_external_initializers) do not reach the initializers of a body.",
-        worked_round=("rewrites.graph.moving",),
+        worked_round=("rewrites.graph.replace",),
     ),
 )

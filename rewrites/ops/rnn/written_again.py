@@ -8,8 +8,7 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import carry
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import take_over
+from rewrites.graph.replace import remove_nodes, take_over
 
 __all__ = ["put_in_place", "write_again"]
 

@@ -36,8 +36,8 @@ from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range
 from rewrites.ops.versions.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
 
 __all__ = [
-    "Bound",
     "DYNAMIC",
+    "Bound",
     "Dynamic",
     "PadSpec",
     "SliceSpec",
@@ -50,12 +50,12 @@ __all__ = [
     "clip_bounds",
     "concat",
     "count_up",
+    "drop_absent_at_the_end",
     "dropout_is_identity",
     "gather",
     "int_operand",
     "ints_operand",
     "keepdims",
-    "drop_absent_at_the_end",
     "make_range_inputs_scalars",
     "pad_spec",
     "perm_of",
@@ -66,6 +66,7 @@ __all__ = [
     "slice_range",
     "slice_spec",
     "softmax_spec",
+    "spell_out_onesided",
     "split",
     "split_spec",
     "squeeze",
@@ -75,5 +76,4 @@ __all__ = [
     "unsqueeze",
     "where",
     "zero_copies_size",
-    "spell_out_onesided",
 ]

@@ -16,12 +16,11 @@ import onnx_ir as ir
 
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base import since
-from rewrites.base.made import Made
+from rewrites.base.report import PatchOutcome
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
 from rewrites.graph.marks import BLOCKS
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
 from rewrites.loops.checks import label
@@ -124,7 +123,7 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
     rows = "" if mask is None else ", over the steps that each row runs"
     where = ", which runs on onnxruntime's CPU as the loop would" if falls_back else ""
     what = f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}{where}"
-    return Patch(what, edit, made=Made(native=cell.op_type, on_cpu=falls_back))
+    return Patch(what, edit, made=PatchOutcome(native=cell.op_type, on_cpu=falls_back))
 
 
 def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:

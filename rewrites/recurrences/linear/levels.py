@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Costs
 from rewrites.base.not_applicable import NotApplicable
 
 __all__ = ["Levels", "choose_levels", "least_steps", "steps_unknown", "too_slow"]

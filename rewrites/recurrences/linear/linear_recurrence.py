@@ -30,8 +30,7 @@ from rewrites.fission.stackable import not_plain
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.moving import remove_nodes
-from rewrites.graph.replace import replace_value
+from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.ops.versions import concat, slice_axis, squeeze, turned, unsqueeze

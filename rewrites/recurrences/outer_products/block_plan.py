@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Costs
 from rewrites.graph.context import Options
 from rewrites.graph.values import bytes_per_element
 from rewrites.recurrences.outer_products.matrix_state import MatrixState

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import nodes_behind, not_repeatable
 from rewrites.base import since
-from rewrites.base.counted import counted
+from rewrites.base.plain_text import counted
 from rewrites.fission.stackable import not_plain
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context

@@ -26,8 +26,8 @@ from ortscan.benchmark.rounds import clock_for, timed_in_rounds
 from ortscan.benchmark.timed_session import TimedSession
 from ortscan.modelio.source import open_source
 from ortscan.verification.values.make_value import ATTEMPTS
-from rewrites.base.counted import counted
 from rewrites.base.errors import OrtscanError, UnsupportedModel
+from rewrites.base.plain_text import counted
 from tests.support.corpus import CorpusModel, big_corpus, corpus_models
 from tests.support.exporter_tables import FOUND, Found, Gain, Loop, gains_table
 from tests.support.tables import write_tables

@@ -18,8 +18,7 @@ import onnxruntime as ort
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Call, Operand, Result, batch
-from rewrites.graph.builder import Builder
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.names import Names
 from rewrites.ops.versions import shape_of
 

@@ -5,8 +5,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.analysis.shapes.inference import infer_model
-from rewrites.graph.builder import Builder
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.names import Names
 from rewrites.ops.versions import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 

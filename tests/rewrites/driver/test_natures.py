@@ -3,15 +3,14 @@
 import onnx_ir as ir
 import pytest
 
-from rewrites.base.made import Made
-from rewrites.base.report import Fired, LoopReport, Reason
+from rewrites.base.report import Fired, LoopReport, PatchOutcome, Reason
 from rewrites.driver.natures import nature
 from rewrites.driver.scopes import scope_of
 from rewrites.registry import RULES
 
 
 def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> LoopReport:
-    fired = [Fired(1, rule, "main/Scan", "", Made(is_a=is_a))] if rule else []
+    fired = [Fired(1, rule, "main/Scan", "", PatchOutcome(is_a=is_a))] if rule else []
     return LoopReport("main/Scan", "Scan", 4, 3, 3, fate, fired, [Reason("r", code, "")] if code else [])  # type: ignore[arg-type]
 
 

@@ -6,8 +6,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 
-from rewrites.graph.builder import Builder
-from rewrites.graph.constants import ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.names import Names
 from rewrites.ops import versions as spelling
 from rewrites.ops.versions import DYNAMIC, PadSpec, SliceSpec, SoftmaxSpec, SplitSpec, TopKSpec

@@ -15,8 +15,8 @@ __all__ = [
     "guarded",
     "logic",
     "rounded",
-    "smooth",
     "several",
+    "smooth",
 ]
 
 SMOOTH = (

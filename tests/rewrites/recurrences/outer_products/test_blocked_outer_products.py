@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import ortscan
-from rewrites.base.costs import Costs
+from rewrites.base.abilities import Costs
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.cleanup import fold_constants
 from rewrites.driver.engine import rewrite

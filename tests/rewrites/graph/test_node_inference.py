@@ -3,7 +3,7 @@
 import onnx_ir as ir
 import pytest
 
-from rewrites.graph.learned_shapes import shapes_kept, shapes_of, taken_back, told_anew
+from rewrites.graph.node_inference import shapes_kept, shapes_of, taken_back, told_anew
 
 
 def value(name: str, *dims: int | str | None) -> ir.Value:
