@@ -15,8 +15,7 @@ from ortscan.modelio import AnyModel, inline_functions_with_loops, load
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
-from rewrites.loops.captures import captured_values
-from rewrites.loops.paths import with_paths
+from rewrites.loops.view import captured_values, with_paths
 from rewrites.native.functions import DOMAIN
 
 __all__ = ["drawings_of", "old_scans"]

@@ -27,8 +27,8 @@ from rewrites.cleanup.cleanup import clean_up
 from rewrites.direction.pairs import may_have_pairs
 from rewrites.direction.reversing import may_be_reversed
 from rewrites.driver.engine import count_operators, rewrite
+from rewrites.driver.loop_reports import nature
 from rewrites.driver.model_changes import flatten_ifs
-from rewrites.driver.natures import nature
 from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused
 from rewrites.driver.tidying import tidy

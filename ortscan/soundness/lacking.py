@@ -8,7 +8,7 @@ import onnx_ir as ir
 from ortscan.ort.runtimes import Runtime
 from rewrites.base.vetoes import Lacking
 from rewrites.graph.walk import all_nodes
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 
 __all__ = ["fit_versions", "lacking"]
 

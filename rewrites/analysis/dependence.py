@@ -7,7 +7,7 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.values import const_scalar
 from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops.captures import captured_values
+from rewrites.loops.view import captured_values
 from rewrites.ops.traits import operators
 
 __all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "not_repeatable", "reads", "varying_values"]

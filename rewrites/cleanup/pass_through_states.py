@@ -17,7 +17,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.replace import can_copy, remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, State, rebuild
-from rewrites.loops.fewest_states import fewest_states
+from rewrites.loops.view import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]

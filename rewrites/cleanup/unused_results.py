@@ -20,7 +20,7 @@ from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes
 from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
-from rewrites.loops.fewest_states import fewest_states
+from rewrites.loops.view import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]

@@ -1,16 +1,33 @@
-"""Makes patches: each is numbered, noted in the report, and counted against the number of patches that may be made."""
+"""Asks rules about subjects, and makes their patches: each is numbered, noted in the report, and counted against the limit."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import onnx_ir as ir
 
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import Fired, LoopReport, NodeReport, Report
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.context import Context
 from rewrites.rule import Patch, Rule
 
-__all__ = ["Applying"]
+__all__ = ["Applying", "ask"]
+
+
+S = TypeVar("S")
+
+
+def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotApplicable:
+    """Return what ``rule`` says of ``subject``, which the report calls ``where``; the model stays as it is.
+
+    Constants that the rule wants become initializers where its patch is made. Raises RuleFailed for a defect of the rule.
+    """
+    veto = ctx.vetoes.on(rule.name, where)
+    if veto is not None:
+        return veto
+    with ctx.vetoes.blaming(rule.name, where), ctx.constants.looking() as wanted:
+        outcome = rule.check(subject, ctx)
+    return outcome.after(lambda: ctx.constants.put(wanted)) if wanted and isinstance(outcome, Patch) else outcome
 
 
 class Applying:

@@ -8,13 +8,10 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason, Report
-from rewrites.driver.applying import Applying
-from rewrites.driver.asking import ask
-from rewrites.driver.cells import hand_over_cells
-from rewrites.driver.join import join_directions
+from rewrites.driver.applying import Applying, ask
 from rewrites.driver.loop_engine import LoopEngine
 from rewrites.driver.loop_reports import adopt_loops, close_reports
-from rewrites.driver.recurrent_nodes import change_recurrent_nodes
+from rewrites.driver.recurrent_nodes import change_recurrent_nodes, hand_over_cells, join_directions
 from rewrites.driver.rolling import roll_up_steps
 from rewrites.driver.unshielded import Shielded
 from rewrites.graph.context import Context

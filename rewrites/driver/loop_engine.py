@@ -1,7 +1,7 @@
-"""Applies rules to loops until none fires: a worklist of the loops that may have become others since they were looked at.
+"""Applies rules to loops until none fires: a worklist of the loops that may have changed since a rule looked at them.
 
-Each patch makes a loop smaller or plainer, so a fixpoint exists. Where rules fire against each other for ever all the same, the
-loop is left as it is then, with the reason ``RULE-LIMIT``.
+Each patch makes a loop smaller or plainer, so there is a fixpoint. A loop on which rules still fire against each other is left
+as it is, with the reason ``RULE-LIMIT``.
 """
 
 from collections import deque
@@ -10,21 +10,21 @@ from typing import Any
 
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import reads
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.analysis.unsliced_types import unsliced
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason
-from rewrites.driver.applying import Applying
-from rewrites.driver.asking import ask
+from rewrites.driver.applying import Applying, ask
 from rewrites.driver.loop_reports import adopt_loops
-from rewrites.driver.neighbours import Neighbours
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, is_loop, loops_inside_out, view
 from rewrites.registry import LAST
 from rewrites.rule import Patch, Rule
 
-__all__ = ["LoopEngine"]
+__all__ = ["LoopEngine", "Neighbours"]
+
 
 _PATCHES_PER_LOOP = 200
 
@@ -164,3 +164,36 @@ def _parts(node: ir.Node) -> list[Any]:
     for body in node_graphs(node):
         values += [body, *body.inputs[:], *body.outputs[:]]
     return values
+
+
+class Neighbours:
+    """Loops in groups: what is done to a loop may matter to those of its group alone.
+
+    A group is a connected component of the main graph's nodes, joined by all values but initializers; what is nested in a node is
+    of the node's group.
+    """
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self._leader: dict[object, object] = {}
+        self._around: dict[ir.Node, ir.Node] = {}
+        for node in graph:
+            for value in (*reads(node), *node.outputs):
+                if value.const_value is None or value.is_graph_input():
+                    self._join(node, value)
+            inner = [one for nested in node_graphs(node) for one in all_nodes(nested)]
+            self._around.update((loop, node) for loop in (node, *inner) if is_loop(loop))
+
+    def group_of(self, loop: ir.Node) -> object:
+        """Return what stands for the group of a loop, which was there when the groups were made."""
+        return self._find(self._around[loop])
+
+    def _find(self, one: object) -> object:
+        root = one
+        while (above := self._leader.setdefault(root, root)) is not root:
+            root = above
+        while one is not root:
+            self._leader[one], one = root, self._leader[one]
+        return root
+
+    def _join(self, one: object, other: object) -> None:
+        self._leader[self._find(one)] = self._find(other)

@@ -1,18 +1,19 @@
-"""Opens and closes the reports of loops: each loop of a model has one, and so has what becomes of it."""
+"""Opens and closes the reports of loops: where a loop comes from, what is left of it, and what it computes in plain words."""
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from rewrites.base.plain_text import cut, plain
 from rewrites.base.report import Fate, LoopReport, Report
-from rewrites.driver.scopes import scope_of
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT, unrolled_from
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_inside_out, view
-from rewrites.loops.paths import with_paths
+from rewrites.loops.view import with_paths
 
-__all__ = ["adopt_loops", "close_reports"]
+__all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
 
 def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
@@ -56,3 +57,74 @@ def _fate(entry: LoopReport) -> Fate:
 
 def _size(body: ir.Graph) -> int:
     return sum(1 for _ in all_nodes(body))
+
+
+_NAMES, _CLASSES, _SPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
+_LONGEST, _LONGEST_SHOWN = 10_000, 120
+
+
+def scope_of(node: ir.Node) -> str:
+    """Return where ``node`` comes from, or nothing."""
+    noted = node.metadata_props
+    names, classes = _listed(noted, _NAMES)[:-1], _listed(noted, _CLASSES)[:-1]
+    if not names and not classes:
+        names, classes = _of_space(noted.get(_SPACE, ""))
+    module = next((name for name in reversed(names) if name), "")
+    kind = classes[-1].rpartition(".")[2] if classes else ""
+    return plain(cut(f"{module} ({kind})" if module and kind else module or kind, _LONGEST_SHOWN))
+
+
+def _listed(noted: Mapping[str, str], key: str) -> list[str]:
+    """Read a list of texts, as Python writes it; the last is the operator itself."""
+    text = noted.get(key, "")
+    try:
+        found = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _of_space(space: str) -> tuple[list[str], list[str]]:
+    """Read ``: Model/encoder.rnn: GRUCell/scan: torch.ops...``."""
+    parts = [part.partition(": ") for part in space[:_LONGEST].split("/")[:-1] if ": " in part]
+    return [name for name, _, _ in parts], [kind for _, _, kind in parts]
+
+
+_BY_RULE = {
+    "cumulative": "running sum, product or extreme",
+    "cumulative-logsumexp": "running logarithm of a sum of powers",
+    "linear-recurrence": "linear recurrence s' = a * s + b",
+    "gated-recurrence": "linear recurrence s' = a * s + b, with an a of its own in each step",
+    "constant-filter": "filter with constant coefficients",
+    "linear-attention": "linear attention",
+    "pairwise-distance": "distances between the rows of two matrices",
+}
+_BY_CODE = (
+    ("FAST-MATH", "distances between the rows of two matrices"),
+    ("LOOP-CONDITION", "steps until a condition says that it is done"),
+    ("LINEAR-DECAY", "linear recurrence s' = a * s + b, with an a of its own in each step"),
+    ("COST-LINEAR", "linear recurrence s' = a * s + b"),
+    ("LINEAR-", "linear recurrence s' = a * s + b"),
+    ("SCAN-BLOCKS", "steps that do not need each other, several at once"),
+    ("CELL-", "recurrent cell that is no LSTM, GRU or RNN"),
+    ("RECURRENCE", "recurrence"),
+    ("NATIVE-", "recurrence"),
+)
+"""By what a reason's code begins with, the most telling first."""
+_RECURRENT = ("RNN", "LSTM", "GRU")
+
+
+def nature(entry: LoopReport) -> str:
+    """Return what the loop of ``entry`` computes, or nothing."""
+    if entry.kind in _RECURRENT:
+        return entry.kind
+    found = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [one.is_a for one in entry.reasons if one.is_a]
+    found = found or [_BY_RULE[fired.rule] for fired in entry.fired if fired.rule in _BY_RULE]
+    if found:
+        return " and ".join(dict.fromkeys(found))
+    codes = [reason.code for reason in entry.reasons]
+    for begin, said in _BY_CODE:
+        if any(code.startswith(begin) for code in codes):
+            return said
+    is_map = entry.fate == "removed" and any(fired.rule == "loop-fission" for fired in entry.fired)
+    return "steps that do not need each other" if is_map else ""

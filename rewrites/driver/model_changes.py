@@ -6,11 +6,11 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import Fired
 from rewrites.cleanup.cleanup import clean_up
 from rewrites.cleanup.constant_branches import is_if
-from rewrites.driver.asking import ask
+from rewrites.driver.applying import ask
 from rewrites.graph.context import Context
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import is_loop
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 from rewrites.registry import FLATTEN_IFS
 from rewrites.rule import Patch, Rule
 

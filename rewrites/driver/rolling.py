@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewrites.base.report import LoopReport, Report
-from rewrites.driver.applying import Applying
-from rewrites.driver.asking import ask
+from rewrites.driver.applying import Applying, ask
 from rewrites.graph.marks import REPORT
 from rewrites.loop_form.written_out.chains import Chain, chains_in, without_rank
 from rewrites.rule import Patch, Rule

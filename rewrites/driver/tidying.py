@@ -1,6 +1,17 @@
-"""What is done to a model after the last rule."""
+"""What is done to a model after the last rule.
 
-from rewrites.analysis.shapes.cut_names import name_cut_sizes
+A Slice of opset 10 gets a name of its own for each named size that it cuts:
+
+    x [B, 3];  y = Slice(x, {-1}, {9}, {0})    ->    y = Slice(x, {-1}, {9}, {0});  y ["B cut for y", 3]
+
+In opset 10, onnx's inference keeps the name of a size that a Slice cuts, and so does onnxruntime's. onnxruntime may then give
+two tensors of different sizes the same memory, and the run fails. It keeps a declared name.
+
+Works round ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
+"""
+
+import onnx_ir as ir
+
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies
 from rewrites.cleanup.parted_products import part_outer_products
@@ -8,10 +19,11 @@ from rewrites.cleanup.unread import drop_unread
 from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up
-from rewrites.graph.walk import inner_values
+from rewrites.graph.values import const_array, dim_of, rank_of
+from rewrites.graph.walk import all_nodes, inner_values
 from rewrites.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
 
-__all__ = ["tidy"]
+__all__ = ["name_cut_sizes", "tidy"]
 
 
 def tidy(ctx: Context) -> None:
@@ -42,3 +54,27 @@ def tidy(ctx: Context) -> None:
 
 def _is_made_up(dim: Dim) -> bool:
     return not isinstance(dim, int) and dim.value is not None and is_made_up(dim.value)
+
+
+_KEEPS_NAMES = 10
+
+
+def name_cut_sizes(model: ir.Model) -> None:
+    """Write the names down, in all graphs of a model of opset 10."""
+    if model.opset_imports.get("") != _KEEPS_NAMES:
+        return
+    for node in all_nodes(model.graph):
+        source = node.inputs[0] if node.op_type == "Slice" and node.domain == "" and node.inputs else None
+        rank = None if source is None else rank_of(source)
+        if source is None or rank is None or node.outputs[0].is_graph_output():
+            continue
+        value, axes = node.outputs[0], node.inputs[3] if len(node.inputs) > 3 else None
+        places = None if axes is None else const_array(axes)
+        cut = {int(axis) % rank for axis in places.ravel()} if places is not None and rank else set(range(rank))
+        known = [dim_of(value, axis) for axis in range(rank)] if rank_of(value) == rank else [None] * rank
+        dims = [dim_of(source, axis) if known[axis] is None else known[axis] for axis in range(rank)]
+        lost = [axis for axis in cut if isinstance(dims[axis], str) and dims[axis] == dim_of(source, axis)]
+        for axis in lost:
+            dims[axis] = f"{dims[axis]} cut for {value.name}"
+        if lost:
+            value.shape = ir.Shape(dims)

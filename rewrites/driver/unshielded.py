@@ -16,14 +16,14 @@ import onnx_ir as ir
 
 from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.report import NodeReport
-from rewrites.driver.asking import ask
+from rewrites.driver.applying import ask
 from rewrites.driver.recurrent_nodes import Fire, change_recurrent_nodes
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROWS_OF_STEPS, UNSHIELDED
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.registry import GUARD_RECURRENCE, GUARDS
 from rewrites.rule import Patch

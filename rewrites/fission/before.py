@@ -20,7 +20,7 @@ from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, State
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 
 __all__ = ["Before", "find_before"]
 

@@ -4,13 +4,11 @@
 inputs, scan outputs, captures) and change a loop by ``rebuild``.
 """
 
-from rewrites.loops.captures import captured_values, graphs_within
-from rewrites.loops.contradictions import refuse_contradictions
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan, rebuild, stand_in_for
-from rewrites.loops.scan_view import ScanView
-from rewrites.loops.view import Loop, is_loop, loops_in, loops_inside_out, view
+from rewrites.loops.scan_view import ScanView, refuse_contradictions
+from rewrites.loops.view import Loop, captured_values, graphs_within, is_loop, loops_in, loops_inside_out, view
 
 __all__ = [
     "Loop",

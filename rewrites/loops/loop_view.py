@@ -9,8 +9,7 @@ import onnx_ir as ir
 
 from rewrites.graph.marks import EMPTY_SIZES
 from rewrites.graph.values import const_array, const_scalar, through_identity
-from rewrites.loops.checks import body_of, check_body_values, check_element_types, malformed
-from rewrites.loops.parts import ScanInput, ScanOutput, State
+from rewrites.loops.parts import ScanInput, ScanOutput, State, body_of, check_body_values, check_element_types, malformed
 
 __all__ = ["LoopView"]
 

@@ -1,10 +1,28 @@
-"""The parts of a loop, each tying a body value to the value outside that it stands for."""
+"""What the views of Scan and Loop share: their parts, each a body value and the outer value that it holds, and the checks.
 
+A check raises MalformedLoop with one sentence that names the node and the field.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
-__all__ = ["ScanInput", "ScanOutput", "State"]
+from rewrites.base.errors import MalformedLoop
+from rewrites.base.plain_text import quoted
+from rewrites.graph.values import same_type
+
+__all__ = [
+    "ScanInput",
+    "ScanOutput",
+    "State",
+    "body_of",
+    "check_body_values",
+    "check_element_types",
+    "int_list",
+    "label",
+    "malformed",
+]
 
 
 @dataclass(frozen=True)
@@ -43,3 +61,83 @@ class ScanOutput:
     axis: int = 0
     reverse: bool = False
     empty: tuple[int | None, ...] | None = None
+
+
+def label(node: ir.Node) -> str:
+    """Name a node for a person: its name, or that of its first output."""
+    if node.name:
+        return quoted(node.name)
+    named = next((value.name for value in node.outputs if value.name), None)
+    return f"producing {quoted(named)}" if named else "without a name"
+
+
+def malformed(node: ir.Node, field: str, problem: str) -> MalformedLoop:
+    """Make the error for ``field`` of ``node``."""
+    return MalformedLoop(f"{node.op_type} {label(node)}: {field} {problem}.")
+
+
+def body_of(node: ir.Node) -> ir.Graph:
+    """Return the body graph."""
+    attribute = node.attributes.get("body")
+    if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.GRAPH:
+        raise malformed(node, "body", "is missing")
+    return attribute.as_graph()
+
+
+def check_body_values(node: ir.Node, body: ir.Graph) -> None:
+    """Refuse what onnxruntime refuses too: a body input that is two things, a body output that is no value of the body."""
+    names = [value.name for value in body.inputs]
+    if len(set(names)) != len(names):
+        raise malformed(node, "body", "names the same input twice")
+    for value in body.inputs:
+        if value.is_initializer():
+            raise malformed(node, "body", f"has an initializer for its input '{value.name}', which the loop gives a value")
+    for value in body.outputs:
+        producer = value.producer()
+        given = value.is_graph_input() or value.is_initializer()
+        if not given and (producer is None or producer.graph is not body):
+            raise malformed(node, "body", f"returns '{value.name}', which is not computed in it (an Identity would do)")
+
+
+def check_element_types(node: ir.Node, one: ir.Value, other: ir.Value) -> None:
+    """Refuse different element types of two values that stand for the same thing."""
+    if not same_type(one, other):
+        raise malformed(
+            node,
+            "body",
+            f"has type {other.type} for '{other.name}', but '{one.name}' of type {one.type} is passed to it",
+        )
+
+
+def int_list(
+    node: ir.Node,
+    name: str,
+    count: int,
+    counted: str,
+    allowed: tuple[int, ...] | None = None,
+    ranks: Sequence[int | None] | None = None,
+) -> list[int]:
+    """Read an ints attribute with one entry for each of ``count`` things; absent means all zero.
+
+    With ``ranks`` the entries are axes: each must be in -r..r-1, and comes back counted from the front where r is known.
+    """
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        for rank in ranks or ():
+            if rank == 0:
+                raise malformed(node, "inputs", "include a scalar, which has no axis to scan")
+        return [0] * count
+    values = list(attribute.as_ints()) if attribute.type == ir.AttributeType.INTS else None
+    if values is None:
+        raise malformed(node, name, "is not a list of integers")
+    if len(values) != count:
+        raise malformed(node, name, f"has {len(values)} entries, but there are {count} {counted}")
+    for i, value in enumerate(values):
+        if allowed is not None and value not in allowed:
+            raise malformed(node, name, f"has the entry {value}, but only {' and '.join(map(str, allowed))} are allowed")
+        rank = ranks[i] if ranks is not None else None
+        if rank is not None and not -rank <= value < rank:
+            raise malformed(node, name, f"has the entry {value}, but must be in {-rank}..{rank - 1} for a tensor of rank {rank}")
+        if rank is not None and value < 0:
+            values[i] = value + rank
+    return values

@@ -1,26 +1,45 @@
-"""From a node to its view."""
+"""Finds the loops of a graph, reads each as its view, and answers what concerns both Scan and Loop.
 
-from collections.abc import Iterable
+Works round ORT-SCAN-MOVED-AXES.
+"""
+
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from rewrites.graph.walk import node_graphs
+from rewrites.base import since
+from rewrites.graph.context import Context
+from rewrites.graph.values import static_dims
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 from rewrites.loops.loop_view import LoopView
+from rewrites.loops.parts import label
 from rewrites.loops.scan_view import ScanView
 
-__all__ = ["Loop", "is_loop", "loops_in", "loops_inside_out", "view"]
+__all__ = [
+    "Loop",
+    "captured_values",
+    "fewest_states",
+    "graphs_within",
+    "is_loop",
+    "loops_in",
+    "loops_inside_out",
+    "may_end_the_process",
+    "view",
+    "with_paths",
+]
+
 
 Loop = ScanView | LoopView
+
+
+def view(node: ir.Node, opset: int) -> Loop:
+    """Read a Scan or Loop; raises MalformedLoop where the operator's own definition is violated."""
+    return ScanView.of(node, opset) if node.op_type == "Scan" else LoopView.of(node, opset)
 
 
 def is_loop(node: ir.Node) -> bool:
     """Whether ``node`` is a Scan or Loop of the standard operator set."""
     return node.op_type in ("Scan", "Loop") and node.domain == ""
-
-
-def loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
-    """Return all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
-    return loops_in(graph)
 
 
 def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
@@ -34,6 +53,49 @@ def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
     return found
 
 
-def view(node: ir.Node, opset: int) -> Loop:
-    """Read a Scan or Loop; raises MalformedLoop where the operator's own definition is violated."""
-    return ScanView.of(node, opset) if node.op_type == "Scan" else LoopView.of(node, opset)
+def loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
+    """Return all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
+    return loops_in(graph)
+
+
+def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
+    """Yield all nodes of ``graph``, which is at ``path``, and of the graphs nested in it, inner ones first, each with its path.
+
+    ``into_loops``: whether the bodies of loops are looked into.
+    """
+    for node in graph:
+        here = f"{path}/{node.op_type} {label(node)}"
+        for inner in node_graphs(node) if into_loops or not is_loop(node) else ():
+            yield from with_paths(inner, here, into_loops=into_loops)
+        yield node, here
+
+
+def captured_values(graph: ir.Graph) -> list[ir.Value]:
+    """Return the values that ``graph`` or a graph nested in it reads from outside, each once, in order of first use."""
+    inside = set(map(id, graphs_within(graph)))
+    found: dict[ir.Value, None] = {}
+    for node in all_nodes(graph):
+        for value in node.inputs:
+            if value is not None and id(value.graph) not in inside:
+                found.setdefault(value)
+    return list(found)
+
+
+def graphs_within(graph: ir.Graph) -> list[ir.Graph]:
+    """Return ``graph`` and all graphs nested in its nodes."""
+    return [graph, *inner_graphs(graph)]
+
+
+def fewest_states(loop: Loop, ctx: Context) -> int:
+    """Return the number of states that the operator cannot do without."""
+    return int(isinstance(loop, LoopView) and ctx.opset < since.STATELESS_LOOPS)
+
+
+def may_end_the_process(loop: Loop) -> bool:
+    """Whether onnxruntime moves an axis of what may be empty, of which it dies."""
+    if isinstance(loop, LoopView) or loop.batched:
+        return False
+    moved = [scan.outer for scan in loop.scan_inputs if scan.axis != 0]
+    moved += [output.inner for output in loop.scan_outputs if output.axis != 0]
+    sizes = [static_dims(value) for value in moved]
+    return bool(moved) and not (isinstance(loop.steps, int) and loop.steps and all(dims and 0 not in dims for dims in sizes))

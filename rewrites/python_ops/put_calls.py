@@ -22,8 +22,8 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, is_loop, view
-from rewrites.loops.captures import captured_values
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
+from rewrites.loops.view import captured_values
 from rewrites.python_ops.call import NEEDED_OPSET, ports_of, write_call
 from rewrites.python_ops.missing_kernels import body_model, missing_kernel, node_model, run_wider
 from rewrites.python_ops.names import DOMAIN, ELEMENTWISE

@@ -8,7 +8,7 @@ from rewrites.base.abilities import Abilities
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
-from rewrites.loops.paths import with_paths
+from rewrites.loops.view import with_paths
 from rewrites.ops.rnn.functions import DEFAULTS
 from rewrites.ops.rnn.recurrent_node import is_recurrent, read
 

@@ -12,8 +12,7 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.functions import compact
-from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.ops.rnn.taken_as_0 import LISTS, taken_as_0
+from rewrites.ops.rnn.recurrent_node import LISTS, RecurrentNode, taken_as_0
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]

@@ -14,10 +14,10 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import shape_dims
 from rewrites.loops import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan
-from rewrites.ops.checked_lengths import checked_lengths
 from rewrites.ops.rnn.recurrent_node import GATES, RecurrentNode
 from rewrites.ops.rnn.step import Weights, write_step
 from rewrites.ops.versions import concat, count_up, shape_of, slice_axis, split, squeeze, transpose, unsqueeze, where
+from rewrites.ops.versions.emit import checked_lengths
 
 __all__ = ["initial_states", "row_lengths", "write_scans"]
 

@@ -10,8 +10,7 @@ Works round ORT-RECURRENT-LAYOUT.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.ops.rnn.written_again import write_again
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, write_again
 from rewrites.ops.versions import transpose
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 

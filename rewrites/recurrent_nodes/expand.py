@@ -13,8 +13,7 @@ from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.ops.rnn.written_again import put_in_place
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, put_in_place
 from rewrites.ops.versions import concat, shape_of, squeeze
 from rewrites.recurrent_nodes.as_scan import initial_states, row_lengths, write_scans
 from rewrites.rule import NotApplicable, Patch

@@ -3,8 +3,7 @@
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.ops.rnn.written_again import write_again
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, write_again
 
 __all__ = ["in_float32"]
 

@@ -14,8 +14,7 @@ from rewrites.base import since
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROWS_WITHOUT_STEPS, WAS_REFUSED
 from rewrites.graph.values import const_array
-from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.ops.rnn.written_again import write_again
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, write_again
 from rewrites.ops.versions import unsqueeze, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 

@@ -8,8 +8,7 @@ from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
 from rewrites.graph.marks import GUARDED, UNSHIELDED, WAS_REFUSED, carry
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.ops.rnn.written_again import put_in_place
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, put_in_place
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 from rewrites.recurrent_nodes.as_scan import initial_states
 from rewrites.recurrent_nodes.guarded import is_guarded

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims
-from rewrites.ops.rnn.written_again import put_in_place
+from rewrites.ops.rnn.recurrent_node import put_in_place
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 from rewrites.recurrent_nodes.empty_results import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded

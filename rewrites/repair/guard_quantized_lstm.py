@@ -15,7 +15,7 @@ from rewrites.base import since
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.written_again import put_in_place
+from rewrites.ops.rnn.recurrent_node import put_in_place
 from rewrites.ops.versions import concat, shape_of, squeeze
 from rewrites.recurrent_nodes.empty_results import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded

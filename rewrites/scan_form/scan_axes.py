@@ -10,7 +10,7 @@ Works round ORT-SCAN-MOVED-AXES.
 
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
-from rewrites.loops.moved_axes import may_end_the_process
+from rewrites.loops.view import may_end_the_process
 from rewrites.rule import NotApplicable, Patch, Rule
 from rewrites.scan_form.axes_in_front import axes_in_front
 

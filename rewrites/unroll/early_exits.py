@@ -22,7 +22,7 @@ from rewrites.graph.values import const_scalar, rank_of, static_dims
 from rewrites.graph.walk import all_nodes
 from rewrites.loop_form.run_for import run_for
 from rewrites.loops import Loop, LoopView, State, rebuild
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 from rewrites.ops.versions import reshape, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.unroll.runs_on_zeros import runs_on_zeros

@@ -35,7 +35,7 @@ from rewrites.graph.replace import can_copy, remove_nodes, replace_value
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, loops_in
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
 
 __all__ = ["RULE", "check"]

@@ -17,9 +17,7 @@ from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
-from rewrites.ops.rnn.taken_as_0 import taken_as_0
-from rewrites.ops.rnn.written_again import write_again
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read, taken_as_0, write_again
 from rewrites.ops.versions import unsqueeze, where
 from rewrites.recurrent_nodes.absent_nodes import Absent
 from rewrites.recurrent_nodes.expand import expand

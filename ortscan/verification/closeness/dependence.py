@@ -12,8 +12,7 @@ import onnx_ir as ir
 
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops.captures import captured_values
-from rewrites.loops.view import is_loop, view
+from rewrites.loops.view import captured_values, is_loop, view
 
 __all__ = ["Above", "Dependence"]
 

@@ -19,7 +19,7 @@ from rewrites.graph.node_inference import LearnedShapes, put_shapes, shapes_kept
 from rewrites.graph.values import rank_of
 from rewrites.graph.walk import all_nodes, inner_values
 from rewrites.loops import LoopView, State
-from rewrites.loops.captures import captured_values
+from rewrites.loops.view import captured_values
 
 __all__ = ["settled_beside", "unsettled_shapes"]
 

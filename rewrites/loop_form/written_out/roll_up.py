@@ -15,7 +15,7 @@ from rewrites.loop_form.written_out.rolled_body import RolledBody
 from rewrites.loops import ScanOutput, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import gather, reshape, slice_axis, squeeze, transpose
-from rewrites.ops.versions.axes import axis_of
+from rewrites.ops.versions.attributes import axis_of
 
 __all__ = ["read_apart", "roll_up"]
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.ops.versions import slice_range, slice_spec, split_spec
-from rewrites.ops.versions.axes import Dynamic, axes_of, axis_of
+from rewrites.ops.versions.attributes import Dynamic, axes_of, axis_of
 
 __all__ = ["Family", "Row", "Rows", "rows_in", "rows_of"]
 

@@ -18,8 +18,8 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.dims import refined, with_size
 from rewrites.graph.values import const_array, dim_of, rank_of, static_dims
 from rewrites.loops import ScanView, State
-from rewrites.ops.checked_lengths import checked_lengths
 from rewrites.ops.versions import count_up, gather, reduce, shape_of, unsqueeze, where
+from rewrites.ops.versions.emit import checked_lengths
 
 __all__ = ["Lengths", "Sizes", "filled", "frozen", "lengths_of", "reversed_rows", "spread", "trimmed"]
 

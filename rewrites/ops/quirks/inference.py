@@ -49,7 +49,7 @@ INFERENCE = (
         kind=Kind.WRONG_SIZES,
         symptom="What a Slice of opset 10 cuts from an axis keeps the name of the axis' size.",
         worked_round=(
-            "rewrites.analysis.shapes.cut_names",
+            "rewrites.driver.tidying",
             "rewrites.analysis.shapes.unknown_bounds",
             "rewrites.ops.versions.emit",
         ),

@@ -66,7 +66,7 @@ LOOPS = (
         kind=Kind.DEATH,
         symptom="A Scan with a scanned axis other than 0 ends the process where any size of what it moves is 0.",
         worked_round=(
-            "rewrites.loops.moved_axes",
+            "rewrites.loops.view",
             "rewrites.scan_form.scan_axes",
             "rewrites.batching.nested_scan",
             "ortscan.running.crash_risks",

@@ -198,7 +198,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="There is no Where for bool, int16, uint16, uint64 and bfloat16.",
-        worked_round=("rewrites.ops.versions.choice",),
+        worked_round=("rewrites.ops.versions.emit",),
     ),
     Quirk(
         id="ORT-CONSTANT-BFLOAT16",

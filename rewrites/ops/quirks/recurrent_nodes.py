@@ -54,7 +54,7 @@ RECURRENT_NODES = (
         symptom="Affine, ScaledTanh and ThresholdedRelu in a recurrent node take 0 for each parameter that is not given.",
         worked_round=(
             "rewrites.recurrent_nodes.activation_defaults",
-            "rewrites.ops.rnn.taken_as_0",
+            "rewrites.ops.rnn.recurrent_node",
             "rewrites.ops.rnn.functions",
         ),
     ),

@@ -104,7 +104,7 @@ REWRITING = (
         seen="1.31-1.32",
         kind=Kind.NO_ERROR,
         symptom="A Gather at a Range becomes a Slice, which gives fewer rows where the Gather fails out of range.",
-        worked_round=("rewrites.ops.versions.counting",),
+        worked_round=("rewrites.ops.versions.emit",),
     ),
     Quirk(
         id="ORT-RESHAPE-FUSED",
@@ -120,7 +120,7 @@ REWRITING = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="Tensors whose sizes have one name share memory; a Slice of opset 10 keeps the name, and the run fails.",
-        worked_round=("rewrites.analysis.shapes.cut_names", "rewrites.ops.versions.emit"),
+        worked_round=("rewrites.driver.tidying", "rewrites.ops.versions.emit"),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-CAPTURED",

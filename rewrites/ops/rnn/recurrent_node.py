@@ -1,20 +1,27 @@
-"""One view of RNN, GRU and LSTM nodes, by the operators' text (opset 7 to 26), with all that may be left out filled in.
+"""One view of RNN, GRU and LSTM nodes by the operators' text (opset 7 to 26), with defaults filled in, and a way to replace one.
 
-onnxruntime demands more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. What the text gives no
-meaning to is refused here, with the reason, before any rule looks at the node.
+onnxruntime demands more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. A node without a
+meaning in the text is refused here, with the reason, before any rule looks at it.
 
-Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
+Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES, ORT-RECURRENT-CLIP and ORT-RECURRENT-DEFAULTS.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.marks import carry
+from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.functions import DEFAULTS, Function, functions_of, spelling_of
+from rewrites.ops.rnn.functions import DEFAULTS, PARAMETERS, Function, functions_of, spelling_of
 
-__all__ = ["GATES", "RecurrentNode", "is_recurrent", "read"]
+__all__ = ["GATES", "LISTS", "RecurrentNode", "is_recurrent", "put_in_place", "read", "taken_as_0", "write_again"]
+
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _REVERSE = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -164,3 +171,59 @@ def _hidden_size(node: ir.Node) -> int | None:
 def _dtype(node: ir.Node) -> ir.DataType | None:
     values = [_input(node, name) for name in _INPUTS if name != "sequence_lens"]
     return next((value.dtype for value in [*values, *node.outputs] if value is not None and value.dtype is not None), None)
+
+
+LISTS = ("activation_alpha", "activation_beta")
+"""The attributes that hold parameters of activations."""
+
+_TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
+
+
+def taken_as_0(view: RecurrentNode) -> list[str]:
+    """Return the activations behind the end of a list of parameters that onnxruntime gives 0 instead of their defaults."""
+    functions = [function for each in view.functions for function in each]
+    short: list[str] = []
+    for which, name in enumerate(LISTS):
+        takers = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
+        given = view.node.attributes.get_floats(name, ())
+        short += [one for one in takers[len(given) :] if one in _TAKEN_AS_0]
+    return short
+
+
+def write_again(
+    ctx: Context,
+    b: Builder,
+    node: ir.Node,
+    inputs: Sequence[ir.Value | None],
+    result: Callable[[int, ir.Value], ir.Value],
+    **changed: Any,
+) -> ir.Node:
+    """Put a node like ``node`` on ``inputs``, with some attributes changed (None removes one), in its place, and return it.
+
+    ``result``: makes of output number i of the new node what stands for that of the old one. What the old node does not give, the
+    new one does not either.
+    """
+    made = b.like(node, inputs, **changed)
+    new = made[0].producer()
+    assert new is not None
+    results: list[ir.Value | None] = []
+    for i, (old, value) in enumerate(zip(node.outputs, made, strict=True)):
+        results.append(result(i, value) if old.name else None)
+        if not old.name:
+            value.name = ""
+    new.doc_string = node.doc_string
+    new.metadata_props.update(node.metadata_props)
+    carry(node, new)
+    name = node.name
+    put_in_place(ctx, b, node, results)
+    new.name = name
+    return new
+
+
+def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
+    """Put the collected nodes in the place of ``node``, ``results`` in that of its outputs, names included."""
+    b.insert_before(node)
+    for old, value in zip(node.outputs, results, strict=False):
+        if value is not None:
+            take_over(old, value, ctx.names)
+    remove_nodes([node])

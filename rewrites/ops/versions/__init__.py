@@ -4,12 +4,26 @@
 constant gives ``DYNAMIC``.
 """
 
-from rewrites.ops.versions.axes import DYNAMIC, Dynamic, axes_are_input, axes_of, axis_of, int_operand, ints_operand, keepdims
-from rewrites.ops.versions.bounds import Bound, clip_bounds, dropout_is_identity
-from rewrites.ops.versions.choice import where
-from rewrites.ops.versions.counting import count_up
+from rewrites.ops.versions.attributes import (
+    DYNAMIC,
+    Bound,
+    Dynamic,
+    SoftmaxSpec,
+    TopKSpec,
+    axes_are_input,
+    axes_of,
+    axis_of,
+    clip_bounds,
+    dropout_is_identity,
+    int_operand,
+    ints_operand,
+    keepdims,
+    softmax_spec,
+    topk_spec,
+)
 from rewrites.ops.versions.emit import (
     concat,
+    count_up,
     gather,
     reduce,
     reshape,
@@ -20,6 +34,7 @@ from rewrites.ops.versions.emit import (
     transpose,
     turned,
     unsqueeze,
+    where,
 )
 from rewrites.ops.versions.movement import (
     PadSpec,
@@ -33,7 +48,6 @@ from rewrites.ops.versions.movement import (
     zero_copies_size,
 )
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
-from rewrites.ops.versions.selection import SoftmaxSpec, TopKSpec, softmax_spec, topk_spec
 
 __all__ = [
     "DYNAMIC",

@@ -1,19 +1,22 @@
-"""Writes movement operators and reductions in the spelling of the builder's opset (8 to 28).
+"""Writes operators in the spelling of the builder's opset (8 to 28), for every type that onnxruntime's kernels lack too.
 
-Works round ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
+Works round ORT-SHARED-MEMORY, ONNX-SLICE-10-NAMES, ORT-WHERE-TYPES and ORT-GATHER-AT-RANGE.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.graph.builder import Builder
-from rewrites.graph.values import dim_of
-from rewrites.ops.versions.axes import axes_are_input
+from rewrites.graph.values import const_array, dim_of
+from rewrites.ops.versions.attributes import axes_are_input
 
 __all__ = [
+    "checked_lengths",
     "concat",
+    "count_up",
     "gather",
     "reduce",
     "reshape",
@@ -24,7 +27,9 @@ __all__ = [
     "transpose",
     "turned",
     "unsqueeze",
+    "where",
 ]
+
 
 _END = 2**63 - 1
 
@@ -118,3 +123,49 @@ def _with_axes(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepd
     if axes_are_input(op_type, b.opset):
         return b.op(op_type, x, b.const(list(axes)), keepdims=keepdims)
     return b.op(op_type, x, axes=list(axes), keepdims=keepdims)
+
+
+_BY_WAY_OF = {
+    ir.DataType.FLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+    ir.DataType.UINT64: ir.DataType.INT64,
+}
+"""Types without a kernel, and a type that holds each of their values, or its bits, and casts back."""
+
+
+def where(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return ``x`` where ``condition`` holds and ``y`` elsewhere, broadcasting; both have the same type."""
+    if x.dtype == ir.DataType.BOOL:
+        return b.op("Or", b.op("And", condition, x), b.op("And", b.op("Not", condition), y))
+    wider = None if x.dtype is None else _BY_WAY_OF.get(x.dtype)
+    if wider is None or x.dtype is None:
+        return b.op("Where", condition, x, y)
+    chosen = b.op("Where", condition, b.op("Cast", x, to=int(wider)), b.op("Cast", y, to=int(wider)))
+    return b.op("Cast", chosen, to=int(x.dtype))
+
+
+_CONSTANT_UP_TO = 1 << 13
+
+
+def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Value:
+    """Return 0, 1, … ``length`` - 1 as int64; ``length`` is a one-element int64 tensor.
+
+    ``as_indices``: for a Gather that is to fail out of range. Of a Gather at a Range onnxruntime makes a Slice, which does not.
+    """
+    known = const_array(length)
+    if known is not None and known.item() <= _CONSTANT_UP_TO:
+        return b.const(np.arange(known.item(), dtype=np.int64))
+    if b.opset >= since.RANGE and not as_indices:
+        zero, one = b.const(np.array(0, np.int64)), b.const(np.array(1, np.int64))
+        return b.op("Range", zero, squeeze(b, length, [0]), one)
+    ones = b.op("ConstantOfShape", length, value=ir.tensor(np.ones(1, np.int64)))
+    return squeeze(b, b.op("NonZero", ones), [0])
+
+
+def checked_lengths(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
+    """Return ``lengths`` (int64), by way of a Gather that fails where one is not in 0..T; ``steps`` holds T alone."""
+    after = b.op("Add", steps, b.const([1]))
+    below = b.op("Less", lengths, b.const([0]))
+    return gather(b, count_up(b, after), where(b, below, after, lengths), 0)

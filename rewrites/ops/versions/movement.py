@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.ops.versions.axes import DYNAMIC, Dynamic, axis_of, ints_operand
+from rewrites.ops.versions.attributes import DYNAMIC, Dynamic, axis_of, ints_operand
 
 __all__ = [
     "PadSpec",

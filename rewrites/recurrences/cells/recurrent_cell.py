@@ -23,8 +23,8 @@ from rewrites.graph.marks import BLOCKS
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
-from rewrites.loops.checks import label
 from rewrites.loops.own_results import give_own_nodes
+from rewrites.loops.parts import label
 from rewrites.recurrences.cells.find_cells import find_cells
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.masks import CellMatch

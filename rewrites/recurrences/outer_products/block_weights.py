@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import slice_axis, split, transpose
-from rewrites.ops.versions.choice import where
+from rewrites.ops.versions.emit import where
 
 __all__ = ["Weights", "constant_weights", "exponent_weights", "product_weights"]
 

@@ -4,8 +4,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.base.report import Fired, LoopReport, PatchOutcome, Reason
-from rewrites.driver.natures import nature
-from rewrites.driver.scopes import scope_of
+from rewrites.driver.loop_reports import nature, scope_of
 from rewrites.registry import RULES
 
 
@@ -31,7 +30,7 @@ def test_a_loop_is_said_to_be_what_was_found(entry: LoopReport, said: str) -> No
 
 
 def test_all_rules_that_tell_what_a_loop_is_are_there() -> None:
-    from rewrites.driver.natures import _BY_RULE
+    from rewrites.driver.loop_reports import _BY_RULE
 
     assert _BY_RULE.keys() <= {rule.name for rule in RULES}
 

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.analysis.shapes.cut_names import name_cut_sizes
+from rewrites.driver.tidying import name_cut_sizes
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 

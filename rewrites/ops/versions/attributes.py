@@ -1,13 +1,30 @@
-"""Reads the axes of Squeeze, Unsqueeze and the reductions, wherever an opset keeps them."""
+"""Reads axes, bounds and counts, which were attributes in older opsets and are inputs in newer ones."""
 
 import enum
+from dataclasses import dataclass
 from typing import Final
 
 import onnx_ir as ir
 
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, const_scalar
 
-__all__ = ["DYNAMIC", "Dynamic", "axes_are_input", "axes_of", "axis_of", "int_operand", "ints_operand", "keepdims"]
+__all__ = [
+    "DYNAMIC",
+    "Bound",
+    "Dynamic",
+    "SoftmaxSpec",
+    "TopKSpec",
+    "axes_are_input",
+    "axes_of",
+    "axis_of",
+    "clip_bounds",
+    "dropout_is_identity",
+    "int_operand",
+    "ints_operand",
+    "keepdims",
+    "softmax_spec",
+    "topk_spec",
+]
 
 
 class Dynamic(enum.Enum):
@@ -81,3 +98,56 @@ def keepdims(node: ir.Node) -> bool:
 def _attribute(node: ir.Node) -> tuple[int, ...] | None:
     axes = node.attributes.get_ints("axes")
     return None if axes is None else tuple(axes)
+
+
+Bound = ir.Value | float | None
+"""A bound of Clip: an attribute's number, an input, or None where it is absent."""
+
+
+def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
+    """Return the lower and the upper bound of a Clip."""
+    if opset < 11:
+        return node.attributes.get_float("min"), node.attributes.get_float("max")
+    inputs = [*node.inputs, None, None]
+    return inputs[1], inputs[2]
+
+
+def dropout_is_identity(node: ir.Node, opset: int) -> bool:
+    """Whether a Dropout surely passes its data through: it does before opset 12, and where ``training_mode`` is absent or false."""
+    if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
+        return True
+    return const_scalar(node.inputs[2]) is False
+
+
+@dataclass(frozen=True)
+class SoftmaxSpec:
+    """Over what a Softmax, LogSoftmax or Hardmax normalises.
+
+    ``flattens``: over all axes from ``axis`` on, taken together (before opset 13); else over ``axis`` alone.
+    """
+
+    axis: int
+    flattens: bool
+
+
+@dataclass(frozen=True)
+class TopKSpec:
+    """What a TopK selects: ``k`` is None where it is an input that is not constant."""
+
+    axis: int
+    k: int | None
+    largest: bool
+    sorted: bool
+
+
+def softmax_spec(node: ir.Node, opset: int, rank: int | None = None) -> SoftmaxSpec:
+    """Read a Softmax, LogSoftmax or Hardmax; ``axis`` is non-negative where ``rank`` is given."""
+    flattens = opset < 13
+    return SoftmaxSpec(axis_of(node, 1 if flattens else -1, rank), flattens)
+
+
+def topk_spec(node: ir.Node, opset: int, rank: int | None = None) -> TopKSpec:
+    """Read a TopK; ``axis`` is non-negative where ``rank`` is given."""
+    k: int | Dynamic | None = node.attributes.get_int("k") if opset < 10 else int_operand(node, 1)
+    largest, in_order = node.attributes.get_int("largest", 1), node.attributes.get_int("sorted", 1)
+    return TopKSpec(axis_of(node, -1, rank), None if isinstance(k, Dynamic) else k, bool(largest), bool(in_order))
