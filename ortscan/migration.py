@@ -21,7 +21,7 @@ from ortscan.ort.runtimes import Runtime
 from ortscan.soundness.lacking import fit_versions, lacking
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
 from rewrites.driver.prepare import name_free_dims, prepare

@@ -27,9 +27,8 @@ from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
 from ortscan.soundness.output_shapes import contradictory_outputs
 from ortscan.soundness.shape_agreement import disagreement
-from rewrites.analysis.shapes.captured_constants import given_to, show_captured_constants
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
-from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.analysis.shapes.shown_scopes import give_own_names, given_to, show_captured_constants
 from rewrites.base.errors import InvariantBroken, UnsupportedModel
 from rewrites.base.lazy import lazy
 from rewrites.base.plain_text import quoted

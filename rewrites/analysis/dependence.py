@@ -1,16 +1,28 @@
-"""What a node reads, which values of a body change from step to step, and which nodes may be run elsewhere or only once."""
+"""What a node reads, which values of a body vary, which nodes nobody reads, and which may run elsewhere or only once."""
 
 from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.graph.values import const_scalar
+from rewrites.graph.values import const_scalar, static_dims
 from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.loops import Loop, LoopView, is_loop
 from rewrites.loops.view import captured_values
 from rewrites.ops.traits import operators
 
-__all__ = ["cannot_fail", "is_deterministic", "nodes_behind", "not_repeatable", "reads", "varying_values"]
+__all__ = [
+    "cannot_fail",
+    "is_deterministic",
+    "kept_anyway",
+    "nodes_behind",
+    "not_repeatable",
+    "reads",
+    "unread_in_loop",
+    "unread_nodes",
+    "varying_values",
+]
+
 
 _RANDOM = operators("random")
 
@@ -84,3 +96,35 @@ def cannot_fail(node: ir.Node) -> bool:
     if node.op_type == "Transpose":
         return source is not None and (source.shape is not None or "perm" not in node.attributes)
     return node.op_type in _CANNOT_FAIL
+
+
+def unread_in_loop(loop: Loop) -> list[ir.Node]:
+    """Return the nodes of the loop's body, branches included, that contribute to no output and that nothing else needs."""
+    kept = kept_anyway(loop)
+    return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
+
+
+def kept_anyway(loop: Loop) -> list[ir.Node]:
+    """Return the nodes of the body that stay, read or not: those that may fail, where the condition may not be one element."""
+    if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
+        return []
+    return [node for node in loop.body if not cannot_fail(node)]
+
+
+def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
+    dead = unread_nodes(graph)
+    gone = set(dead)
+    branches = [branch for node in graph if node not in gone and not is_loop(node) for branch in node_graphs(node)]
+    return dead + [node for branch in branches for node in _unread_with_branches(branch)]
+
+
+def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
+    """Return the nodes of ``body`` that contribute neither to its outputs nor to the values ``also``."""
+    live: set[ir.Value] = {*body.outputs, *also}
+    dead = []
+    for node in reversed(list(body)):
+        if any(value in live for value in node.outputs):
+            live.update(reads(node))
+        else:
+            dead.append(node)
+    return dead

@@ -1,16 +1,17 @@
-"""Which operators may fail, or hang, because of the numbers they are given, shapes being what they were."""
+"""Which operators may fail, or hang, because of the numbers in their inputs if all shapes stay the same."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
+import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.constant_indices import INDEXED, indices_fit
 from rewrites.analysis.dependence import cannot_fail, varying_values
 from rewrites.graph.values import const_array, const_scalar, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.traits import operators
 
-__all__ = ["depends_on_numbers", "not_speculatable"]
+__all__ = ["INDEXED", "depends_on_numbers", "indices_fit", "not_speculatable"]
+
 
 _PLAIN = operators("calculates")
 _STRUCTURED = operators("shaped")
@@ -78,3 +79,33 @@ def _may_fail(node: ir.Node, varying: Set[ir.Value]) -> bool:
     if node.op_type in _RECURRENT:
         return any(changed[_LENGTHS : _LENGTHS + 1])
     return node.op_type not in _PLAIN
+
+
+def _along_axis(node: ir.Node, dims: Sequence[int], _: np.ndarray) -> Sequence[int] | None:
+    axis = node.attributes.get_int("axis", 0)
+    return [dims[axis]] if axis is not None and -len(dims) <= axis < len(dims) else None
+
+
+def _from_the_front(node: ir.Node, dims: Sequence[int], indices: np.ndarray) -> Sequence[int] | None:
+    first = node.attributes.get_int("batch_dims", 0) or 0
+    found = dims[first : first + indices.shape[-1]] if indices.ndim else ()
+    return found if indices.ndim and len(found) == indices.shape[-1] else None
+
+
+INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[int] | None]] = {
+    "Gather": _along_axis,
+    "GatherElements": _along_axis,
+    "GatherND": _from_the_front,
+    "Scatter": _along_axis,
+    "ScatterElements": _along_axis,
+    "ScatterND": _from_the_front,
+}
+"""The operators whose second input holds indices into the first: the sizes of the axes that those are for."""
+
+
+def indices_fit(node: ir.Node) -> bool:
+    """Whether the second input of ``node``, one of ``INDEXED``, is constant and within the known sizes of the first."""
+    data, given = node.inputs[0], const_array(node.inputs[1])
+    dims = None if data is None else static_dims(data)
+    sizes = None if dims is None or given is None else INDEXED[node.op_type](node, dims, given)
+    return sizes is not None and given is not None and bool(((given >= [-size for size in sizes]) & (given < list(sizes))).all())

@@ -1,8 +1,8 @@
-"""Recognises whole reversals: a tensor's elements in the opposite order along one axis.
+"""Recognises whole reversals (a tensor's elements in the opposite order along one axis) and keeps the sizes of their sources.
 
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 
-T is the size of that axis, as a number or however it is computed from a Shape; what is not provably so is no reversal.
+T is the size of that axis, as a number or computed from a Shape in any way. Anything else is no reversal.
 
 Works round ORT-GATHER-STRINGS.
 """
@@ -13,14 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol
+from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol, surely_equal
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.ranges import surely_equal
+from rewrites.graph.dims import forgotten, is_unknown, refined
 from rewrites.graph.values import rank_of
+from rewrites.graph.walk import all_nodes
 from rewrites.ops.traits import operators
 from rewrites.ops.versions import axis_of, perm_of
 
-__all__ = ["Reversal", "Reversals"]
+__all__ = ["Reversal", "Reversals", "keep_sizes_of_reversals"]
+
 
 _FAR = 2**31 - 1
 _DEEPEST = 32
@@ -193,3 +195,22 @@ def _reverse_sequence(reader: _Reader, node: ir.Node) -> int | None:
 
 
 _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _slice}
+
+
+def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
+    """Go through all nodes of the main graph ``graph``, those in bodies included."""
+    reversals = Reversals(opset, graph)
+    for node in all_nodes(graph):
+        if len(node.outputs) != 1 or node.domain != "" or node.op_type not in ("Gather", "Slice", "Transpose"):
+            continue
+        made, source = node.outputs[0], node.inputs[0]
+        if made.shape is None or source is None or source.shape is None or not any(map(is_unknown, made.shape.dims)):
+            continue
+        dims = list(source.shape.dims)
+        if len(dims) != len(made.shape) or all(map(is_unknown, dims)):
+            continue
+        if node.op_type == "Transpose":
+            dims = [dims[axis] for axis in perm_of(node, len(dims))]
+        elif reversals.read(node) is None:
+            continue
+        made.shape = refined(forgotten(made.shape, is_unknown), ir.Shape(dims))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.cleanup.constant_branches import inline_decided, is_if
 from rewrites.cleanup.copies import copies_among, drop_copies
 from rewrites.cleanup.folding import fold, put_constants

@@ -11,7 +11,7 @@ Works round ORT-LOOP-EMPTY-CONDITION.
 
 import onnx_ir as ir
 
-from rewrites.analysis.unread_nodes import unread_in_loop
+from rewrites.analysis.dependence import unread_in_loop
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes

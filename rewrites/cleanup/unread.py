@@ -2,7 +2,7 @@
 
 import onnx_ir as ir
 
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.graph.replace import remove_nodes
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import is_loop

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import reads
-from rewrites.analysis.unread_nodes import kept_anyway, unread_in_loop
+from rewrites.analysis.dependence import kept_anyway, reads, unread_in_loop
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes

@@ -10,8 +10,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import reads
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import reads, unread_nodes
 from rewrites.analysis.unsliced_types import unsliced
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason

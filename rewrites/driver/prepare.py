@@ -6,8 +6,8 @@ Works round ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.inference import infer_model
-from rewrites.analysis.shapes.reversed_sizes import keep_sizes_of_reversals
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
+from rewrites.analysis.whole_reversals import keep_sizes_of_reversals
 from rewrites.base.abilities import Abilities
 from rewrites.cleanup.constant_branches import is_if
 from rewrites.cleanup.parted_products import part_outer_products, rejoin_outer_products

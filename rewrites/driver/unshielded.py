@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.base.report import NodeReport
 from rewrites.driver.applying import ask
 from rewrites.driver.recurrent_nodes import Fire, change_recurrent_nodes

@@ -12,7 +12,7 @@ Never touches an opset-8 Scan or a scanned axis other than 0.
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.fission.after import After, find_after
 from rewrites.fission.before import Before, find_before

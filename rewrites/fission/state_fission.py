@@ -25,8 +25,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.components import Components, find_components
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import start_ns, staying_ns, weight_bytes
-from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import is_deterministic, unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.batching import has_rule
 from rewrites.fission.before import find_before

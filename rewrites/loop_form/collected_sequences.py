@@ -13,7 +13,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.analysis.shapes.refine import settled_beside
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.analysis.shapes.refine import settled_beside
 from rewrites.base import since
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder

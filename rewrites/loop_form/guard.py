@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.extremes import exceeds
+from rewrites.analysis.induction.emission import exceeds
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.graph.branches import SOME_STEPS, of_a_size_not_inferred, say_has_steps
 from rewrites.graph.builder import Builder

@@ -10,11 +10,9 @@ that count, and integers by way of those, need a constant trip count for which t
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import Affine
-from rewrites.analysis.induction.emission import emit, scalar_of
-from rewrites.analysis.induction.extremes import larger
+from rewrites.analysis.induction.affine_expression import INTEGERS, Affine, within
+from rewrites.analysis.induction.emission import emit, larger, scalar_of
 from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count
-from rewrites.analysis.induction.limits import INTEGERS, within
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

@@ -16,13 +16,10 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import varying_values
-from rewrites.analysis.induction.affine_expression import Affine
+from rewrites.analysis.dependence import unread_nodes, varying_values
+from rewrites.analysis.induction.affine_expression import Affine, at_least
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
-from rewrites.analysis.induction.ranges import at_least
-from rewrites.analysis.shapes.refine import size_said_by
-from rewrites.analysis.shapes.steady_shapes import unsettled_shapes
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.shapes.refine import size_said_by, unsettled_shapes
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

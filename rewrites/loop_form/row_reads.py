@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least, surely_equal
 from rewrites.analysis.induction.emission import emit
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.ranges import at_least, surely_equal
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops import LoopView

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import varying_values
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes, varying_values
 from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

@@ -16,13 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
-from rewrites.analysis.induction.emission import emit, scalar_of
-from rewrites.analysis.induction.extremes import exceeds, larger, smaller
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least, within
+from rewrites.analysis.induction.emission import emit, exceeds, larger, scalar_of, smaller
 from rewrites.analysis.induction.induction_variables import integers_of
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.limits import within
-from rewrites.analysis.induction.ranges import at_least
 from rewrites.base.postorder import postorder
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

@@ -13,12 +13,11 @@ from functools import partial
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine
+from rewrites.analysis.induction.affine_expression import STEP, Affine, at_least, surely_equal
 from rewrites.analysis.induction.emission import emit
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.ranges import at_least, surely_equal
-from rewrites.analysis.shapes.steady_shapes import settled_beside
+from rewrites.analysis.shapes.refine import settled_beside
 from rewrites.base import since
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import reads
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import reads, unread_nodes
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value

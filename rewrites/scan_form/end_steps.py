@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import is_deterministic, reads
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import is_deterministic, reads, unread_nodes
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

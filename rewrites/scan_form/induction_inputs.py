@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.induction.induction_variables import Counter, counters
-from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

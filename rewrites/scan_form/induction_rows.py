@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.analysis.induction.emission import times
-from rewrites.analysis.unread_nodes import unread_nodes
 from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.shapes.steady_shapes import unsettled_shapes
+from rewrites.analysis.shapes.refine import unsettled_shapes
 from rewrites.analysis.speculation import not_speculatable
 from rewrites.analysis.unroll_limits import nodes_when_unrolled
 from rewrites.base import since

@@ -1,6 +1,8 @@
 """Integers as affine expressions: a constant and a whole multiple of each symbol, for every element of a small tensor.
 
-A symbol is the number of the step, a dimension of a tensor, or an integer that is computed elsewhere.
+A symbol is the number of the step, a dimension of a tensor (0 or more), or an integer that is computed elsewhere. Arithmetic
+has no overflow, so constants near the ends of their type are not followed, nor floating-point numbers that do not hold every
+integer.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +12,23 @@ from typing import Any, Final
 import numpy as np
 import onnx_ir as ir
 
-__all__ = ["STEP", "Affine", "Dim", "Symbol", "joined"]
+__all__ = [
+    "EXACT",
+    "INTEGERS",
+    "LARGEST",
+    "SLOPE_IN_FLOATS",
+    "STEP",
+    "Affine",
+    "Dim",
+    "Symbol",
+    "at_least",
+    "constants",
+    "in_type",
+    "joined",
+    "surely_equal",
+    "within",
+]
+
 
 STEP: Final = "step"
 """The symbol that stands for the number of the step: 0, 1, 2, …"""
@@ -151,3 +169,72 @@ def _array(result: Any) -> np.ndarray:
 def _least(one: int | None, other: int | None) -> int | None:
     given = [limit for limit in (one, other) if limit is not None]
     return min(given) if given else None
+
+
+def at_least(value: Affine, least: int, steps: Affine | None = None) -> bool:
+    """Whether every element is provably ``least`` or more, in a step of a loop of ``steps`` steps (None: of any number)."""
+    rest = value.without(STEP)
+    slopes = value.terms.get(STEP)
+    known: dict[Symbol, int] = {}
+    if steps is not None and steps.shape == () and len(steps.terms) == 1:
+        (symbol,) = steps.terms
+        if steps.factor(symbol) == 1:
+            known[symbol] = 1 - int(steps.const.item())
+    if slopes is not None:
+        falling = np.minimum(slopes, 0)
+        if np.any(falling):
+            if steps is None:
+                return False
+            rest = rest + (steps.reshaped(()) - Affine.of(1)) * Affine.of(falling)
+    low = rest.const - least
+    for symbol, factors in rest.terms.items():
+        floor = max(known.get(symbol, 0), 0) if isinstance(symbol, Dim) else known.get(symbol)
+        if floor is None or np.any(factors < 0):
+            return False
+        low = low + factors * floor
+    return bool(np.all(low >= 0))
+
+
+def surely_equal(one: Affine, other: Affine) -> bool:
+    """Whether two expressions of the same shape are the same."""
+    difference = one - other
+    return not difference.terms and not np.any(difference.const)
+
+
+LARGEST = 1 << 13
+"""As many elements are followed at most."""
+
+EXACT = {ir.DataType.FLOAT16: 1 << 11, ir.DataType.FLOAT: 1 << 24, ir.DataType.DOUBLE: 1 << 53}
+"""Up to what magnitude floating-point numbers hold all integers."""
+
+INTEGERS = {ir.DataType.INT32: 1 << 31, ir.DataType.INT64: 1 << 62}
+"""Up to what magnitude constants of a type are followed through calculations."""
+
+SLOPE_IN_FLOATS = 16
+"""The greatest change from step to step that is followed in floating-point numbers."""
+
+
+def constants(array: np.ndarray) -> Affine | None:
+    """Return the expression of a constant of integers, or of whole floating-point numbers; None for others."""
+    if array.size > LARGEST:
+        return None
+    if array.dtype.kind == "f" and array.dtype.itemsize >= 2:
+        exact = EXACT.get(ir.DataType.from_numpy(array.dtype), 0)
+        whole = np.isfinite(array).all() and (array == np.trunc(array)).all() and (abs(array) <= exact).all()
+        return (
+            Affine(np.vectorize(int, otypes=[object])(array) if array.size else array.astype(object), {}, exact) if whole else None
+        )
+    return Affine.of(array) if array.dtype in (np.int32, np.int64) else None
+
+
+def in_type(found: Affine, dtype: ir.DataType | None) -> bool:
+    """Whether constants are far from the ends of their type; floating-point numbers leave room for some hundred thousand steps."""
+    if dtype in EXACT:
+        slopes = found.terms.get(STEP, np.zeros((), object))
+        return bool(np.all(abs(found.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
+    return dtype not in INTEGERS or bool(np.all(abs(found.const) < INTEGERS[dtype]))
+
+
+def within(steps: int, exact_to: int) -> bool:
+    """Whether floating-point numbers exact up to ``exact_to`` hold everything that is followed in them for ``steps`` steps."""
+    return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -1,4 +1,4 @@
-"""Writes an affine expression of one element as nodes: an int64 without axes."""
+"""Writes an affine expression of one element as nodes (an int64 without axes), and comparisons of such numbers in any opset."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import reshape, shape_of
 
-__all__ = ["emit", "scalar_of", "times"]
+__all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 
 
 def emit(b: Builder, expression: Affine, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
@@ -56,3 +56,30 @@ def _value(b: Builder, symbol: Symbol, values: Mapping[Symbol, ir.Value]) -> ir.
 
 def _number(b: Builder, number: int) -> ir.Value:
     return b.const(np.array(number, np.int64))
+
+
+def larger(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return the larger one."""
+    return b.op("Max", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, x, y), x, y)
+
+
+def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return the smaller one."""
+    return b.op("Min", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, y, x), x, y)
+
+
+def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return whether ``x`` is larger.
+
+    Before opset 9 Greater takes floats alone. As doubles, numbers keep their order, but beyond 2**53 near ones may become equal.
+    """
+    if b.opset < 9:
+        x, y = (b.op("Cast", value, to=int(ir.DataType.DOUBLE)) for value in (x, y))
+    return b.op("Greater", x, y)
+
+
+def _chosen(b: Builder, first: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return ``x`` where ``first`` holds, else ``y``: by products, since Where is of opset 9."""
+    first = b.op("Cast", first, to=int(ir.DataType.INT64))
+    other = b.op("Sub", b.const(1), first)
+    return b.op("Add", b.op("Mul", first, x), b.op("Mul", other, y))

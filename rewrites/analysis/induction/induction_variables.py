@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine
+from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, SLOPE_IN_FLOATS, STEP, Affine
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.limits import EXACT, INTEGERS, SLOPE_IN_FLOATS
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView, State
 

@@ -6,10 +6,8 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import Affine
+from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, Affine, at_least
 from rewrites.analysis.induction.followed import Followed
-from rewrites.analysis.induction.limits import EXACT, INTEGERS, LARGEST
-from rewrites.analysis.induction.ranges import at_least
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import clip_bounds
 

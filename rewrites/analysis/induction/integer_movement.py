@@ -6,10 +6,8 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import Affine, joined
+from rewrites.analysis.induction.affine_expression import LARGEST, Affine, at_least, joined
 from rewrites.analysis.induction.followed import Followed
-from rewrites.analysis.induction.limits import LARGEST
-from rewrites.analysis.induction.ranges import at_least
 from rewrites.ops.movement import movement
 from rewrites.ops.versions import axis_of
 

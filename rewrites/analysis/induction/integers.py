@@ -13,9 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction import integer_arithmetic, integer_movement
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
-from rewrites.analysis.induction.limits import INTEGERS, LARGEST, constants, in_type, within
-from rewrites.analysis.induction.ranges import at_least
+from rewrites.analysis.induction.affine_expression import INTEGERS, LARGEST, STEP, Affine, Dim, at_least, constants, in_type, within
 from rewrites.graph.values import const_array, rank_of, static_dims
 
 __all__ = ["Bounds", "Integers"]

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 import onnx
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.branches_in_functions import declare_calls_with_branches
-from rewrites.analysis.shapes.captured_constants import show_captured_constants
-from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.analysis.shapes.branches_of_ifs import declare_calls_with_branches, hide_unlike_branches
+from rewrites.analysis.shapes.shown_scopes import give_own_names, show_captured_constants
 from rewrites.analysis.shapes.unknown_bounds import forget_cut_names, hide_unknown_bounds
-from rewrites.analysis.shapes.unlike_branches import hide_unlike_branches
 from rewrites.base.errors import UnsupportedModel
 from rewrites.graph.walk import node_graphs
 

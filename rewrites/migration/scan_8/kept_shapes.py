@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.loop_shapes import infer_body
+from rewrites.analysis.shapes.bodies import infer_body
 from rewrites.graph.context import Context
 from rewrites.graph.dims import FREE, Dim, is_one_size, is_unknown, same
 from rewrites.graph.node_inference import contradicts, shapes_kept

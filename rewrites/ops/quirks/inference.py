@@ -28,9 +28,9 @@ INFERENCE = (
         kind=Kind.OPEN_SIZES,
         symptom="In a body, constants of the graphs around it are not known: a Reshape, or a Slice of sizes, by one is left open.",
         worked_round=(
-            "rewrites.analysis.shapes.captured_constants",
+            "rewrites.analysis.shapes.shown_scopes",
             "rewrites.analysis.shapes.slice_bounds",
-            "rewrites.analysis.shapes.loop_shapes",
+            "rewrites.analysis.shapes.bodies",
             "rewrites.driver.prepare",
         ),
     ),
@@ -40,7 +40,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Integers are followed by name alone: what a value holds in one branch counts for another of its name elsewhere.",
-        worked_round=("rewrites.analysis.shapes.own_names", "rewrites.driver.prepare", "ortscan.soundness.new_fault"),
+        worked_round=("rewrites.analysis.shapes.shown_scopes", "rewrites.driver.prepare", "ortscan.soundness.new_fault"),
     ),
     Quirk(
         id="ONNX-SLICE-10-NAMES",
@@ -72,7 +72,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Before opset 11 a size that one branch of an If tells is taken for what both give.",
-        worked_round=("rewrites.analysis.shapes.unlike_branches", "rewrites.analysis.shapes.branches_in_functions"),
+        worked_round=("rewrites.analysis.shapes.branches_of_ifs", "rewrites.analysis.shapes.branches_of_ifs"),
     ),
     Quirk(
         id="ONNX-STALE-DECLARATIONS",
@@ -80,7 +80,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="What a model declares of an inner value is believed, even where the operators contradict it.",
-        worked_round=("rewrites.analysis.shapes.stale",),
+        worked_round=("rewrites.analysis.shapes.inference",),
     ),
     Quirk(
         id="ONNX-LONG-VECTORS",

@@ -187,7 +187,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan fails when it runs where neither inference nor a declaration tells the rank of what its body returns.",
-        worked_round=("rewrites.batching.bodies", "rewrites.fission.after", "rewrites.analysis.shapes.stale"),
+        worked_round=("rewrites.batching.bodies", "rewrites.fission.after", "rewrites.analysis.shapes.inference"),
     ),
     Quirk(
         id="ORT-OUTER-VALUE-RETURNED",
@@ -206,7 +206,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A model is not loaded where a branch does not fit the sizes it would be given, even if it is never taken.",
-        worked_round=("rewrites.analysis.shapes.contradictory_branches",),
+        worked_round=("rewrites.analysis.shapes.branches_of_ifs",),
     ),
     Quirk(
         id="ORT-IF-10-SIZES",

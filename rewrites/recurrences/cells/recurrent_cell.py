@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.analysis.unread_nodes import unread_nodes
+from rewrites.analysis.dependence import unread_nodes
 from rewrites.base import since
 from rewrites.base.report import PatchOutcome
 from rewrites.fission.stacks import Stacks

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.limits import EXACT
+from rewrites.analysis.induction.affine_expression import EXACT
 from rewrites.graph.dims import same
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView

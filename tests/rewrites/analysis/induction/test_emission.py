@@ -3,13 +3,16 @@
 import random
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
+from ortscan import optimize
 from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
 from rewrites.analysis.induction.emission import emit, scalar_of, times
 from tests.rewrites.apply import prepared
 from tests.support.runtime import ort_run
+from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
 GRAPH = "g (float[B,3,T] x, int64 m, int32[1] n, int64 i) => (int64 y) { y = Neg (m) }"
 FEEDS = {"x": np.zeros((2, 3, 5), np.float32), "m": np.array(-7), "n": np.array([4], np.int32), "i": np.array(6)}
@@ -43,3 +46,21 @@ def test_multiples_of_numbers_have_the_type_asked_for(kind: ir.DataType, step: i
     ctx.model.graph.outputs.extend(results)
     found = ort_run(ir.to_proto(ctx.model), FEEDS)[1:]
     assert [(array.dtype, int(array)) for array in found] == [(kind.numpy(), 4 * step), (kind.numpy(), -7 * step)]
+
+
+COUNTED = """g (float[T,2] xs, float[2] s, int64 m, int64[1] k0) => (float[2] z, int64[1] n) <int64[1] one = {1}> {
+    z, n = Loop <body = b (int64 i, bool c, float[2] h, int64[1] k) => (bool c1, float[2] h1, int64[1] k1) {
+        c1 = Identity (c)  k1 = Add (k, one)  x = Gather (xs, i)  h0 = Add (h, x)  h1 = Tanh (h0)
+    }> (m, , s, k0) }"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("opset", [7, 8, 9, 11, 12])
+@pytest.mark.parametrize("steps", [-1, 0, 1, 3])
+def test_a_count_of_steps_is_never_below_zero_in_any_opset(opset: int, steps: int) -> None:
+    feeds = {"xs": np.ones((3, 2), np.float32), "s": np.zeros(2, np.float32), "m": np.array(steps), "k0": np.array([5])}
+    model = model_from_text(COUNTED, opset, ir_version=8)
+    after = optimize(model, opset="keep")
+    assert isinstance(after, onnx.ModelProto)
+    onnx.checker.check_model(after, full_check=True)
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))

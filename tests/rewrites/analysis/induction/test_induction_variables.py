@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from rewrites.analysis.induction.affine_expression import STEP
+from rewrites.analysis.induction.affine_expression import EXACT, SLOPE_IN_FLOATS, STEP, within
 from rewrites.analysis.induction.induction_variables import counters
-from rewrites.analysis.induction.limits import EXACT, SLOPE_IN_FLOATS, within
 from rewrites.loops import view
 from tests.rewrites.apply import one_loop, prepared, read
 from tests.support.runtime import ort_run

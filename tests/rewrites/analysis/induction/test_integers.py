@@ -4,9 +4,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.induction.ranges import at_least
 from rewrites.analysis.shapes.refine import sharpen
 from tests.rewrites.apply import prepared
 

@@ -7,7 +7,7 @@ import pytest
 import ortscan
 from ortscan.errors import UnsupportedModel
 from ortscan.soundness.shape_agreement import disagreement
-from rewrites.analysis.shapes.captured_constants import given_to, show_captured_constants
+from rewrites.analysis.shapes.shown_scopes import given_to, show_captured_constants
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
@@ -32,7 +32,7 @@ def _model(inside: str, origin: str = "an initializer") -> onnx.ModelProto:
     return model_from_text(text, 18, check=False)
 
 
-def _sizes(model: onnx.ModelProto, name: str) -> list[int] | None:
+def _sizes_in_body(model: onnx.ModelProto, name: str) -> list[int] | None:
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     body = inferred.graph.node[-1].attribute[1].g
     found = {info.name: info.type.tensor_type for info in [*body.value_info, *body.output]}
@@ -43,16 +43,16 @@ def _sizes(model: onnx.ModelProto, name: str) -> list[int] | None:
 @pytest.mark.parametrize("case", BODY)
 def test_a_size_that_a_captured_constant_tells_is_known(case: str, origin: str) -> None:
     model = _model(BODY[case], origin)
-    assert _sizes(model, "q") != [1]
+    assert _sizes_in_body(model, "q") != [1]
     show_captured_constants(model.graph, given_to(model))
-    assert _sizes(model, "q") == [1]
+    assert _sizes_in_body(model, "q") == [1]
 
 
 def test_what_a_caller_may_feed_is_no_constant() -> None:
     model = _model(BODY["of the body"])
     model.graph.input.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.INT64, [2]))
     show_captured_constants(model.graph, given_to(model))
-    assert _sizes(model, "q") != [1]
+    assert _sizes_in_body(model, "q") != [1]
     model.ir_version = 3
     assert "k" not in given_to(model)
 

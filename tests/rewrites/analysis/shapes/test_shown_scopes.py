@@ -6,7 +6,7 @@ import pytest
 
 import ortscan
 from ortscan.soundness.shape_agreement import disagreement
-from rewrites.analysis.shapes.own_names import give_own_names
+from rewrites.analysis.shapes.shown_scopes import give_own_names
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
@@ -15,7 +15,7 @@ TEXT = """<ir_version: 8, opset_import: ["": OPSET]> g (float[4,1,1,3] x, float[
         else_branch = b () => (float[?,?,?,?] q) { t = Identity (n) w = ConstantOfShape (t) q = Add (w, u) }> }"""
 
 
-def _sizes(proto: onnx.ModelProto) -> list[int] | None:
+def _sizes_of_output(proto: onnx.ModelProto) -> list[int] | None:
     """What onnx infers of the second branch's first tensor."""
     inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     branch = inferred.graph.node[0].attribute[1].g
@@ -26,9 +26,9 @@ def _sizes(proto: onnx.ModelProto) -> list[int] | None:
 @pytest.mark.parametrize("opset", [11, 16, 18])
 def test_the_sizes_of_one_branch_are_not_those_of_the_other(opset: int) -> None:
     proto = onnx.parser.parse_model(TEXT.replace("OPSET", str(opset)))
-    assert _sizes(proto) == [4, 1, 1, 3]  # as long as it is so the renaming is needed
+    assert _sizes_of_output(proto) == [4, 1, 1, 3]  # as long as it is so the renaming is needed
     give_own_names(proto)
-    assert _sizes(proto) is None
+    assert _sizes_of_output(proto) is None
 
 
 def test_a_sound_result_is_not_refused_for_what_onnx_mixes_up() -> None:

@@ -1,20 +1,73 @@
-"""Constants that inner graphs read of the graphs around them stand in these graphs too, for onnx's inference.
+"""The scopes of the model that onnx's inference is shown: no name occurs in two graphs, and graphs hold the constants they read.
+
+    If (c) <then_branch = a () => (y) { t = Shape (x) … }, else_branch = b () => (z) { t = Concat (u, v) … }>    t twice
 
     p = {1, 0}; body (r) => (Pad (r, p))    ->    body (r) <p = {1, 0}> => (Pad (r, p))
 
-onnxruntime knows them there. Nothing is changed but the model that onnx is shown.
+onnx 1.23 follows integers by name alone, so it takes what one branch holds for what the other does. It does not know the
+constants of outer graphs, which onnxruntime knows. Only the model that onnx is shown changes.
 
-Works round ONNX-CAPTURED-CONSTANTS.
+Works round ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
 """
 
 import math
 from collections import ChainMap
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 
 import onnx
 from onnx.external_data_helper import uses_external_data
 
-__all__ = ["given_to", "show_captured_constants"]
+__all__ = ["give_own_names", "given_to", "show_captured_constants"]
+
+
+def give_own_names(proto: onnx.ModelProto) -> None:
+    """Rename what inner graphs of ``proto``, and of its functions, define under a name that another graph has defined before."""
+    for outer, taken in (
+        (proto.graph, set(_defined(proto.graph))),
+        *((function, {*function.input, *_results(function)}) for function in proto.functions),
+    ):
+        for inner in _inner_graphs(outer):
+            _rename(inner, {}, taken)
+
+
+def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -> None:
+    """``outer``: the new names of what was renamed in the graphs around."""
+    names = dict(outer)
+    for name in dict.fromkeys(_defined(graph)):
+        names.pop(name, None)
+        own = name
+        while own in taken:
+            own = f"{own} of graph {len(taken)}"
+        if own != name:
+            names[name] = own
+        taken.add(own)
+    if names:
+        for infos in (graph.input, graph.output, graph.value_info, graph.initializer):
+            for info in infos:
+                info.name = names.get(info.name, info.name)
+        for node in graph.node:
+            for operands in (node.input, node.output):
+                for place, name in enumerate(operands):
+                    if name in names:
+                        operands[place] = names[name]
+    for inner in _inner_graphs(graph):
+        _rename(inner, names, taken)
+
+
+def _defined(graph: onnx.GraphProto) -> Iterator[str]:
+    yield from (info.name for infos in (graph.input, graph.initializer) for info in infos)
+    yield from _results(graph)
+
+
+def _results(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
+    return (name for node in graph.node for name in node.output if name)
+
+
+def _inner_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from [attribute.g] if attribute.HasField("g") else attribute.graphs
+
 
 _MOST = 128
 """How many numbers a tensor may hold that tells sizes."""

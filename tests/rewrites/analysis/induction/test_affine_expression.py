@@ -7,8 +7,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, Symbol
-from rewrites.analysis.induction.ranges import at_least, surely_equal
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, Symbol, at_least, surely_equal
 
 B, T, M = Dim("B", ir.Value(name="x"), 0), Dim("T", ir.Value(name="x"), 1), ir.Value(name="m")
 SIZES = [dict(zip((B, T, M), numbers, strict=True)) for numbers in itertools.product(range(4), range(7), range(-3, 6))]

@@ -1,0 +1,145 @@
+"""Keeps sizes that hold in one branch of an If from being taken for those of the other branch, or of the result.
+
+    If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
+
+A model may have a branch for each of several sizes. If one of the sizes is built in, the other branches contradict themselves,
+and onnxruntime refuses the model. With hidden sizes, such a branch fails only when it runs, as before.
+
+    If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, where y is [?, 3] in truth
+
+Before opset 11, onnx takes a size that one branch has for a size of the result. Only the model that onnx is shown changes:
+results whose shapes differ are hidden from the If, and calls of functions that hold an If become unknown operators with
+declared results.
+
+Works round ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
+"""
+
+from collections.abc import Callable, Sequence
+
+import onnx
+import onnx.inliner
+import onnx_ir as ir
+
+from rewrites.analysis.shapes.unknown_bounds import graphs_of, opset_of
+from rewrites.base import since
+from rewrites.graph.context import Context
+from rewrites.graph.dims import meet
+from rewrites.graph.node_inference import contradicts
+from rewrites.graph.values import static_dims
+from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
+from rewrites.loops import captured_values
+
+__all__ = ["declare_calls_with_branches", "hide_sizes_from_branches", "hide_unlike_branches"]
+
+
+def hide_sizes_from_branches(ctx: Context) -> None:
+    """Do so all over the model."""
+    if ctx.opset < since.WHERE:
+        return
+    for node in list(all_nodes(ctx.model.graph)):
+        condition = node.inputs[0] if node.op_type == "If" and node.domain == "" and node.inputs else None
+        for branch in node_graphs(node) if condition is not None else ():
+            inside = list(all_nodes(branch))
+            if condition is not None and any(contradicts(one, ctx.model.opset_imports, ctx.model.ir_version) for one in inside):
+                _hide(branch, inside, condition, ctx)
+
+
+def _hide(branch: ir.Graph, inside: list[ir.Node], condition: ir.Value, ctx: Context) -> None:
+    b, here = ctx.builder(), set(inside)
+    first = next(iter(branch))
+    for value in captured_values(branch):
+        known = [] if value.shape is None or value.is_initializer() else [dim for dim in value.shape.dims if isinstance(dim, int)]
+        if not known or value is condition or not isinstance(value.type, ir.TensorType):
+            continue
+        dims = static_dims(value)
+        sizes = b.op("Shape", value) if dims is None else b.const(list(dims))
+        hidden = b.op("Reshape", value, b.op("Where", condition, sizes, sizes))
+        for user, index in value.uses():
+            if user in here:
+                user.replace_input_with(index, hidden)
+    for graph in inner_graphs(branch):
+        for value in graph.inputs:
+            value.shape = None
+    for node in inside:
+        for value in node.outputs:
+            value.shape = None
+    b.insert_before(first)
+
+
+_UNKNOWN = "functions that hold an If"
+
+
+def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.ModelProto], onnx.ModelProto | None]) -> None:
+    """Hide such calls in ``proto``, and declare what they give as ``infer`` finds it where they are inlined."""
+    holding = _holding(proto)
+    if not holding:
+        return
+    found = infer(onnx.inliner.inline_local_functions(proto))
+    graphs = [] if found is None else list(graphs_of(found.graph))
+    infos = {info.name: info for graph in graphs for info in (*graph.output, *graph.value_info)}
+    for graph in graphs_of(proto.graph):
+        declared = {info.name for info in (*graph.output, *graph.value_info)}
+        for node in graph.node:
+            if (node.domain, node.op_type) in holding:
+                node.domain = _UNKNOWN
+                graph.value_info.extend(infos[name] for name in node.output if name in infos and name not in declared)
+    proto.opset_import.add(domain=_UNKNOWN, version=1)
+
+
+def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
+    """Return the functions of an opset before 11 that hold an If, or call one that does."""
+    held: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for function in proto.functions:
+        if opset_of(function) < since.IF_SIZES_APART or opset_of(proto) < since.IF_SIZES_APART:
+            held[function.domain, function.name] = {
+                (node.domain, node.op_type) for graph in graphs_of(function) for node in graph.node
+            }
+    found = {name for name, kinds in held.items() if ("", "If") in kinds or ("ai.onnx", "If") in kinds}
+    while more := {name for name, kinds in held.items() if name not in found and kinds & found}:
+        found |= more
+    return found
+
+
+_HIDDEN = "hidden from the If: "
+
+
+def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
+    """Hide from each If of ``proto`` what its branches were ``inferred`` to give unlike; return whether there is anything new."""
+    if opset_of(proto) >= since.IF_SIZES_APART:
+        return False
+    news = False
+    for graph, found in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
+        for node, known in zip(graph.node, found.node, strict=True):
+            if node.op_type == "If" and node.domain in ("", "ai.onnx"):
+                branches = [attribute.g.output for attribute in node.attribute]
+                kinds = zip(*(_kinds(attribute.g) for attribute in known.attribute), strict=False)
+                for results, given in zip(zip(*branches, strict=False), kinds, strict=True):
+                    if not _are_alike(given):
+                        common = meet([ir.serde.deserialize_type_proto_for_shape(kind) for kind in given])
+                        news |= sum(_hide_result(*one, common) for one in zip(results, given, strict=True)) > 0
+    return news
+
+
+def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
+    """Return the types of what ``branch`` gives, hidden or not."""
+    known = {info.name: info.type for info in branch.value_info}
+    return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
+
+
+def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
+    if not all(kind.HasField("tensor_type") for kind in kinds):
+        return True
+    return len({kind.tensor_type.shape.SerializeToString() if kind.tensor_type.HasField("shape") else None for kind in kinds}) < 2
+
+
+def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
+    """Let a branch give something of which the type and the ``common`` sizes alone are known; return whether that is new."""
+    before = result.SerializeToString()
+    if not result.name.startswith(_HIDDEN):
+        result.name = _HIDDEN + result.name
+    result.type.CopyFrom(kind)
+    if common is None:
+        result.type.tensor_type.ClearField("shape")
+    else:
+        ir.serde.serialize_shape_into(result.type, common)
+    return bool(result.SerializeToString() != before)
