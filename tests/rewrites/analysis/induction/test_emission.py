@@ -11,7 +11,6 @@ from ortscan import optimize
 from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
 from rewrites.analysis.induction.emission import emit, scalar_of, times
 from tests.rewrites.apply import prepared
-from tests.support.runtime import ort_run
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
 GRAPH = "g (float[B,3,T] x, int64 m, int32[1] n, int64 i) => (int64 y) { y = Neg (m) }"
