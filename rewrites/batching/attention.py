@@ -9,8 +9,7 @@ import onnx_ir as ir
 
 from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import Dim, fold_steps, product_of, shape_tensor, shaped, step_dims
-from rewrites.batching.folding import first_dim, folded, unfolded
+from rewrites.batching.dims import Dim, first_dim, fold_steps, folded, product_of, shape_tensor, shaped, step_dims, unfolded
 from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of
 from rewrites.ops.versions import gather, unsqueeze

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from rewrites.batching.alignment import aligned, axis_after_steps, expanded
 from rewrites.batching.call import Call, Result
+from rewrites.batching.dims import first_dim, folded, unfolded
 from rewrites.batching.fold_into_batch import fold_batch
-from rewrites.batching.folding import first_dim, folded, unfolded
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of

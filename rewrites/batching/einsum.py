@@ -12,7 +12,7 @@ from string import ascii_letters
 import onnx_ir as ir
 
 from rewrites.batching.call import Call, Result
-from rewrites.batching.folding import static_steps
+from rewrites.batching.dims import static_steps
 from rewrites.batching.table import rule
 from rewrites.ops.versions import count_up, gather
 

@@ -1,54 +1,27 @@
-"""Element by element, with numpy's broadcasting.
+"""Element by element, with numpy's broadcasting, and operators that pass their data through in inference.
 
 ``f(x, y)`` -> ``f(x', y')`` where a batched operand of fewer axes than another operand gets axes of size 1 after the steps.
+``Clip(x, lo, hi)`` with a batched bound -> ``Where(x < lo, lo, x)``, then the same from above, which is the definition of Clip.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+import onnx_ir as ir
+
 from rewrites.batching.alignment import aligned, expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
+from rewrites.ops.versions import dropout_is_identity
 
-__all__ = ["broadcasting", "fast_gelu", "parametric_relu", "unary"]
+__all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "parametric_relu", "unary"]
 
 
 @rule(
-    *(
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "BitwiseNot",
-        "Ceil",
-        "Celu",
-        "Cos",
-        "Cosh",
-        "Det",
-        "Elu",
-        "Erf",
-        "Exp",
-    ),
-    *("Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not"),
-    *(
-        "Reciprocal",
-        "RegexFullMatch",
-        "Relu",
-        "Round",
-        "Selu",
-        "Shrink",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Softplus",
-        "Softsign",
-        "Sqrt",
-        "Swish",
-    ),
-    *("Tan", "Tanh", "ThresholdedRelu"),
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Cos", "Cosh", "Det", "Elu"),
+    *("Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish"),
+    *("Neg", "Not", "Reciprocal", "RegexFullMatch", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh"),
+    *("Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu"),
 )
 @rule("BitCast", "Cast")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
@@ -79,3 +52,56 @@ def fast_gelu(call: Call) -> Sequence[Result]:
     """The bias is a vector along the last axis, so it must be loop-invariant."""
     call.same_each_step(1)
     return call.like(call.values)
+
+
+@rule("CastLike")
+def cast_like(call: Call) -> Sequence[Result]:
+    """Only the type of the second operand counts: the result is batched where the first is."""
+    return [Result(value, call.batched(0)) for value in call.build.like(call.node, call.values)]
+
+
+@rule("Dropout")
+def dropout(call: Call) -> Sequence[Result]:
+    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or a Dropout of the data alone where the mask is wanted."""
+    if not dropout_is_identity(call.node, call.opset):
+        raise call.refuse("RANDOM", "training_mode may be true")
+    x = call.operand(0)
+    count = len(call.node.outputs)
+    values = call.build.ops("Identity" if count == 1 else "Dropout", [x.value], count)
+    return [Result(value, x.batched) for value in values]
+
+
+_COMPARED = frozenset(
+    {
+        ir.DataType.FLOAT,
+        ir.DataType.DOUBLE,
+        ir.DataType.INT8,
+        ir.DataType.INT32,
+        ir.DataType.INT64,
+        ir.DataType.UINT8,
+        ir.DataType.UINT32,
+    }
+)
+
+
+@rule("Clip")
+def clip(call: Call) -> Sequence[Result]:
+    """Keep the node where its bounds are loop-invariant."""
+    if not call.batched(1) and not call.batched(2):
+        return call.like(call.values)
+    dtype = call.operand(0).inner.dtype
+    if dtype is None or dtype not in _COMPARED:
+        raise call.refuse("NO-BATCHING-RULE", f"bounds that differ between steps, of element type {dtype}")
+    x, low, high = [*aligned(call), None][:3]
+    assert x is not None
+    b, limits = call.build, _limits(dtype)
+    low, high = (b.const(limit) if bound is None else bound for bound, limit in zip((low, high), limits, strict=True))
+    x = b.op("Where", b.op("Less", x, low), low, x)
+    return [Result(b.op("Where", b.op("Less", high, x), high, x))]
+
+
+def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
+    """Return what stands for absent bounds: the finite limits of the type, so infinities are clipped even then."""
+    kind = dtype.numpy()
+    info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    return np.array(info.min, dtype=kind), np.array(info.max, dtype=kind)

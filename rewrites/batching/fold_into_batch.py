@@ -1,25 +1,56 @@
-"""Operators whose axis 0 is a batch axis already, in a fixed layout: the steps are merged into it.
+"""Operators that have a batch axis: the steps are merged into it, and parted from it again in the results.
 
-``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch axis;
-those that are loop-invariant are copied for each. The others must be loop-invariant.
+``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch
+axis; loop-invariant ones are copied for each step. All others must be loop-invariant, but for the weights of a convolution: its
+channels and its group then stand beside those of the other steps, ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...],
+group = steps * group)``. That needs a known number of steps, unless the data are loop-invariant. ``LSTM(x [S, B, I])`` ->
+``[steps, S, B, I]`` becomes ``[S, steps * B, I]``.
 
-Works round ONNX-STFT-ONESIDED.
+Works round ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import expanded
+from rewrites.batching.alignment import expanded, unit_axes
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import step_dims
-from rewrites.batching.folding import first_dim, folded, folded_at, unfolded, unfolded_at
+from rewrites.batching.dims import (
+    Dim,
+    first_dim,
+    fold_steps,
+    folded,
+    folded_at,
+    product_of,
+    rows_first,
+    static_steps,
+    step_dims,
+    unfolded,
+    unfolded_at,
+    vector_of_all_steps,
+)
 from rewrites.batching.table import rule
 from rewrites.graph.dims import with_size
-from rewrites.ops.versions import count_up, unsqueeze
+from rewrites.graph.marks import ROWS_OF_STEPS
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import count_up, ints_operand, unsqueeze
 
-__all__ = ["fold_batch", "frames", "pooled_regions", "regions", "reverse_sequence", "term_frequencies"]
+__all__ = [
+    "ROWS_OF_STEPS",
+    "convolution",
+    "fold_batch",
+    "frames",
+    "max_pool",
+    "max_unpool",
+    "pooled_regions",
+    "recurrent",
+    "regions",
+    "reverse_sequence",
+    "term_frequencies",
+]
+
 
 _BATCHES = {"DeformConv": (0, 2, 4), "FusedConv": (0, 3), "GridSample": (0, 1), "TensorScatter": (0, 1, 2)}
 """The operands with a batch axis in front, where it is not the first alone."""
@@ -99,3 +130,100 @@ def regions(call: Call) -> Sequence[Result]:
     numbers = b.op("Add", expanded(call, 2), unsqueeze(b, starts, [1]))
     values = [folded(call, 0), folded(call, 1), b.op("Reshape", numbers, b.const([-1]))]
     return unfolded(call, b.like(call.node, values), first_dim(call, 1))
+
+
+_NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
+
+
+@rule("Conv", "ConvInteger", "ConvTranspose")
+def convolution(call: Call) -> Sequence[Result]:
+    """Choose the form: see the module."""
+    rank = call.rank(0)
+    if rank < 3:
+        raise call.refuse("NO-BATCHING-RULE", f"rank {rank}")
+    if call.node.op_type == "ConvInteger":
+        call.same_weights(2, 3)
+    if call.batched(1):
+        return [Result(_by_groups(call, rank))]
+    if not call.batched(2):
+        return fold_batch(call)
+    if call.operand(2).inner.dtype in _NARROW:
+        raise call.refuse("PRECISION", "adding the bias outside would round to 16 bits first")
+    plain = replace(call, operands=call.operands[:2])
+    product = fold_batch(plain)[0].value if call.batched(0) else call.build.like(call.node, plain.values)[0]
+    return [Result(call.build.op("Add", product, unit_axes(call, call.operand(2), rank, 1)))]
+
+
+def _by_groups(call: Call, rank: int) -> ir.Value:
+    turned = call.node.op_type == "ConvTranspose"
+    group = call.node.attributes.get_int("group", 1)
+    dims = step_dims(call, call.operand(1))
+    channels = product_of(call.build, [dims[1], group]) if turned else dims[0]
+    rest = call.values[2:] if call.node.op_type == "ConvInteger" else [vector_of_all_steps(call, 2)]
+    if not call.batched(0) and group == 1:
+        weights = folded_at(call, 1, 1) if turned else folded(call, 1)
+        (result,) = call.build.like(call.node, [call.value(0), weights, *rest])
+        return unfolded_at(call, result, 1, channels, rank)
+    steps = static_steps(call)
+    if steps is None or steps == 0:
+        raise call.refuse("BATCHED-WEIGHTS", "the weights differ between steps, and how many steps there are is not known")
+    (result,) = call.build.like(call.node, [folded_at(call, 0, 1), folded(call, 1), *rest], group=group * steps)
+    return unfolded_at(call, result, 1, channels, rank)
+
+
+@rule("MaxPool")
+def max_pool(call: Call) -> Sequence[Result]:
+    """Merge the steps into the batch axis, and take their offsets off the indices."""
+    results = list(fold_batch(call))
+    if len(results) > 1:
+        size = product_of(call.build, step_dims(call, call.operand(0)))
+        results[1] = Result(call.build.op("Sub", results[1].value, _offsets(call, size)))
+    return results
+
+
+@rule("MaxUnpool")
+def max_unpool(call: Call) -> Sequence[Result]:
+    """Add the offsets to the indices; the size of one step's result must be known."""
+    call.same_each_step(2)
+    b, dims, given = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
+    if dims is None and isinstance(given, tuple):
+        dims = given
+    if dims is None:
+        raise call.refuse("SHAPE-UNKNOWN", f"the shape of {call.node.outputs[0].name!r} is not known")
+    places = b.op("Add", expanded(call, 1), _offsets(call, int(np.prod(dims))))
+    values: list[ir.Value | None] = [folded(call, 0), fold_steps(call, places, step_dims(call, call.operand(1)))]
+    if call.given(2) is not None:
+        values.append(rows_first(call, call.operand(2).value, dims[0]))
+    (result,) = b.like(call.node, values)
+    result.shape = ir.Shape([None, *dims[1:]])
+    return unfolded(call, [result], first_dim(call, 0))
+
+
+def _offsets(call: Call, size: Dim) -> ir.Value:
+    """Return how many elements stand before each step, shaped to broadcast with all steps."""
+    b = call.build
+    starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
+    return unsqueeze(b, starts, range(1, 1 + call.rank(0)))
+
+
+_WEIGHTS = (1, 2, 3, 7)
+
+
+@rule("GRU", "LSTM", "RNN", since=7)
+def recurrent(call: Call) -> Sequence[Result]:
+    """States have their batch axis, as the data have, as axis 1; lengths of sequences are one for each row."""
+    call.needs_steps("ORT ends the process where there is no row")
+    call.same_weights(*_WEIGHTS)
+    if call.node.attributes.get_int("layout", 0):
+        raise call.refuse("NO-BATCHING-RULE", "the batch axis comes first, which ORT does not run")
+    values = call.values
+    for index in (0, 5, 6):
+        if call.given(index) is not None:
+            values[index] = folded_at(call, index, 1)
+    if call.given(4) is not None:
+        values[4] = folded(call, 4)
+    batch = step_dims(call, call.operand(0))[1]
+    results = call.build.like(call.node, values)
+    ROWS_OF_STEPS.put(call.build.nodes[-1], True)
+    ranks = (4, 3, 3)
+    return [Result(unfolded_at(call, y, rank - 2, batch, rank)) for y, rank in zip(results, ranks, strict=False)]

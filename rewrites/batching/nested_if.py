@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.analysis.speculation import not_speculatable
-from rewrites.batching.bodies import batched_body, body_for_all_steps
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.batching.emission import Emission
+from rewrites.batching.nested_loops import batched_body, body_for_all_steps
 from rewrites.batching.table import rule
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import squeeze, unsqueeze, where

@@ -1,21 +1,51 @@
-"""Normalisations over trailing axes: the axis moves one position up.
+"""Normalisations, over trailing axes or channel by channel, and operators that ONNX defines by others.
 
-A scale or bias that differs between steps -> a scale of ones in the operator, then Mul and Add.
+Over trailing axes, the axis moves one position up; a scale or bias that differs between steps becomes a Mul and an Add behind a
+scale of ones. Over channels, the steps are merged into the batch axis. If the scale or bias differs between steps, the channels
+of all steps stand side by side, ``[N, steps * C, ...]``. ``SoftmaxCrossEntropyLoss(x, t)`` -> LogSoftmax, Gather, ..., each for
+all steps at once.
+
+Works round ORT-GROUPNORM-OF-NOTHING.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
+import onnx
+import onnx.inliner
 import onnx_ir as ir
 
-from rewrites.batching.alignment import axis_after_steps, with_rank
-from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import shape_tensor, step_dims
-from rewrites.batching.folding import first_dim, folded, unfolded
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.batching.alignment import axis_after_steps, expanded, with_rank
+from rewrites.batching.call import Call, Operand, Refused, Result
+from rewrites.batching.dims import (
+    first_dim,
+    folded,
+    folded_at,
+    product_of,
+    shape_tensor,
+    shaped,
+    step_dims,
+    unfolded,
+    unfolded_at,
+    vector_of_all_steps,
+    with_steps,
+)
+from rewrites.batching.emission import Emission
+from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.table import rule
-from rewrites.graph.values import dim_of, static_dims
+from rewrites.graph.values import const_array, dim_of, shape_dims, static_dims
 
-__all__ = ["skip_normalization", "trailing_normalization"]
+__all__ = [
+    "batch_normalization",
+    "by_its_function",
+    "group_normalization",
+    "instance_normalization",
+    "mean_variance_normalization",
+    "skip_normalization",
+    "trailing_normalization",
+]
+
 
 _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
@@ -61,3 +91,107 @@ def skip_normalization(call: Call) -> Sequence[Result]:
         raise call.refuse("NO-BATCHING-RULE", "data and what is added to them differ in shape, or may do so")
     results = call.build.like(call.node, [folded(call, 0), folded(call, 1), *call.values[2:]])
     return unfolded(call, results, first_dim(call, 0))
+
+
+@rule("BatchNormalization")
+def batch_normalization(call: Call) -> Sequence[Result]:
+    """In training the statistics are taken over the batch, and change with each step."""
+    given = call.node.attributes
+    if given.get_int("training_mode", 0) or len(call.node.outputs) > 1 or (call.opset < 9 and not given.get_int("spatial", 1)):
+        raise call.refuse("TRAINING", "the statistics of the batch are wanted")
+    return instance_normalization(call)
+
+
+@rule("InstanceNormalization")
+def instance_normalization(call: Call) -> Sequence[Result]:
+    """Scale, bias and statistics, one for each channel, may differ between steps."""
+    rank, parameters = call.rank(0), range(1, len(call.operands))
+    if not any(map(call.batched, parameters)):
+        return fold_batch(call)
+    if rank < 2:
+        raise call.refuse("NO-BATCHING-RULE", f"rank {rank}")
+    values = [folded_at(call, 0, 1), *(vector_of_all_steps(call, index) for index in parameters)]
+    (result,) = call.build.like(call.node, values)
+    return [Result(unfolded_at(call, result, 1, step_dims(call, call.operand(0))[1], rank))]
+
+
+@rule("GroupNormalization")
+def group_normalization(call: Call) -> Sequence[Result]:
+    """Groups of another step cannot stand beside, so with a scale of each step it is taken apart as its definition says."""
+    call.needs_steps("ORT's GroupNormalization infers a dimension")
+    return by_its_function(call) if call.batched(1) or call.batched(2) else fold_batch(call)
+
+
+@rule("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(call: Call) -> Sequence[Result]:
+    """Each channel of each step is a channel; where channels are normalised together, each step is one. ORT knows no other axes."""
+    axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
+    if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:
+        raise call.refuse("NO-BATCHING-RULE", f"axes {axes} of {call.rank(0)}")
+    dims = step_dims(call, call.operand(0))
+    if len(axes) == 3:
+        (result,) = call.build.like(call.node, [folded_at(call, 0, 1)])
+        return [Result(unfolded_at(call, result, 1, dims[1], 4))]
+    each = shaped(call, expanded(call, 0), [1, call.steps, product_of(call.build, dims[:3]), dims[3]])
+    (result,) = call.build.like(call.node, [each], axes=[0, 2, 3])
+    return [Result(with_steps(call, result, dims))]
+
+
+_CONSTANT_BYTES = 4096
+
+
+@rule("CenterCropPad", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def by_its_function(call: Call) -> Sequence[Result]:
+    """Emit the nodes of the definition, as it is for the types, attributes and operands at hand."""
+    body, operands = _definition(call)
+    emission = Emission(body, call.build, call.steps, may_be_empty=call.may_be_empty)
+    for value, operand in operands.items():
+        emission.known[value] = Operand(operand.value, operand.batched, value)
+    reason = emission.add_all(body)
+    if reason is not None:
+        raise Refused(reason)
+    found = {value.name: emission.get(value) for value in body.outputs}
+    first = next(iter(found.values()))
+    results = [found.get(f"out{place}", first) for place in range(len(call.node.outputs))]
+    return [Result(operand.value, operand.batched) for operand in results]
+
+
+def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
+    """Return the definition as a graph, and what stands outside for each of its inputs."""
+    node = ir.serde.serialize_node(call.node)
+    graph = onnx.GraphProto(name="definition")
+    given: dict[str, Operand] = {}
+    constants: list[onnx.TensorProto] = []
+    for index, operand in enumerate(call.operands):
+        if operand is None:
+            continue
+        name = node.input[index] = f"in{index}"
+        given[name] = operand
+        graph.input.append(_info(call, operand.inner, name))
+        array = const_array(operand.inner, limit=_CONSTANT_BYTES)
+        if array is not None:
+            constants.append(onnx.numpy_helper.from_array(array, name))
+    for place, output in enumerate(call.node.outputs):
+        if output.name:
+            node.output[place] = f"out{place}"
+            graph.output.append(_info(call, output, f"out{place}"))
+    graph.node.append(node)
+    imports = [onnx.helper.make_opsetid("", call.opset)]
+    model = onnx.helper.make_model(graph, ir_version=10, opset_imports=imports)
+    inlined = onnx.inliner.inline_selected_functions(model, [("", node.op_type)], inline_schema_functions=True)
+    if any(one.op_type == node.op_type for one in inlined.graph.node):
+        raise call.refuse("NO-BATCHING-RULE", f"no definition in opset {call.opset}")
+    for tensor in constants:
+        inlined.graph.input.remove(next(value for value in inlined.graph.input if value.name == tensor.name))
+    inlined.graph.initializer.extend(constants)
+    body = ir.from_proto(inlined)
+    infer_model(body)
+    values = [*body.graph.inputs, *body.graph.initializers.values()]
+    return body.graph, {value: given[value.name] for value in values if value.name in given}
+
+
+def _info(call: Call, value: ir.Value, name: str) -> onnx.ValueInfoProto:
+    if value.dtype is None:
+        raise call.refuse("TYPE-UNKNOWN", f"the element type of {value.name!r} is not known")
+    dims = None if value.shape is None else shape_dims(value.shape)
+    return onnx.helper.make_tensor_value_info(name, int(value.dtype), dims)

@@ -1,22 +1,26 @@
-"""Matrix products, one step's worth turned into as few and as large products as the operands allow.
+"""Matrix products: MatMul, FusedMatMul and MatMulInteger as few and as large products over all steps as the operands allow.
 
 A step multiplies as numpy's matmul does: vectors, matrices, stacks of matrices. ``emit`` makes the product operator.
+MatMulInteger is ``(A - a0) @ (B - b0)`` in int32; with a zero point a0 that differs between steps it is ``A @ (B - b0) - a0 *
+colsum(B - b0)``, which is exact because integers wrap the same way in any order.
 
 Works round ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.batching.alignment import expanded, with_rank
-from rewrites.batching.call import Call, Operand
+from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.dims import fold_steps, step_dims, with_steps
+from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of, static_dims
 from rewrites.ops.versions import reduce, reshape, squeeze, transpose, unsqueeze
 
-__all__ = ["Product", "product"]
+__all__ = ["Product", "fused_matmul", "matmul", "matmul_integer", "product"]
+
 
 Product = Callable[[ir.Value, ir.Value], ir.Value]
 
@@ -160,3 +164,64 @@ def _axis_first(axis: int, rank: int) -> list[int]:
 def _first_behind(count: int, rank: int) -> list[int]:
     """Return the order that moves axis 0 behind the next ``count`` axes."""
     return [*range(1, count + 1), 0, *range(count + 1, rank)]
+
+
+@rule("MatMul")
+def matmul(call: Call) -> Sequence[Result]:
+    """``MatMul(x, w)`` -> one MatMul over all steps."""
+    return [Result(product(call, lambda left, right: call.build.op("MatMul", left, right), plain=True))]
+
+
+@rule("FusedMatMul", domain="com.microsoft")
+def fused_matmul(call: Call) -> Sequence[Result]:
+    """The operator ignores its transposition flags for vectors, so they go where a vector becomes a matrix."""
+    given = call.node.attributes
+    if given.get_int("transBatchA", 0) or given.get_int("transBatchB", 0):
+        raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
+    if given.get_int("transA", 0):
+        call.needs_steps("ORT does not broadcast a transposed operand to empty tensors")
+        if call.rank(1) == 1:
+            raise call.refuse("NO-BATCHING-RULE", "ORT multiplies a transposed matrix by a vector wrongly")
+    flags = {"transA": given.get_int("transA", 0), "transB": given.get_int("transB", 0)}
+    for index, flag in enumerate(flags):
+        flags[flag] = int(bool(flags[flag]) and call.rank(index) > 1)
+
+    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.build.like(call.node, [left, right], **flags)[0]
+
+    return [Result(product(call, emit, plain=False))]
+
+
+@rule("MatMulInteger")
+def matmul_integer(call: Call) -> Sequence[Result]:
+    """One product over all steps; the second zero point must be loop-invariant."""
+    call.same_each_step(3)
+    zero, b = call.given(2), call.build
+    if zero is None or not zero.batched:
+        return [Result(_product(call, call.value(2)))]
+    call.same_each_step(1)
+    left, right = call.rank(0), call.rank(1)
+    rank = max(left, right) - (left == 1 or right == 1)
+    raw = _product(call, None)
+    shift = b.op("Cast", zero.value, to=int(ir.DataType.INT32))
+    shift = squeeze(b, shift, range(1, 1 + call.rank(2)))
+    columns = reduce(b, "ReduceSum", _centred(call), [max(right - 2, 0)], keepdims=left > 1 and right > 1)
+    correction = b.op("Mul", unsqueeze(b, shift, range(1, 1 + rank)), columns)
+    return [Result(b.op("Sub", raw, correction))]
+
+
+def _product(call: Call, zero: ir.Value | None) -> ir.Value:
+    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.build.like(call.node, [left, right, zero, call.value(3)])[0]
+
+    if not call.batched(0) and not call.batched(1):
+        return emit(call.operand(0).value, call.operand(1).value)
+    return product(call, emit, plain=False)
+
+
+def _centred(call: Call) -> ir.Value:
+    """Return ``B - b0`` in int32."""
+    b = call.build
+    wide = b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT32))
+    zero = call.value(3)
+    return wide if zero is None else b.op("Sub", wide, b.op("Cast", zero, to=int(ir.DataType.INT32)))

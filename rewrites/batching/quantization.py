@@ -1,21 +1,31 @@
-"""QuantizeLinear and DequantizeLinear: one scale, one scale for each index of an axis, or one scale for each step.
+"""Quantisation: one scale for all steps, one for each index of an axis, or one for each step.
 
 A scalar scale that differs between steps is a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
+DynamicQuantizeLinear takes its scale from the whole tensor: ``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum
+of each step, its scale and zero point as the operator defines them, and ``QuantizeLinear(x', s', z', axis=0)``. These are the
+same float operations in the same order, so nothing rounds differently. QLinearMatMul and QLinearConv become one product over
+all steps. If their scales differ between steps, the product is in integers, then scaled, rounded and shifted as the operators
+do it: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import axis_after_steps, expanded, unit_axes
+from rewrites.batching.alignment import axis_after_steps, expanded, unit_axes, with_rank
 from rewrites.batching.call import Call, Operand, Result
+from rewrites.batching.dims import first_dim, folded, unfolded
+from rewrites.batching.fold_into_batch import fold_batch
+from rewrites.batching.products import product
 from rewrites.batching.table import rule
-from rewrites.graph.values import static_dims
-from rewrites.ops.versions import axis_of, squeeze, unsqueeze
+from rewrites.graph.values import dim_of, static_dims
+from rewrites.ops.versions import axis_of, reduce, squeeze, unsqueeze
 
-__all__ = ["quantize"]
+__all__ = ["dynamic_product", "dynamic_quantize", "quantize", "quantized_convolution", "quantized_matmul"]
+
 
 _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 
@@ -90,3 +100,110 @@ def _is_single(call: Call, operand: Operand) -> bool:
     if dims is None:
         raise call.refuse("SHAPE-UNKNOWN", f"whether {operand.inner.name!r} has one element is not known")
     return dims in ((), (1,))
+
+
+_LEVELS = 255.0
+_MATRIX = 2
+
+
+@rule("DynamicQuantizeLinear")
+def dynamic_quantize(call: Call) -> Sequence[Result]:
+    """Before opset 13 QuantizeLinear has no axis, so it is written out."""
+    b, x = call.build, call.operand(0).value
+    axes = range(1, 1 + call.rank(0))
+    zero, one, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
+    low = b.op("Min", reduce(b, "ReduceMin", x, axes, keepdims=False) if axes else x, zero)
+    high = b.op("Max", reduce(b, "ReduceMax", x, axes, keepdims=False) if axes else x, zero)
+    spread = b.op("Div", b.op("Sub", high, low), levels)
+    scale = b.op("Where", b.op("Equal", high, low), one, spread)
+    centre = b.op("Sub", zero, b.op("Div", low, scale))
+    inside = b.op("Clip", centre, zero, levels)
+    point = b.op("Cast", b.op("Round", inside), to=int(ir.DataType.UINT8))
+    if call.opset >= since.QUANTIZED_AXIS:
+        return [Result(b.op("QuantizeLinear", x, scale, point, axis=0)), Result(scale), Result(point)]
+    within = list(axes)
+    shifted = b.op("Add", b.op("Round", b.op("Div", x, unsqueeze(b, scale, within))), unsqueeze(b, b.op("Round", inside), within))
+    return [Result(b.op("Cast", b.op("Clip", shifted, zero, levels), to=int(ir.DataType.UINT8))), Result(scale), Result(point)]
+
+
+@rule("DynamicQuantizeMatMul", domain="com.microsoft")
+def dynamic_product(call: Call) -> Sequence[Result]:
+    """``DynamicQuantizeMatMul(x, w, s, z, bias)``: in integers ``q @ (w - z) - zx * colsum(w - z)``, then scaled.
+
+    Weights, their scales and zero points, and the bias must be loop-invariant.
+    """
+    call.same_weights(*range(1, len(call.operands)))
+    rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
+    if rank < _MATRIX or call.rank(1) != _MATRIX:
+        raise call.refuse("NO-BATCHING-RULE", f"a product of ranks {rank} and {call.rank(1)}")
+    quantized, scale, point = (result.value for result in dynamic_quantize(call))
+    weights = b.op("Cast", call.operand(1).value, to=wide)
+    zero = call.value(3)
+    weights = weights if zero is None else b.op("Sub", weights, b.op("Cast", zero, to=wide))
+    within = range(1, 1 + rank)
+    shift = b.op("Mul", unsqueeze(b, b.op("Cast", point, to=wide), within), reduce(b, "ReduceSum", weights, [0], keepdims=False))
+    found = b.op("Sub", b.op("MatMulInteger", quantized, call.value(1), None, zero), shift)
+    scales = b.op("Mul", unsqueeze(b, scale, within), call.operand(2).value)
+    found = b.op("Mul", b.op("Cast", found, to=int(ir.DataType.FLOAT)), scales)
+    bias = call.value(4)
+    return [Result(found if bias is None else b.op("Add", found, bias))]
+
+
+_SCALES, _ZEROS = (1, 4, 6), (2, 5, 7)
+
+
+@rule("QLinearMatMul")
+def quantized_matmul(call: Call) -> Sequence[Result]:
+    """Zero points must be loop-invariant."""
+    call.same_weights(*_ZEROS)
+    matrices, rest, b = replace(call, operands=(call.operand(0), call.operand(3))), call.values, call.build
+    scaled = any(map(call.batched, _SCALES))
+
+    def emit(left: ir.Value, right: ir.Value) -> ir.Value:
+        if scaled:
+            return b.op("MatMulInteger", left, right, rest[2], rest[5])
+        return b.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]
+
+    varies = call.batched(0) or call.batched(3)
+    found = product(matrices, emit, plain=False) if varies else emit(call.operand(0).value, call.operand(3).value)
+    if not scaled:
+        return [Result(found)]
+    left, right = call.rank(0), call.rank(3)
+    rank = max(left, right) - (left == 1) - (right == 1) if min(left, right) == 1 else max(left, right)
+    if right == 1 and call.rank(4) == 1:
+        raise call.refuse("NO-BATCHING-RULE", "a vector with a scale that is a vector")
+    scales = [with_rank(call, call.operand(index), max(rank, call.rank(index))) for index in _SCALES]
+    return [Result(_requantized(call, found, scales))]
+
+
+@rule("QLinearConv")
+def quantized_convolution(call: Call) -> Sequence[Result]:
+    """Weights and zero points must be loop-invariant; the scale of the weights may be one for each channel."""
+    call.same_weights(*_ZEROS, 3, 8)
+    if not any(map(call.batched, _SCALES)):
+        return fold_batch(call)
+    b, rank, values = call.build, call.rank(0), call.values
+    if call.rank(5) and dim_of(call.operand(5).inner, 0) != 1:
+        raise call.refuse("NO-BATCHING-RULE", "the scales differ between steps, and the weights have a zero point for each channel")
+    operands = [values[3], values[2], values[5]]
+    attributes = list(call.node.attributes.values())
+    if call.batched(0):
+        (found,) = b.node("ConvInteger", [folded(call, 0), *operands], 1, attributes)
+        found = unfolded(call, [found], first_dim(call, 0))[0].value
+    else:
+        (found,) = b.node("ConvInteger", [call.value(0), *operands], 1, attributes)
+    bias = call.given(8)
+    if bias is not None:
+        found = b.op("Add", found, unit_axes(call, bias, rank, 1))
+    scales = [
+        unit_axes(call, call.operand(index), rank, 1) if call.rank(index) else with_rank(call, call.operand(index), rank)
+        for index in _SCALES
+    ]
+    return [Result(_requantized(call, found, scales))]
+
+
+def _requantized(call: Call, found: ir.Value, scales: Sequence[ir.Value]) -> ir.Value:
+    b, wide = call.build, int(ir.DataType.FLOAT)
+    one, other, last = (b.op("Cast", scale, to=wide) for scale in scales)
+    scaled = b.op("Mul", b.op("Cast", found, to=wide), b.op("Div", b.op("Mul", one, other), last))
+    return b.op("QuantizeLinear", scaled, b.const(np.array(1, np.float32)), call.value(7))

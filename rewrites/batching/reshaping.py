@@ -1,10 +1,10 @@
-"""Reshape, Flatten, Squeeze and Unsqueeze: the same elements in other axes, step by step."""
+"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat: the elements of a step keep their order within it."""
 
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import after_steps, axes_after_steps
+from rewrites.batching.alignment import after_steps, axes_after_steps, axis_after_steps, expanded, with_rank
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import product_of, step_dims, with_steps
 from rewrites.batching.table import rule
@@ -12,7 +12,7 @@ from rewrites.graph.values import const_array, dim_of, static_dims
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze, zero_copies_size
 from rewrites.ops.versions import reshape as emit_reshape
 
-__all__ = ["flatten", "insert_axes", "remove_axes", "reshape"]
+__all__ = ["concatenate", "expand", "flatten", "insert_axes", "remove_axes", "reshape", "tile"]
 
 
 @rule("Unsqueeze")
@@ -108,3 +108,32 @@ def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
             return None
         found += [-1] if known is None else [int(number) for number in known.ravel()]
     return tuple(found) if found.count(-1) == 1 and all(number == -1 or number > 0 for number in found) else None
+
+
+@rule("Concat")
+def concatenate(call: Call) -> Sequence[Result]:
+    """``Concat(x, w)`` -> ``Concat(x', Expand(w))``."""
+    return call.like([expanded(call, index) for index in range(len(call.operands))], axis=axis_after_steps(call, 0))
+
+
+@rule("Expand")
+def expand(call: Call) -> Sequence[Result]:
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``, where ``x'`` has at least as many axes in one step as the shape.
+
+    The shape is then counted from the end and never reaches the steps.
+    """
+    call.same_each_step(1)
+    count = dim_of(call.operand(1).inner, 0)
+    if not isinstance(count, int):
+        raise call.refuse("RANK-UNKNOWN", "the rank of the result is not known")
+    return call.like([with_rank(call, call.operand(0), max(count, call.rank(0))), call.value(1)])
+
+
+@rule("Tile")
+def tile(call: Call) -> Sequence[Result]:
+    """``Tile(x, repeats)`` -> ``Tile(x', [1, *repeats])``."""
+    call.same_each_step(1)
+    b, repeats = call.build, ints_operand(call.node, 1)
+    if repeats is DYNAMIC or repeats is None:
+        return call.like([call.value(0), b.op("Concat", b.const([1]), call.operand(1).value, axis=0)])
+    return call.like([call.value(0), b.const([1, *repeats])])

@@ -13,12 +13,12 @@ import onnx_ir as ir
 
 from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Result
-from rewrites.batching.folding import first_dim, folded, rows_first, unfolded
+from rewrites.batching.dims import first_dim, folded, rows_first, unfolded
 from rewrites.batching.table import rule
 from rewrites.graph.values import const_array, dim_of
 from rewrites.ops.versions import concat, ints_operand, slice_axis, squeeze, unsqueeze
 
-__all__ = ["resize", "upsample"]
+__all__ = ["affine_grid", "resize", "upsample"]
 
 _END = 2**63 - 1
 
@@ -116,3 +116,15 @@ def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequ
     if not picture:
         return [Result(result)]
     return [Result(squeeze(b, result, [1]))]
+
+
+@rule("AffineGrid")
+def affine_grid(call: Call) -> Sequence[Result]:
+    """``AffineGrid(theta [N, ...], [N, C, ...])`` -> the same of ``steps * N`` rows."""
+    call.same_each_step(1)
+    batch, size = first_dim(call, 0), call.operand(1).value
+    (result,) = call.build.like(call.node, [folded(call, 0), rows_first(call, size, batch)])
+    known = ints_operand(call.node, 1)
+    if isinstance(known, tuple):
+        result.shape = ir.Shape([None, *known[2:], len(known) - 2])
+    return unfolded(call, [result], batch)

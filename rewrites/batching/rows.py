@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Result
-from rewrites.batching.folding import first_dim, folded, unfolded
+from rewrites.batching.dims import first_dim, folded, unfolded
 from rewrites.batching.table import rule
 
 __all__ = ["each_element", "each_feature", "each_row", "joined_features", "picked_features"]

@@ -9,50 +9,19 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching.call import Call, Refused, Result
-from rewrites.batching.result_shapes import settle_shapes
+from rewrites.graph.dims import differ, refined, with_axes, without_names
+from rewrites.graph.values import dim_of
 
-__all__ = ["BatchingRule", "batch", "has_rule", "rule"]
+__all__ = ["BatchingRule", "batch", "has_rule", "rule", "settle_shapes"]
+
 
 BatchingRule = Callable[[Call], Sequence[Result]]
 """Emits a call for all steps and returns one result for each output of its node; raises ``Refused`` where it cannot."""
 
 _MODULES = (
-    "attention",
-    "axis_carrying",
-    "clip",
-    "concatenation",
-    "contrib",
-    "conversion",
-    "convolution",
-    "dynamic_quantization",
-    "einsum",
-    "elementwise",
-    "expansion",
-    "fold_into_batch",
-    "function_body",
-    "gather",
-    "gemm",
-    "matmul",
-    "matmul_integer",
-    "nested_if",
-    "nested_loop",
-    "nested_scan",
-    "normalization",
-    "normalized_channels",
-    "one_hot",
-    "pool_indices",
-    "quantization",
-    "quantized_products",
-    "recurrent",
-    "reductions",
-    "refused",
-    "reshaping",
-    "resizing",
-    "rows",
-    "scatter",
-    "shape_queries",
+    *("along_axes", "attention", "contrib", "einsum", "elementwise", "fold_into_batch", "gemm", "indexing", "nested_if"),
+    *("nested_loops", "normalization", "products", "quantization", "refused", "reshaping", "resizing", "rows", "shape_queries"),
     "slicing",
-    "spectral",
 )
 
 
@@ -126,3 +95,32 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
     except Refused as refused:
         call.build.discard(built)
         return refused.reason
+
+
+def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
+    """Complete the types and shapes of results, as far as ``built`` makes them, by what is known of one step.
+
+    Refuses with ``SHAPE-MISMATCH`` or ``TYPE-MISMATCH`` where what was inferred outside contradicts what the body declares.
+    """
+    for output, result in zip(call.node.outputs, results, strict=True):
+        value = result.value
+        if value.producer() not in built:
+            continue
+        if value.type is None:
+            value.type = output.type
+        elif output.type is not None and output.type != value.type:
+            raise call.refuse("TYPE-MISMATCH", f"{output.name!r} is declared {output.type} and computed as {value.type}")
+        if output.shape is not None:
+            one_step = without_names(output.shape)
+            wanted = with_axes(one_step, 0, _steps_of_result(call)) if result.batched else one_step
+            if differ(value.shape, wanted):
+                detail = f"{output.name!r} is declared {output.shape} in one step and computed as {value.shape}"
+                raise call.refuse("SHAPE-MISMATCH", detail)
+            value.shape = refined(without_names(value.shape), wanted, value.shape)
+
+
+def _steps_of_result(call: Call) -> int | str | None:
+    for operand in call.operands:
+        if operand is not None and operand.batched and operand.value.shape is not None:
+            return dim_of(operand.value, 0)
+    return None

@@ -72,7 +72,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Before opset 11 a size that one branch of an If tells is taken for what both give.",
-        worked_round=("rewrites.analysis.shapes.branches_of_ifs", "rewrites.analysis.shapes.branches_of_ifs"),
+        worked_round=("rewrites.analysis.shapes.branches_of_ifs",),
     ),
     Quirk(
         id="ONNX-STALE-DECLARATIONS",

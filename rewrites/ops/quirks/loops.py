@@ -14,7 +14,7 @@ LOOPS = (
         worked_round=(
             "rewrites.repair.own_outputs",
             "rewrites.loops.own_results",
-            "rewrites.batching.bodies",
+            "rewrites.batching.nested_loops",
             "ortscan.verification.oracle.sound",
             "tests.campaigns.fuzz.unaliased",
             "tests.campaigns.fuzz.spellings.scans",
@@ -68,7 +68,7 @@ LOOPS = (
         worked_round=(
             "rewrites.loops.view",
             "rewrites.scan_form.scan_axes",
-            "rewrites.batching.nested_scan",
+            "rewrites.batching.nested_loops",
             "ortscan.running.crash_risks",
         ),
     ),
@@ -149,7 +149,7 @@ LOOPS = (
             "rewrites.analysis.shapes.sizes_without_steps",
             "rewrites.loop_form.no_steps",
             "rewrites.loop_form.guard",
-            "rewrites.batching.nested_loop",
+            "rewrites.batching.nested_loops",
             "ortscan.verification.oracle.told_sizes",
             "tests.campaigns.fuzz.trust",
             "ortscan.verification.judging.judge",
@@ -187,7 +187,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan fails when it runs where neither inference nor a declaration tells the rank of what its body returns.",
-        worked_round=("rewrites.batching.bodies", "rewrites.fission.after", "rewrites.analysis.shapes.inference"),
+        worked_round=("rewrites.batching.nested_loops", "rewrites.fission.after", "rewrites.analysis.shapes.inference"),
     ),
     Quirk(
         id="ORT-OUTER-VALUE-RETURNED",

@@ -60,7 +60,7 @@ OPERATORS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="A Gather of rows of strings copies the first string of each row and leaves the others empty.",
         worked_round=(
-            "rewrites.batching.gather",
+            "rewrites.batching.indexing",
             "rewrites.repair.growing_state",
             "rewrites.loop_form.loop_to_scan",
             "rewrites.analysis.whole_reversals",
@@ -142,7 +142,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceLogSumExp over some of the axes gives -inf if the first number is infinite and all others are below -103.",
-        worked_round=("rewrites.batching.reductions",),
+        worked_round=("rewrites.batching.along_axes",),
     ),
     Quirk(
         id="ORT-ATTENTION-SCORES",
@@ -174,7 +174,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A GroupNormalization fails on a batch of no rows, since it infers a dimension.",
-        worked_round=("rewrites.batching.normalized_channels",),
+        worked_round=("rewrites.batching.normalization",),
     ),
     Quirk(
         id="ORT-ATTENTION-OF-NOTHING",

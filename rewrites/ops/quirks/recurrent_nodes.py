@@ -14,7 +14,7 @@ RECURRENT_NODES = (
         worked_round=(
             "rewrites.recurrent_nodes.batch_first",
             "rewrites.recurrences.cells.native_node",
-            "rewrites.batching.recurrent",
+            "rewrites.batching.fold_into_batch",
             "ortscan.verification.oracle.runnable",
         ),
     ),
@@ -114,7 +114,7 @@ RECURRENT_NODES = (
         worked_round=(
             "rewrites.recurrent_nodes.empty_recurrence",
             "rewrites.recurrent_nodes.guard_recurrence",
-            "rewrites.batching.recurrent",
+            "rewrites.batching.fold_into_batch",
             "rewrites.driver.unshielded",
             "ortscan.running.crash_risks",
             "ortscan.running.guarded_nodes",

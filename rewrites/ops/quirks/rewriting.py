@@ -96,7 +96,7 @@ REWRITING = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Transpose before a product with a vector is fused into it, which then multiplies the matrix as it was.",
-        worked_round=("rewrites.batching.products", "rewrites.batching.matmul", "rewrites.migration.conversions.alignment"),
+        worked_round=("rewrites.batching.products", "rewrites.migration.conversions.alignment"),
     ),
     Quirk(
         id="ORT-GATHER-AT-RANGE",
@@ -144,12 +144,7 @@ REWRITING = (
         seen="1.31",
         kind=Kind.REFUSAL,
         symptom="Products do not broadcast to an axis of size 0, and a MatMul that is fused with an Add or Transpose fails on one.",
-        worked_round=(
-            "rewrites.batching.products",
-            "rewrites.batching.matmul",
-            "rewrites.fission.stackable",
-            "rewrites.recurrent_nodes.expand",
-        ),
+        worked_round=("rewrites.batching.products", "rewrites.fission.stackable", "rewrites.recurrent_nodes.expand"),
         not_shown=_NO_MORE,
     ),
     Quirk(

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tests.rewrites.batching.harness import F32, F64, I64, Arg, case, check, const, given, refusal, same, steps
+from tests.rewrites.batching.harness import F16, F32, F64, I32, I64, U8, Arg, Case, case, check, const, given, refusal, same, steps
 
 PAIRS = [(steps, same), (same, steps), (steps, steps)]
 
@@ -140,3 +140,134 @@ def test_pooled_regions_of_pictures() -> None:
 def test_determinants_and_matches() -> None:
     check([case("y = Det (x)", x=steps(F32, *shape)) for shape in ((2, 2), (4, 3, 3))], 11)
     check([case('y = RegexFullMatch <pattern="a.*"> (x)', x=steps("str", 2, 3))], 20)
+
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+LENGTH, BATCH, WIDTH, HIDDEN = 4, 2, 3, 5
+
+
+def _cell(operator: str, direction: str = "forward", inputs: str = "x, w, r", dims: list[str] | None = None, **more: Arg) -> Case:
+    ways = 2 if direction == "bidirectional" else 1
+    gates = GATES[operator]
+    args = {
+        "x": steps(F32, LENGTH, BATCH, WIDTH, dims=dims),
+        "w": same(F32, ways, gates * HIDDEN, WIDTH),
+        "r": same(F32, ways, gates * HIDDEN, HIDDEN),
+    } | more
+    outputs = "y, h, c" if operator == "LSTM" else "y, h"
+    return case(f'{outputs} = {operator} <hidden_size={HIDDEN}, direction="{direction}"> ({inputs})', **args)
+
+
+@pytest.mark.parametrize("opset", [8, 14, 22])
+def test_steps_are_more_rows_of_the_batch(opset: int) -> None:
+    cases = []
+    for operator, direction in itertools.product(GATES, ("forward", "reverse", "bidirectional")):
+        ways = 2 if direction == "bidirectional" else 1
+        cases.append(_cell(operator, direction))
+        cases.append(_cell(operator, direction, dims=["S", "B", "I"]))
+        bias = same(F32, ways, 2 * GATES[operator] * HIDDEN)
+        for state, lengths in [(steps, same), (same, steps)]:
+            long = given([1, LENGTH], I32) if lengths is same else given([[4, 1], [2, 3], [1, 1]], I32, batched=True)
+            args = {"b": bias, "l": long, "h0": state(F32, ways, BATCH, HIDDEN)}
+            cases.append(_cell(operator, direction, "x, w, r, b, l, h0", **args))
+    check(cases, opset, empty=False)
+
+
+def test_states_alone_may_differ_between_steps() -> None:
+    once = same(F32, LENGTH, BATCH, WIDTH)
+    start = {"h0": steps(F32, 1, BATCH, HIDDEN), "c0": same(F32, 1, BATCH, HIDDEN), "p": same(F32, 1, 3 * HIDDEN)}
+    cases = [
+        _cell("GRU", inputs="x, w, r, , , h0", x=once, h0=steps(F32, 1, BATCH, HIDDEN)),
+        _cell("LSTM", inputs="x, w, r, , , h0, c0, p", x=once, **start),
+    ]
+    check(cases, empty=False)
+
+
+def test_weights_of_each_step_and_no_rows_are_refused() -> None:
+    for operator, gates in GATES.items():
+        weights = steps(F32, 1, gates * HIDDEN, WIDTH)
+        assert refusal(_cell(operator, w=weights)) == "BATCHED-WEIGHTS"
+        assert refusal(_cell(operator), may_be_empty=True) == "EMPTY-STEPS"
+    turned = case("y = RNN <hidden_size=5, layout=1> (x, w, r)", x=steps(F32, 2, 4, 3), w=same(F32, 1, 5, 3), r=same(F32, 1, 5, 5))
+    assert refusal(turned) == "NO-BATCHING-RULE"
+
+
+KERNEL_PAIRS = [(steps, steps), (same, steps), (steps, same)]
+FORMS = [("", 3, 3), ("<group=3>", 3, 1), ("<pads=[1, 1, 0, 0], strides=[2, 1]>", 3, 3), ("<dilations=[2, 1]>", 3, 3)]
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+def test_weights_of_each_step_are_groups_of_channels(operator: str) -> None:
+    cases: list[Case] = []
+    for (one, other), (form, channels, own) in itertools.product(KERNEL_PAIRS, FORMS):
+        groups = channels // own
+        weights = (6, own, 2, 2) if operator == "Conv" else (channels, 6 // groups, 2, 2)
+        args = {"x": one(F32, 2, channels, 4, 5), "w": other(F32, *weights)}
+        cases.append(case(f"y = {operator} {form} (x, w)", **args))
+        cases += [case(f"y = {operator} {form} (x, w, b)", **args, b=bias(F32, 6)) for bias in (steps, same)]
+    check([one for one in cases if not _needs_steps(one)])
+    grouped = [one for one in cases if _needs_steps(one)]
+    for one in grouped[:3]:
+        assert refusal(one) == "BATCHED-WEIGHTS"
+    check(grouped, known_steps=True)
+
+
+def _needs_steps(one: Case) -> bool:
+    return one.args["w"].batched and (one.args["x"].batched or "group" in one.text)
+
+
+def test_a_bias_of_each_step_is_added_afterwards() -> None:
+    cases = [case("y = Conv (x, w, b)", x=one(F32, 2, 3, 5), w=same(F32, 4, 3, 2), b=steps(F32, 4)) for one in (steps, same)]
+    check(cases)
+    narrow = case("y = Conv (x, w, b)", x=steps(F16, 2, 3, 5), w=same(F16, 4, 3, 2), b=steps(F16, 4))
+    assert refusal(narrow) == "PRECISION"
+
+
+def test_integer_convolutions_with_weights_of_each_step() -> None:
+    zero = const(3, U8)
+    cases = [
+        case("y = ConvInteger (x, w, z)", x=one(U8, 2, 3, 4, 4), w=other(U8, 5, 3, 2, 2), z=zero)
+        for one, other in KERNEL_PAIRS
+        if one is not other
+    ]
+    check(cases)
+    both = case("y = ConvInteger (x, w)", x=steps(U8, 2, 3, 4, 4), w=steps(U8, 5, 3, 2, 2))
+    check([both], known_steps=True)
+    assert (
+        refusal(case("y = ConvInteger (x, w, z)", x=steps(U8, 1, 3, 4, 4), w=same(U8, 5, 3, 2, 2), z=steps(U8)))
+        == "BATCHED-WEIGHTS"
+    )
+    text = "y = QLinearConv (x, s, z, w, s, z, s, z)"
+    one = case(text, x=steps(U8, 1, 3, 4, 4), w=steps(U8, 5, 3, 2, 2), s=const(0.05, F32), z=zero)
+    assert refusal(one) == "BATCHED-WEIGHTS"
+
+
+@pytest.mark.parametrize("dims", [None, ["N", "C", "W"]], ids=["known", "symbolic"])
+def test_parameters_of_each_step_are_those_of_more_channels(dims: list[int | str] | None) -> None:
+    names = None if dims is None else ["C"]
+    cases = []
+    for x, scale, bias in [(steps, steps, same), (same, steps, steps), (steps, same, steps)]:
+        args = {"x": x(F32, 2, 3, 4, dims=dims), "s": scale(F32, 3, dims=names), "b": bias(F32, 3, dims=names)}
+        cases.append(case("y = InstanceNormalization (x, s, b)", **args))
+        more = {"m": same(F32, 3, dims=names), "v": steps(F32, 3, dims=names)}
+        more["v"].data[...] = abs(more["v"].data) + 1
+        cases.append(case("y = BatchNormalization (x, s, b, m, v)", **args, **more))
+    check(cases)
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+def test_group_normalization_with_scales_of_each_step(opset: int) -> None:
+    count = 3 if opset < 21 else 6
+    text = "y = GroupNormalization <num_groups=3> (x, s, b)"
+    check([case(text, x=one(F32, 2, 6, 4), s=steps(F32, count), b=same(F32, count)) for one in (steps, same)], opset, empty=False)
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_mean_and_variance_normalization(opset: int) -> None:
+    cases = [
+        case(f"y = MeanVarianceNormalization {axes} (x)", x=steps(F32, 2, 3, 4, 5, dims=dims))
+        for axes in ("", "<axes=[0, 2, 3]>", "<axes=[0, 1, 2, 3]>")
+        for dims in (None, ["N", "C", "H", "W"])
+    ]
+    check(cases, opset, empty=False)
+    assert refusal(case("y = MeanVarianceNormalization <axes=[0, 2]> (x)", x=steps(F32, 2, 3, 4))) == "NO-BATCHING-RULE"

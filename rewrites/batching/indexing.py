@@ -1,4 +1,7 @@
-"""Gather, GatherElements and GatherND, with the data, the indices or both different in every step.
+"""Gather, Scatter, OneHot, Compress and Trilu, with the data, the indices or both different in every step.
+
+``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the number of the step becomes the first coordinate. The order in
+which colliding updates of one step are applied stays.
 
 Works round ORT-GATHER-STRINGS.
 """
@@ -7,13 +10,14 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import axis_after_steps, expanded
+from rewrites.batching.alignment import after_steps, axis_after_steps, expanded
 from rewrites.batching.call import Call, Result
+from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.table import rule
-from rewrites.ops.versions import axis_of, transpose, unsqueeze
+from rewrites.ops.versions import axis_of, squeeze, transpose, unsqueeze
 from rewrites.ops.versions import gather as emit_gather
 
-__all__ = ["gather", "gather_elements", "gather_nd"]
+__all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "scatter_elements", "scatter_nd", "triangle"]
 
 
 @rule("Gather")
@@ -70,3 +74,47 @@ def gather_nd(call: Call) -> Sequence[Result]:
     if call.opset < 12:
         raise call.refuse("NO-BATCHING-RULE", "the data differ between steps: needs GatherND of opset 12")
     return call.like([expanded(call, 0), expanded(call, 1)], batch_dims=batch_dims + 1)
+
+
+@rule("Scatter", "ScatterElements")
+def scatter_elements(call: Call) -> Sequence[Result]:
+    """The axis moves up; indices along the other axes, and so the steps, address themselves."""
+    return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
+
+
+@rule("ScatterND")
+def scatter_nd(call: Call) -> Sequence[Result]:
+    """One more coordinate for each index."""
+    rank, b = call.rank(1), call.build
+    indices = expanded(call, 1)
+    numbers = b.op("Range", b.const(0), squeeze(b, call.steps, [0]), b.const(1))
+    spread = unsqueeze(b, numbers, range(1, rank + 1))
+    dims = step_dims(call, call.operand(1))
+    if rank > 1:
+        spread = b.op("Expand", spread, shape_tensor(b, [1, *dims[:-1], 1]))
+    return call.like([expanded(call, 0), b.op("Concat", spread, indices, axis=rank), expanded(call, 2)])
+
+
+@rule("OneHot")
+def one_hot(call: Call) -> Sequence[Result]:
+    """The new axis moves one position up; negative, it counts from the end of the result and stays."""
+    call.same_each_step(1, 2)
+    return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
+
+
+@rule("Compress")
+def compress(call: Call) -> Sequence[Result]:
+    """The same condition in every step takes as much of each; without an axis, of all elements in a row."""
+    if call.batched(1):
+        raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
+    if call.node.attributes.get_int("axis") is not None:
+        return call.like(call.values, axis=axis_after_steps(call, 0))
+    return call.like([call.build.op("Flatten", call.operand(0).value, axis=1), call.value(1)], axis=1)
+
+
+@rule("Trilu")
+@rule("Trilu", domain="com.microsoft")
+def triangle(call: Call) -> Sequence[Result]:
+    """The last two axes are what counts; others are batch axes already."""
+    call.same_each_step(1)
+    return call.like(call.values)

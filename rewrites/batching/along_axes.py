@@ -1,8 +1,9 @@
-"""Reductions: the axes move one position up.
+"""Operators along some axes: the axes move one position up, and the steps stay apart like all other axes.
 
-``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``; over all axes, all but the steps.
-
-A ReduceLogSumExp over all axes is written out, because onnxruntime's kernel for some of the axes gives -inf for ``[-inf, -1000]``.
+``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13 Softmax, LogSoftmax and Hardmax flatten all axes from
+``axis`` on. The same shift is right for them because the axes before stay apart. ``Reduce*(x, axes)`` -> ``Reduce*(x', axes +
+1)``; over all axes, all but the steps. A ReduceLogSumExp over all axes is written out, because onnxruntime's kernel for some of
+the axes gives -inf for ``[-inf, -1000]``.
 
 Works round ORT-LOG-SUM-EXP-FIRST.
 """
@@ -13,14 +14,45 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import after_steps, axes_after_steps
+from rewrites.batching.alignment import after_steps, axes_after_steps, axis_after_steps
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of
-from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, unsqueeze
+from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, softmax_spec, unsqueeze
 
-__all__ = ["reduction"]
+__all__ = ["along_axis", "cumulative", "fourier", "fourier_by_attribute", "reduction", "softmax", "transpose"]
+
+
+_DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "TopK": -1}
+
+
+@rule(*_DEFAULT_AXIS)
+def along_axis(call: Call) -> Sequence[Result]:
+    """The axis is an attribute; the second input (k, sizes) must be loop-invariant."""
+    call.same_each_step(1)
+    return call.like(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
+
+
+@rule("Hardmax", "LogSoftmax", "Softmax")
+def softmax(call: Call) -> Sequence[Result]:
+    """The default axis changed in opset 13, so it is always written out."""
+    return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
+
+
+@rule("CumProd", "CumSum")
+def cumulative(call: Call) -> Sequence[Result]:
+    """The axis is an input; it need not be constant."""
+    call.same_each_step(1)
+    return call.like([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
+
+
+@rule("Transpose")
+def transpose(call: Call) -> Sequence[Result]:
+    """The steps stay in front; without ``perm`` the per-step axes are reversed, which takes their number."""
+    perm = call.node.attributes.get_ints("perm")
+    order = tuple(reversed(range(call.rank(0)))) if perm is None else tuple(perm)
+    return call.like(call.values, perm=[0, *(axis + 1 for axis in order)])
 
 
 @rule(
@@ -72,3 +104,20 @@ def _over_computed_axes(call: Call) -> list[Result]:
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1 if keepdims(call.node) else rank + 1 - count))
     return [result]
+
+
+@rule("DFT", until=20)
+def fourier_by_attribute(call: Call) -> Sequence[Result]:
+    """Before opset 20 the axis is an attribute."""
+    call.same_each_step(1)
+    return call.like(call.values, axis=axis_after_steps(call, 1))
+
+
+@rule("DFT", since=20)
+def fourier(call: Call) -> Sequence[Result]:
+    """The axis is an input, or the last but one."""
+    call.same_each_step(1, 2)
+    values = call.values
+    if call.given(2) is not None:
+        values[2] = axes_after_steps(call, 2, call.rank(0))
+    return call.like(values)

@@ -1,0 +1,202 @@
+"""A Scan or Loop inside the body: one whose own body works on all steps of the outer loop at once.
+
+    ys = Scan(h0, xs) body(h, x)    ->    ys' = Transpose(Scan(h0', Transpose(xs')) body(h', x'))
+
+    Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed behind the steps
+
+The scanned axes lie behind the steps and are moved to the front outside, because onnxruntime crashes if a Scan has another axis
+than 0 and any size is 0. A state carries the steps if its initial value does, or if a step makes it so. A Loop needs the same
+trip count and condition in every step; its stacked results that carry the steps need a known rank and a first trip, because
+onnxruntime guesses the sizes of empty results. An opset-8 Scan stays as it is.
+
+Works round ORT-SCAN-MOVED-AXES, ORT-LOOP-NO-STEPS-SIZES, ORT-SCAN-SHARED-OUTPUT and ORT-SCAN-RESULT-RANK.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.batching.alignment import repeated
+from rewrites.batching.call import Call, Operand, Refused, Result
+from rewrites.batching.emission import Emission
+from rewrites.batching.table import rule
+from rewrites.graph.dims import with_axes
+from rewrites.graph.marks import hand_on
+from rewrites.graph.values import dim_of, rank_of
+from rewrites.loops import LoopView, ScanInput, ScanOutput, ScanView, State, make_scan
+from rewrites.ops.versions import transpose
+
+__all__ = ["batched_body", "body_for_all_steps", "for_all_steps", "nested_loop", "nested_scan"]
+
+
+@rule("Scan", since=9)
+def nested_scan(call: Call) -> Sequence[Result]:
+    """Batch the body, with as few states carrying the steps as possible."""
+    loop = ScanView.of(call.node, call.opset)
+    operands = [call.operand(index) for index in range(len(call.operands))]
+    count = len(loop.states)
+    if any(scan.axis < 0 for scan in loop.scan_inputs) or any(output.axis < 0 for output in loop.scan_outputs):
+        raise call.refuse("RANK-UNKNOWN", "a scanned axis counts from the end of a tensor of unknown rank")
+    varies = [operand.batched for operand in operands]
+    while True:
+        inputs, inside = body_for_all_steps(call, loop.body, varies)
+        grown = [state.next for i, state in enumerate(loop.states) if not varies[i] and inside.get(state.next).batched]
+        if not grown:
+            break
+        inside.build.discard()
+        varies = [flag or (i < count and loop.states[i].next in grown) for i, flag in enumerate(varies)]
+    result_varies = [*varies[:count], *(inside.get(output.inner).batched for output in loop.scan_outputs)]
+    entering = [
+        _Axis.of(scan.axis, scan.inner, flag, operand.value)
+        for scan, operand, flag in zip(loop.scan_inputs, operands[count:], varies[count:], strict=True)
+    ]
+    leaving = [
+        _Axis.of(output.axis, output.inner, flag) for output, flag in zip(loop.scan_outputs, result_varies[count:], strict=True)
+    ]
+    if any(one.place and one.rank is None for one in (*entering, *leaving)):
+        inside.build.discard()
+        raise call.refuse("RANK-UNKNOWN", "the rank of what the Scan cuts or stacks is not known")
+    body = batched_body(inside, inputs, list(zip(loop.body.outputs, result_varies, strict=True)))
+    states = [State(for_all_steps(call, operands[i], varies[i]), inputs[i], body.outputs[i], None) for i in range(count)]
+    scans = [
+        ScanInput(one.to_front(call, operand.value), inner, 0, scan.reverse)
+        for one, scan, operand, inner in zip(entering, loop.scan_inputs, operands[count:], inputs[count:], strict=True)
+    ]
+    outputs = [
+        ScanOutput(value, None, 0, output.reverse) for value, output in zip(body.outputs[count:], loop.scan_outputs, strict=True)
+    ]
+    node = make_scan(call.build.names, body, states, scans, outputs, call.node.name or "Scan")
+    hand_on(call.node, node)
+    call.build.nodes.append(node)
+    stacks = [one.from_front(call, value) for one, value in zip(leaving, node.outputs[count:], strict=True)]
+    return [Result(value, flag) for value, flag in zip([*node.outputs[:count], *stacks], result_varies, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The ``place`` of a scanned axis in a tensor of some ``rank``."""
+
+    place: int
+    rank: int | None
+
+    @classmethod
+    def of(cls, axis: int, inner: ir.Value, varies: bool, outer: ir.Value | None = None) -> "_Axis":
+        """Find both from a slice in one step, and from the whole where that is known."""
+        rank, known = rank_of(inner), None if outer is None else rank_of(outer)
+        return cls(axis + varies, rank + 1 + varies if known is None and rank is not None else known)
+
+    def to_front(self, call: Call, x: ir.Value) -> ir.Value:
+        """Move the axis of ``x`` before all others."""
+        order = [self.place, *(i for i in range(self.rank or 0) if i != self.place)]
+        return transpose(call.build, x, order) if self.place else x
+
+    def from_front(self, call: Call, x: ir.Value) -> ir.Value:
+        """Move the first axis of ``x`` to its place."""
+        order = [*range(1, self.place + 1), 0, *range(self.place + 1, self.rank or 0)]
+        return transpose(call.build, x, order) if self.place else x
+
+
+@rule("Loop")
+def nested_loop(call: Call) -> Sequence[Result]:
+    """Batch the body, with as few states carrying the steps as possible."""
+    loop = LoopView.of(call.node, call.opset)
+    call.same_each_step(0, 1)
+    if any(not isinstance(value.type, ir.TensorType) for value in [*call.node.outputs, *loop.body.inputs]):
+        raise call.refuse("CONTROL-FLOW", "a state or result is no tensor, or of unknown type")
+    operands = [call.operand(index) for index in range(2, len(call.operands))]
+    varies = [operand.batched for operand in operands]
+    while True:
+        inputs, inside = body_for_all_steps(call, loop.body, [False, False, *varies])
+        grown = [not flag and inside.get(state.next).batched for flag, state in zip(varies, loop.states, strict=True)]
+        if not any(grown):
+            break
+        inside.build.discard()
+        varies = [flag or more for flag, more in zip(varies, grown, strict=True)]
+    stacked = _stacked_results(call, loop, inside)
+    flags = [False, *varies, *stacked]
+    body = batched_body(inside, inputs, list(zip(loop.body.outputs, flags, strict=True)))
+    initial = [for_all_steps(call, operand, flag) for operand, flag in zip(operands, varies, strict=True)]
+    made = call.build.node(
+        "Loop", [call.value(0), call.value(1), *initial], len(flags) - 1, [ir.AttrGraph("body", body)], hint=call.node.name
+    )
+    hand_on(call.node, call.build.nodes[-1])
+    results = []
+    for value, like in zip(made, loop.body.outputs[1:], strict=True):
+        value.type = like.type if value.type is None else value.type
+        results.append(value)
+    for i, (output, flag) in enumerate(zip(loop.scan_outputs, stacked, strict=True), start=len(varies)):
+        rank = rank_of(output.inner)
+        if flag and rank is not None:
+            results[i] = transpose(call.build, results[i], [1, 0, *range(2, rank + 2)])
+    return [Result(value, flag) for value, flag in zip(results, flags[1:], strict=True)]
+
+
+def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
+    """Tell which stacked results carry the steps; refuses, leaving nothing behind, where that cannot be written."""
+    stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
+    reason = None
+    if inside.get(loop.condition_out).batched:
+        reason = call.refuse("BATCHED-STRUCTURE", "whether it goes on differs between steps")
+    for output, flag in zip(loop.scan_outputs, stacked, strict=True):
+        if flag and rank_of(output.inner) is None:
+            reason = call.refuse("RANK-UNKNOWN", f"the rank of {output.inner.name!r} is not known")
+        elif flag and not loop.always_runs:
+            reason = call.refuse("EMPTY-STEPS", "it may make no trip, and the sizes of its stacked results would be guesses")
+    if reason is not None:
+        inside.build.discard()
+        raise reason
+    return stacked
+
+
+def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
+    """Emit all of ``body``, a graph of ``call.node``, into a builder of its own, and return its new inputs.
+
+    ``batched`` tells which inputs carry the steps. Refuses, leaving nothing behind, where a node cannot be batched.
+    """
+    emission = Emission(body, call.build.another(), call.steps, around=call.captured, may_be_empty=call.may_be_empty)
+    inputs = []
+    for inner, varies in zip(body.inputs, batched, strict=True):
+        inputs.append(_input_like(call, inner, varies))
+        emission.place(inner, inputs[-1], varies)
+    reason = emission.add_all(body)
+    if reason is not None:
+        emission.build.discard()
+        raise Refused(reason)
+    return inputs, emission
+
+
+def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
+    """Make the graph of what was emitted; ``outputs`` are values of the old body, and whether each is to carry the steps.
+
+    Each output gets a node of its own, without which onnxruntime computes garbage, and the shape that is declared for it, which
+    onnxruntime asks for.
+    """
+    build = emission.build
+    results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]
+    computed = {value for node in build.nodes for value in node.outputs}
+    for i, result in enumerate(results):
+        if result in computed:
+            computed.remove(result)
+        else:
+            results[i] = build.op("Identity", result, hint=result.name)
+    for result, (value, varies) in zip(results, outputs, strict=True):
+        result.type = result.type or value.type
+        if result.shape is None:
+            result.shape = with_axes(value.shape, 0, *([None] if varies else []))
+    nodes, build.nodes = build.nodes, []
+    return ir.Graph(inputs, results, nodes=nodes, name=build.names.fresh(emission.body.name or "body"))
+
+
+def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
+    """Return the value of ``operand``, with the steps in front where it ``varies``."""
+    return repeated(call.build, operand, call.steps) if varies else operand.value
+
+
+def _input_like(call: Call, inner: ir.Value, varies: bool) -> ir.Value:
+    shape = with_axes(inner.shape, 0, _steps_dim(call)) if varies else inner.shape
+    return ir.Value(name=call.build.names.fresh(inner.name or "input"), type=inner.type, shape=shape)
+
+
+def _steps_dim(call: Call) -> int | str | None:
+    return next((dim_of(one.value, 0) for one in call.operands if isinstance(one, Operand) and one.batched), None)
