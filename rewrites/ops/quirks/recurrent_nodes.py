@@ -66,7 +66,7 @@ RECURRENT_NODES = (
         symptom="A row of length 0 ends in zeros instead of its initial state.",
         worked_round=(
             "rewrites.recurrent_nodes.rows_without_steps",
-            "rewrites.recurrences.cells.masked_steps",
+            "rewrites.recurrences.cells.native_node",
             "rewrites.unroll.unroll_recurrent_nodes",
         ),
     ),

@@ -10,10 +10,9 @@ import numpy as np
 from rewrites.analysis.cut.components import find_components
 from rewrites.loops import ScanView, State
 from rewrites.recurrences.cells.cell import Cell, Numbers
+from rewrites.recurrences.cells.gated_cells import gru, lstm
 from rewrites.recurrences.cells.gates import Candidate, gate
-from rewrites.recurrences.cells.gru import gru
 from rewrites.recurrences.cells.interpretation import Interpretation
-from rewrites.recurrences.cells.lstm import lstm
 from rewrites.recurrences.cells.masks import CellMatch, masks_of
 from rewrites.recurrences.cells.polynomial import Polynomial, TooComplex
 from rewrites.recurrences.cells.run_time_weights import cells_of_run_time_weights, run_time_weights

@@ -1,15 +1,22 @@
-"""Writes a cell as a native RNN, GRU or LSTM node over all steps.
+"""Writes a cell as a native RNN, GRU or LSTM node over all steps, or over the steps that each row runs.
 
-Parameters of activations are compact lists, one entry for each activation that takes one: onnxruntime reads a padded list wrongly.
-``layout`` is never written, since onnxruntime refuses it.
-
-The node does not run on an empty sequence: onnxruntime aborts for LSTM and GRU on no rows, for GRU on no steps, and LSTM returns
-uninitialised memory then. A loop runs on a batch of no rows, so an If keeps the node from one if the number of rows is free. A Scan
-over no steps fails; here it gives what the operator's text has.
+Parameters of activations are compact lists, one entry for each activation that takes one: onnxruntime reads a padded list
+wrongly. ``layout`` is never written because onnxruntime refuses it.
 
     LSTM(xs, ...)    ->    If(xs holds anything) then LSTM(xs, ...) else an empty sequence, and the initial states
 
-Works round ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
+The node does not run on an empty sequence: onnxruntime aborts for LSTM and GRU on no rows, for GRU on no steps, and LSTM then
+returns uninitialised memory. A loop runs on an empty batch, so an If guards the node if the number of rows is free. A Scan over
+no steps fails; here it gives what the operator's text says.
+
+    steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
+
+Under a mask, a stable sort brings the steps that a row runs together, and the node's results are spread the same way. A row
+that has not run yet has its initial state. This equals the loop for every mask: nothing of the node past a row's length is
+read, and none of its final states for a length of 0.
+
+Works round ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
+ORT-RECURRENT-EMPTY-ROW.
 """
 
 import math
@@ -22,11 +29,21 @@ import onnx_ir as ir
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
 from rewrites.ops.rnn.functions import compact
-from rewrites.ops.versions import concat, reshape, slice_axis, squeeze, unsqueeze
+from rewrites.ops.versions import concat, count_up, reshape, shape_of, slice_axis, squeeze, unsqueeze, where
 from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims
 
-__all__ = ["NativeResults", "join_inputs", "join_rows", "part_rows", "write_guarded", "write_native", "write_rows"]
+__all__ = [
+    "NativeResults",
+    "has_run",
+    "join_inputs",
+    "join_rows",
+    "part_rows",
+    "write_guarded",
+    "write_masked",
+    "write_native",
+    "write_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,66 @@ def write_native(
 
 def _reversed(b: Builder, steps: ir.Value) -> ir.Value:
     return slice_axis(b, steps, 0, -1, -(2**63), -1)
+
+
+def write_masked(b: Builder, cell: Cell, inputs: list[ir.Value], backwards: bool, lead: Dims, mask: ir.Value) -> NativeResults:
+    """Write ``cell`` as ``write_native`` does; ``mask``: which rows run, bool [steps, *lead, 1], or with 1 for each of lead."""
+    x = join_inputs(b, cell, inputs, lead)
+    initial = [join_rows(b, state.initial, lead, 0, cell.size) for state in cell.states]
+    steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
+    spread = b.op("Expand", reshape(b, mask, [0, -1]), concat(b, [b.const([1]), rows], 0))
+    runs = b.op("Cast", spread, to=_INT64)
+    counts = b.op("CumSum", runs, b.const(0), reverse=1 if backwards else None)
+    total = slice_axis(b, counts, 0, 0, 1) if backwards else slice_axis(b, counts, 0, -1, 2**63 - 1)
+    columns = b.op("Expand", unsqueeze(b, count_up(b, rows), [0]), b.op("Shape", runs))
+    _, order = b.ops("TopK", [_keys(b, runs, steps), steps], 2, axis=0)
+    together = b.op("GatherND", x, _indices(b, order, columns))
+    lengths = b.op("Cast", squeeze(b, total, [0]), to=_INT32)
+    native = write_rows(b, cell, together, initial, backwards, lengths)
+    first = unsqueeze(b, initial[0], [0])
+    if backwards:
+        after = b.op("Sub", total, counts)
+        at = where(b, b.op("Less", after, total), after, steps)
+        table = concat(b, [native.sequence, first], 0)
+    else:
+        at, table = counts, concat(b, [first, native.sequence], 0)
+    sequence = b.op("GatherND", table, _indices(b, at, columns))
+    ran = unsqueeze(b, b.op("Less", b.const([0]), squeeze(b, total, [0])), [1])
+    finals = [native.hidden, *([] if native.cell is None else [native.cell])]
+    hidden, *cells = (
+        part_rows(b, where(b, ran, final, state), lead, 0, cell.size) for state, final in zip(initial, finals, strict=True)
+    )
+    return NativeResults(part_rows(b, sequence, lead, 1, cell.size), hidden, cells[0] if cells else None)
+
+
+def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
+    """Return which rows have run by which steps: bool, in the shape of ``mask``, [steps, ..., 1]."""
+    runs = b.op("CumSum", b.op("Cast", mask, to=_INT64), b.const(0), reverse=1 if backwards else None)
+    return b.op("Less", b.const(0), runs)
+
+
+def _keys(b: Builder, runs: ir.Value, steps: ir.Value) -> ir.Value:
+    """Return numbers that sort the steps that run before the others, and each kind in its order."""
+    number = unsqueeze(b, count_up(b, steps), [1])
+    return b.op("Sub", b.op("Mul", runs, steps), number)
+
+
+def _indices(b: Builder, first: ir.Value, second: ir.Value) -> ir.Value:
+    return concat(b, [unsqueeze(b, first, [2]), unsqueeze(b, second, [2])], 2)
+
+
+def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
+    """Return the results of ``write``, guarded in case ``some_input``, [steps, ..., width], is empty."""
+    is_some = b.op("Greater", b.op("Size", some_input), b.const(0))
+    then_part, else_part = b.another(), b.another()
+    native = write(then_part)
+    results = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
+    sizes = slice_axis(else_part, else_part.op("Shape", some_input), 0, 0, -1)
+    shape = concat(else_part, [sizes, b.const([cell.size])], 0)
+    empty = else_part.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, cell.dtype.numpy())))
+    initial = [else_part.op("Identity", state.initial) for state in cell.states]
+    sequence, hidden, *cells = write_if(b, is_some, (then_part, results), (else_part, [empty, *initial]), cell.hidden.next.name)
+    return NativeResults(sequence, hidden, cells[0] if cells else None)
 
 
 def write_rows(
@@ -125,15 +202,4 @@ def part_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) 
     return value if len(lead) == 1 else reshape(b, value, [*[0] * before, *sizes, width])
 
 
-def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
-    """Return the results of ``write``, guarded in case ``some_input``, [steps, ..., width], is empty."""
-    is_some = b.op("Greater", b.op("Size", some_input), b.const(0))
-    then_part, else_part = b.another(), b.another()
-    native = write(then_part)
-    results = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
-    sizes = slice_axis(else_part, else_part.op("Shape", some_input), 0, 0, -1)
-    shape = concat(else_part, [sizes, b.const([cell.size])], 0)
-    empty = else_part.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, cell.dtype.numpy())))
-    initial = [else_part.op("Identity", state.initial) for state in cell.states]
-    sequence, hidden, *cells = write_if(b, is_some, (then_part, results), (else_part, [empty, *initial]), cell.hidden.next.name)
-    return NativeResults(sequence, hidden, cells[0] if cells else None)
+_INT64, _INT32 = int(ir.DataType.INT64), int(ir.DataType.INT32)

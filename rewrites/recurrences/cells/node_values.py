@@ -19,9 +19,16 @@ from rewrites.ops.versions import concat, reshape, slice_axis, unsqueeze, where
 from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims, Features
 from rewrites.recurrences.cells.interpretation import Interpretation
-from rewrites.recurrences.cells.masked_steps import has_run, write_masked
 from rewrites.recurrences.cells.masks import CellMatch, Mask
-from rewrites.recurrences.cells.native_node import NativeResults, join_rows, part_rows, write_guarded, write_native
+from rewrites.recurrences.cells.native_node import (
+    NativeResults,
+    has_run,
+    join_rows,
+    part_rows,
+    write_guarded,
+    write_masked,
+    write_native,
+)
 from rewrites.recurrences.cells.remainder import Remainder
 from rewrites.recurrences.cells.suitability import reverses_slowly
 

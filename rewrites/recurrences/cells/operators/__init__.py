@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from rewrites.recurrences.cells.operators.elementwise import ELEMENTWISE
 from rewrites.recurrences.cells.operators.movement import MOVEMENT
 from rewrites.recurrences.cells.operators.products import PRODUCTS
-from rewrites.recurrences.cells.operators.single_steps import SINGLE_STEPS
 from rewrites.recurrences.cells.reading import OperatorReader
 
 __all__ = ["OPERATORS"]
 
-OPERATORS: Mapping[str, OperatorReader] = {**ELEMENTWISE, **MOVEMENT, **PRODUCTS, **SINGLE_STEPS}
+OPERATORS: Mapping[str, OperatorReader] = {**ELEMENTWISE, **MOVEMENT, **PRODUCTS}
