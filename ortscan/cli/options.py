@@ -20,11 +20,11 @@ from ortscan.running.budget import quick_seconds
 
 __all__ = [
     "add_checking",
-    "add_level",
     "add_display",
+    "add_level",
     "add_report",
-    "add_runtime",
     "add_rewriting",
+    "add_runtime",
     "add_shape",
     "checking",
     "rewriting",

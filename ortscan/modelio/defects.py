@@ -21,7 +21,7 @@ from rewrites.base.errors import UnsupportedModel
 from rewrites.base.plain_text import quoted
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import refuse_contradictions
-from rewrites.loops.checks import label
+from rewrites.loops.parts import label
 
 __all__ = ["refuse_defects", "refuse_depth", "refuse_undefined_values"]
 

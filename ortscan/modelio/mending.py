@@ -21,8 +21,7 @@ import onnx_ir as ir
 from ortscan.modelio.interface import without_negative_sizes
 from ortscan.modelio.slots import graphs_in
 from rewrites.graph.names import Names
-from rewrites.graph.node_order import has_order
-from rewrites.graph.walk import node_graphs
+from rewrites.graph.walk import has_order, node_graphs
 
 __all__ = ["declare_as_first_said", "free_negative_sizes", "is_sorted", "is_undefined", "sort_nodes", "tie_outputs"]
 

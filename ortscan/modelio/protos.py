@@ -10,7 +10,7 @@ import onnx
 
 from rewrites.base.errors import UnsupportedModel
 
-__all__ = ["Body", "DEEPEST", "bodies_in", "hide_map_types", "holds_map", "locations_in", "tensors_in"]
+__all__ = ["DEEPEST", "Body", "bodies_in", "hide_map_types", "holds_map", "locations_in", "tensors_in"]
 
 DEEPEST = 31
 """The depth to which graphs may be nested. protobuf reads 100 levels of messages; a graph needs three, and the innermost more."""

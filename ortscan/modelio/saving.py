@@ -16,7 +16,7 @@ from ortscan.modelio.tensors import AbsentTensor, bytes_needed
 from ortscan.modelio.with_data import SMALL, external_slots, serialised, write_with_data
 from rewrites.base.errors import ModelFileError
 
-__all__ = ["to_caller_type", "return_model", "save"]
+__all__ = ["return_model", "save", "to_caller_type"]
 
 
 def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:

@@ -23,7 +23,7 @@ from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["as_it_was", "self_checked", "fault_of", "is_left_broken", "soundest_of", "tell"]
+__all__ = ["as_it_was", "fault_of", "is_left_broken", "self_checked", "soundest_of", "tell"]
 
 _log = logging.getLogger("ortscan.rewriting")
 _REPORT_IT = "this is a defect of ortscan's, please report it with the model"
