@@ -5,7 +5,7 @@ Here are the names for users alone, each imported when it is asked for: ``import
 
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.release import __version__
+from ortscan.base import __version__
 
 if TYPE_CHECKING:
     from ortscan.api import migrate, optimize, verify

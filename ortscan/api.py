@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.quiet import quietly
+from ortscan.base.messages import quietly
 from ortscan.edge.border import one_sentence
 from ortscan.edge.limited import limited
 from ortscan.migration import migrated

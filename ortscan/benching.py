@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ortscan.api import optimize
-from ortscan.base.quiet import quietly
+from ortscan.base.messages import quietly
 from ortscan.edge.border import one_sentence
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe

@@ -4,7 +4,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from ortscan.api import rewriting_of
-from ortscan.base.quiet import quietly
+from ortscan.base.messages import quietly
 from ortscan.edge.border import one_sentence
 from ortscan.edge.limited import limited
 from ortscan.modelio import ModelLike

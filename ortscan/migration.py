@@ -2,7 +2,7 @@
 
 import onnx_ir as ir
 
-from ortscan.base.quiet import quietly
+from ortscan.base.messages import quietly
 from ortscan.edge.border import one_sentence
 from ortscan.modelio import (
     AnyModel,
@@ -15,9 +15,9 @@ from ortscan.modelio import (
     restore_interface,
 )
 from ortscan.modelio.reading import read_from_pipe
-from ortscan.ort.evaluate import evaluate
-from ortscan.ort.opsets import check_opset, check_opset_of, newest_opset, opset_number
+from ortscan.ort.installed import check_opset, check_opset_of, newest_opset, opset_number
 from ortscan.ort.runtimes import Runtime
+from ortscan.ort.sessions import evaluate
 from ortscan.soundness.lacking import fit_versions, lacking
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes

@@ -63,14 +63,14 @@ class Target:
     @property
     def newest_opset(self) -> int:
         """The newest opset it takes: that of the installed onnxruntime."""
-        from ortscan.ort.opsets import newest_opset
+        from ortscan.ort.installed import newest_opset
 
         return newest_opset()
 
     @property
     def newest_ir_version(self) -> int:
         """The newest IR version it takes: that of the installed onnxruntime."""
-        from ortscan.ort.opsets import newest_ir_version
+        from ortscan.ort.installed import newest_ir_version
 
         return newest_ir_version()
 

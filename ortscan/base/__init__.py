@@ -1,6 +1,5 @@
-"""What every floor may use: files, locks, processes, and walks over models as protobuf has them.
+"""What every floor may use: files, locks, processes, and walks over protobuf models. Nothing here imports onnxruntime."""
 
-Nothing here imports onnxruntime, or knows what an operator means.
-"""
+__all__ = ["__version__"]
 
-__all__: list[str] = []
+__version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""A Python process of our own, for what may never end or may end the process it runs in."""
+"""A Python subprocess for work that may never end or may crash."""
 
 import contextlib
 import multiprocessing.spawn
@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def can_start() -> bool:
-    """Whether there is an interpreter to start: not in a frozen program, nor in one that has Python inside it, such as uwsgi."""
+    """Return True if there is an interpreter to start. A frozen program, or one that embeds Python such as uwsgi, has none."""
     if getattr(sys, "frozen", False):
         return False
     executable = _executable()
@@ -23,20 +23,20 @@ def can_start() -> bool:
 
 
 def _executable() -> str:
-    """Return what ``multiprocessing`` starts too, which a program with Python inside may have set."""
+    """Return the interpreter that ``multiprocessing`` starts, which a program that embeds Python may have set."""
     return os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable or "")
 
 
 def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
-    """Start ``python -c code`` with this process' modules; ``options`` are those of Popen. Raises OSError."""
+    """Start ``python -c code`` with the search path of this process. ``options`` are those of Popen. Raise OSError."""
     path = os.pathsep.join(_search_path())
     env = {**os.environ, "PYTHONPATH": path}
-    apart = "import sys; sys.path[:] = filter(None, sys.path); "  # not the working folder, as "-P" has it from Python 3.11 on
-    return subprocess.Popen([_executable(), "-c", apart + code, *arguments], env=env, **options)
+    isolated = "import sys; sys.path[:] = filter(None, sys.path); "  # not the working folder, like "-P" from Python 3.11 on
+    return subprocess.Popen([_executable(), "-c", isolated + code, *arguments], env=env, **options)
 
 
 def _search_path() -> list[str]:
-    """Return where modules are looked for; what an empty entry stands for, the working folder, may be another by now, or gone."""
+    """Return the search path of modules without the working folder, which may have changed or gone."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with contextlib.suppress(FileNotFoundError):
         return [os.path.abspath(entry) for entry in sys.path if entry] + [here]
@@ -44,7 +44,7 @@ def _search_path() -> list[str]:
 
 
 def end_with_parent() -> None:
-    """Let this process end as soon as the one that started it does, where the system can tell."""
+    """End this process when its parent ends, if the system supports that."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -54,7 +54,7 @@ def end_with_parent() -> None:
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """End ``process``, which leads a session of its own, and all that it started."""
+    """End ``process``, which leads a session, and all its subprocesses."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -68,36 +68,36 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def cause(process: "subprocess.Popen[bytes]") -> str:
-    """Say how ``process`` came to its end."""
+    """Wait for ``process`` and return its signal or exit code."""
     code = process.wait()
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
 
 
 def own_stdout() -> IO[bytes]:
-    """Return the standard output for replies alone; what anything else prints goes to the standard error."""
+    """Return the standard output for replies only; other prints go to the standard error."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return replies
 
 
 def limit_memory(size: int) -> None:
-    """Let this process and those it starts take ``size`` bytes of their own each beside what this one takes now.
+    """Limit the memory of this process, and of each that it starts, to ``size`` bytes more than it has now.
 
-    What is mapped from files does not count, and neither does what threads only reserve: 64 MiB for each.
+    Mapped files do not count, nor the 64 MiB that each thread reserves.
     """
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as file:
-        taken = int(file.read().split()[5]) * resource.getpagesize()
-    least = min((one for one in resource.getrlimit(resource.RLIMIT_DATA) if one >= 0), default=taken + size)
-    most = min(taken + size, least)
+        used = int(file.read().split()[5]) * resource.getpagesize()
+    allowed = min((limit for limit in resource.getrlimit(resource.RLIMIT_DATA) if limit >= 0), default=used + size)
+    most = min(used + size, allowed)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def peak_memory() -> int | None:
-    """Return how many bytes of memory this process has had at most at a time, None where the system does not tell.
+    """Return the peak memory of this process in bytes, or None if the system does not tell.
 
-    Not what ``getrusage`` has on Linux: that begins with what the process had that started this one.
+    On Linux ``getrusage`` would include the memory of the parent.
     """
     with (
         contextlib.suppress(OSError, ValueError, IndexError),

@@ -1,8 +1,8 @@
-"""A file of measured costs: JSON, written by ``ortscan bench --calibrate`` on one machine, read by ``optimize`` anywhere.
+"""Read and write a file of costs, which ``ortscan bench --calibrate`` measures on one machine for ``optimize`` anywhere::
 
     {"ortscan_costs": 1, "onnxruntime": "1.32.0", "ns": {"start": 8000.0, "step": 1000.0, ...}}
 
-Costs that it does not name keep what is built in.
+Missing costs keep their defaults.
 """
 
 import json
@@ -29,35 +29,33 @@ def costs_text(costs: Costs, runtime: str) -> str:
     return json.dumps({"ortscan_costs": _FORMAT, "onnxruntime": runtime, "ns": asdict(costs)}, indent=2) + "\n"
 
 
-def read_costs(given: Any) -> Costs:
-    """Read the option ``costs``: None, the path of such a file, or what stands under its "ns". Raises OptionError."""
-    if given is None:
+def read_costs(costs: Any) -> Costs:
+    """Read the option ``costs``: None, the path of such a file, or the mapping under its "ns". Raise OptionError."""
+    if costs is None:
         return Costs()
-    where, numbers = ("costs", given) if isinstance(given, Mapping) else _in_file(given)
+    known = cost_names()
+    where, numbers = ("costs", costs) if isinstance(costs, Mapping) else _in_file(costs)
     for name, number in numbers.items():
-        if name not in cost_names():
-            raise OptionError(f"{where}: there is no cost {shown(name)}; there are {', '.join(cost_names())}{_meant(name)}.")
+        if name not in known:
+            meant = did_you_mean(name, known)
+            raise OptionError(f"{where}: there is no cost {shown(name)}; there are {', '.join(known)}{meant}.")
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if not is_number or not math.isfinite(number) or not 0 < number <= _LARGEST:
             raise OptionError(f"{where}: '{name}' must be a number of ns above 0, and {_LARGEST:g} at most, not {shown(number)}.")
     return Costs(**{name: float(number) for name, number in numbers.items()})
 
 
-def _meant(name: Any) -> str:
-    return did_you_mean(name, cost_names()) if isinstance(name, str) else ""
-
-
-def _in_file(given: Any) -> tuple[str, Mapping[Any, Any]]:
-    if not is_path_like(given):
-        raise OptionError(f"costs must be the path of a file that `ortscan bench --calibrate` has written, not {shown(given)}.")
-    where = f"costs in {quoted(given)}"
+def _in_file(path: Any) -> tuple[str, Mapping[Any, Any]]:
+    if not is_path_like(path):
+        raise OptionError(f"costs must be the path of a file that `ortscan bench --calibrate` has written, not {shown(path)}.")
+    where = f"costs in {quoted(path)}"
     try:
-        with Path(given).open("rb") as file:
-            found = json.loads(file.read(_MOST_BYTES))
+        with Path(path).open("rb") as file:
+            content = json.loads(file.read(_MOST_BYTES))
     except OSError as error:
         raise OptionError(f"{where} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
         raise OptionError(f"{where} are no JSON: {one_line(error)}.") from None
-    if not isinstance(found, dict) or found.get("ortscan_costs") != _FORMAT or not isinstance(found.get("ns"), dict):
+    if not isinstance(content, dict) or content.get("ortscan_costs") != _FORMAT or not isinstance(content.get("ns"), dict):
         raise OptionError(f"{where}: no file that `ortscan bench --calibrate` has written, of format {_FORMAT}.")
-    return where, found["ns"]
+    return where, content["ns"]

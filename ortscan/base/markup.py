@@ -1,4 +1,4 @@
-"""Text made fit for HTML and SVG, whatever is in it."""
+"""Escape any text for HTML and SVG."""
 
 from html import escape
 
@@ -10,10 +10,10 @@ _LONGEST, _LONGEST_NAME = 4000, 200
 
 
 def safe(text: object) -> str:
-    """Return ``text`` escaped, not too long, and with all that is unprintable, marks of direction too, as an escape."""
+    """Return ``text`` escaped and of limited length, with unprintable characters and marks of direction as escapes."""
     return escape(plain(cut(str(text), _LONGEST)))
 
 
 def name(text: object) -> str:
-    """Return a name as an element of its own, whose letters order nothing around it."""
+    """Return a name as an isolated element, whose letters do not reorder the text around it."""
     return f"<bdi>{safe(cut(str(text), _LONGEST_NAME))}</bdi>"

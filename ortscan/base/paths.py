@@ -1,14 +1,25 @@
-"""What is a path at all, before any file is looked for."""
+"""What is a path, and which file the location of external data names.
 
+That is the file that onnxruntime reads too: a regular file below the model's own folder (as given, or where a symbolic link to the
+model leads), named by a relative path. Paths that leave the folder and return, and null characters, at which onnxruntime stops
+reading the name, are refused.
+"""
+
+import errno
 import os
 import stat
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-__all__ = ["is_path", "is_path_like", "is_pipe"]
+from rewrites.base.plain_text import quoted
+
+__all__ = ["OutOfReach", "folders_of", "is_below", "is_path", "is_path_like", "is_pipe", "leads_out", "open_regular", "real_path"]
+
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def is_path(value: Any) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether ``value`` may name a file: text of at least a character, none of them null, that a file system can hold."""
+    """Return True if ``value`` may name a file: text without null characters, not empty, that a file system can hold."""
     if not is_path_like(value):
         return False
     text = os.fspath(value)
@@ -19,7 +30,7 @@ def is_path(value: Any) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def is_path_like(value: Any) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether ``value`` is text, or an object that stands for some."""
+    """Return True if ``value`` is text or a path object."""
     if not isinstance(value, str | os.PathLike):
         return False
     try:
@@ -29,8 +40,71 @@ def is_path_like(value: Any) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether ``value`` is the path of a pipe, which can be read only once."""
+    """Return True if ``value`` is the path of a pipe, which can be read only once."""
     try:
         return is_path(value) and stat.S_ISFIFO(os.stat(value).st_mode)
     except OSError:
         return False
+
+
+class OutOfReach(Exception):
+    """The reason why external data cannot be read; it completes "external data of X ..."."""
+
+
+def folders_of(path: str) -> list[str]:
+    """Return the folders that may hold the data of the model at ``path``; the folder to look in comes first."""
+    return list(dict.fromkeys([os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]))
+
+
+def real_path(location: str, folders: Sequence[str]) -> str:
+    """Return the path without links of the file ``location`` in the first of ``folders``, even if it does not exist.
+
+    Raise OutOfReach if it is in none of the folders, or is no regular file.
+    """
+    if _is_no_relative_path(location):
+        raise OutOfReach(f"has the location {quoted(location)}, which is not a relative path")
+    path = os.path.join(folders[0], location)
+    try:
+        real = os.path.realpath(path)
+        if _leaves(os.path.normpath(location)) or not any(is_below(real, os.path.realpath(folder)) for folder in folders):
+            raise OutOfReach(f"is {quoted(path)}, which leaves the model's folder")
+        mode = os.stat(real).st_mode
+    except FileNotFoundError:
+        return real
+    except OSError as error:
+        raise OutOfReach(f"is in {quoted(path)}, which cannot be read: {error.strerror}") from None
+    except ValueError:  # a lone surrogate, for which this system has no name
+        raise OutOfReach(f"has the location {quoted(location)}, which no file of this system can have") from None
+    if not stat.S_ISREG(mode):
+        raise OutOfReach(f"is in {quoted(path)}, which cannot be read: not a regular file")
+    return real
+
+
+def leads_out(location: str) -> bool:
+    """Return True if ``location`` cannot be in the model's folder, wherever that is."""
+    return _is_no_relative_path(location) or _leaves(os.path.normpath(location))
+
+
+def _is_no_relative_path(location: str) -> bool:
+    return not isinstance(location, str) or not location or "\0" in location or os.path.isabs(location)
+
+
+def _leaves(normal: str) -> bool:
+    return normal == os.pardir or normal.startswith(os.pardir + os.sep)
+
+
+def open_regular(real: str) -> int:
+    """Open the file at a path without links and return its descriptor. Raise OSError, also if it is no regular file."""
+    file = os.open(real, _READING)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def is_below(real: str, folder: str) -> bool:
+    """Return True if a path is ``folder`` or inside it; both are without links."""
+    return real == folder or real.startswith(os.path.join(folder, ""))

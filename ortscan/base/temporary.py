@@ -1,4 +1,4 @@
-"""Folders for temporary files: this user's alone, whatever the umask, and gone when what they are for is over or interrupted."""
+"""Temporary folders that only this user can read, and that are removed after use or after an interrupt."""
 
 import os
 import secrets
@@ -13,9 +13,9 @@ __all__ = ["TemporaryFolder", "insisting"]
 
 
 class TemporaryFolder:
-    """A new folder, removed with this object, at the end of a ``with`` or of the process, without a word about it.
+    """A new folder. It is removed with this object, at the end of a ``with`` or of the process. Raise OSError.
 
-    It is known how to remove it before it is made: an interrupt may come right after. Raises OSError.
+    The removal is registered before the folder is created, because an interrupt may come right after.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def insisting(work: Callable[[], None]) -> None:
-    """Do what may be done twice; where the first time is interrupted, the second is not."""
+    """Do ``work`` twice, so that it is done once if the first time is interrupted."""
     try:
         work()
     finally:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.benchmark.result import LoopTime
 from ortscan.benchmark.rounds import clock_for
-from ortscan.ort.onnx_says import in_short
+from ortscan.ort.model_errors import in_short
 from ortscan.running.runner import register_called
 from rewrites.base.errors import UnsupportedModel, is_raised_by
 from rewrites.base.plain_text import plain

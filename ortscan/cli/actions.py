@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ortscan.base.release import __version__
+from ortscan.base import __version__
 from ortscan.cli.streams import printing
 
 __all__ = ["ListCodes", "ListPasses", "VersionAction"]

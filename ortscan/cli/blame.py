@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ortscan.base.quiet import quietly
-from ortscan.base.release import __version__
+from ortscan.base import __version__
+from ortscan.base.messages import quietly
 from ortscan.cli.options import checking, rewriting
 from ortscan.cli.streams import working
 from ortscan.cli.writing import original

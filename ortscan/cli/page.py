@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.release import __version__
+from ortscan.base import __version__
 from ortscan.cli.writing import Sizes
 from ortscan.modelio.destination import Replacement, destination
 from ortscan.page.document import document, header, listed, section

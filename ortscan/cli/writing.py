@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.release import __version__
+from ortscan.base import __version__
 from ortscan.cli.files import check_npz, check_output, check_readable, output_of, size_of_model, size_of_source
 from ortscan.cli.options import checking
 from ortscan.cli.streams import working

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from ortscan.base.quiet import quietly
+from ortscan.base.messages import quietly
 from ortscan.errors import UnsupportedModel
 from rewrites.base.errors import is_raised_by
 from rewrites.python_ops.reference import reference_evaluator

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.forks import ForkSafeLock
 from ortscan.custom_ops.ending import not_at_the_end
 from ortscan.custom_ops.signals import is_main_thread, protection
 from ortscan.custom_ops.slots import failed

@@ -17,7 +17,7 @@ import json
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.forks import ForkSafeLock
 from ortscan.custom_ops.calls import run_call
 from ortscan.custom_ops.ending import watch
 from ortscan.custom_ops.failures import shielded
@@ -25,7 +25,7 @@ from ortscan.custom_ops.slots import Carried, takes_carried
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.native.library import register_library
-from ortscan.ort.session_entries import entry_of
+from ortscan.ort.sessions import entry_of
 from rewrites.base.errors import is_raised_by
 from rewrites.base.plain_text import one_line
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ortscan.base.fork_gate import not_while_forking
+from ortscan.base.forks import not_while_forking
 from ortscan.custom_ops.ending import begun, counted, heeding, not_at_the_end
 from ortscan.custom_ops.failures import cause_of, going_on, surfacing
 from ortscan.custom_ops.signals import deferred

@@ -89,7 +89,7 @@ def _name(model: Any) -> str:
 def _fault_of(model: Any) -> str | None:
     """Say what onnx's checker has against the model, or None."""
     from ortscan.modelio.source import open_source
-    from ortscan.ort.onnx_says import checker_fault
+    from ortscan.ort.model_errors import checker_fault
 
     try:
         with ExitStack() as stack:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import onnx_ir as ir
 
-from ortscan.base.external_location import open_regular
+from ortscan.base.paths import open_regular
 from rewrites.base.errors import ModelFileError
 from rewrites.base.plain_text import quoted
 

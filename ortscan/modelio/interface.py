@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.negative_sizes import has_negative_sizes, write_negative_sizes_as_free
+from ortscan.base.proto_graphs import has_negative_sizes, write_negative_sizes_as_free
 from ortscan.modelio.protos import holds_map
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.dims import forgotten

@@ -8,8 +8,7 @@ from typing import Literal
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.external_location import OutOfReach, folders_of, leads_out
-from ortscan.base.paths import is_path
+from ortscan.base.paths import OutOfReach, folders_of, is_path, leads_out
 from ortscan.modelio.data_defects import refuse_defects_of_data, refuse_defects_of_references
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.defects import refuse_defects, refuse_depth, refuse_undefined_values
@@ -22,7 +21,7 @@ from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_ambiguous_names, refuse_endless_calls, refuse_newer_operators, refuse_what_would_be_lost
 from ortscan.modelio.slots import graphs_in, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor, within_reach
-from ortscan.ort.opsets import newest_opset
+from ortscan.ort.installed import newest_opset
 from rewrites.base.errors import ModelFileError, OptionError, UnsupportedModel
 from rewrites.base.plain_text import shown
 from rewrites.graph.walk import all_nodes

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.external_location import OutOfReach, real_path
+from ortscan.base.paths import OutOfReach, real_path
 from ortscan.modelio.data_files import DataFile, DataFiles
 from rewrites.base.errors import UnsupportedModel
 from rewrites.base.plain_text import quoted

@@ -7,7 +7,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.forks import ForkSafeLock
 from ortscan.native.building import LIBRARIES
 
 if TYPE_CHECKING:

@@ -1,6 +1,3 @@
-"""onnxruntime asked small questions: versions, kernels, constants, what its errors mean.
-
-Runs of whole models are in ``running``, comparisons in ``verification``.
-"""
+"""Ask onnxruntime small questions: versions, kernels, constants, the meaning of its errors. Whole models run in ``running``."""
 
 __all__: list[str] = []

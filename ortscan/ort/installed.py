@@ -1,28 +1,47 @@
-"""Warns where the installed onnxruntime is older than those that ortscan is tested on: no build of it is a dependency."""
+"""The installed onnxruntime: whether it is too old, the newest opset and IR version it loads, and checks of an opset."""
 
 import functools
+import numbers
 import re
 
-from ortscan.base.warned import warn
+import onnx
 
-__all__ = ["OLDEST", "is_old", "warn_of_old"]
+from ortscan.base.messages import warn
+from ortscan.ort.runtimes import Runtime
+from ortscan.ort.sessions import evaluate
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.migration.versions import NEWEST
+
+__all__ = [
+    "OLDEST",
+    "check_opset",
+    "check_opset_of",
+    "is_old",
+    "newest_ir_version",
+    "newest_opset",
+    "opset_number",
+    "warn_of_old",
+]
 
 OLDEST = (1, 31)
-"""What older ones do wrong is not worked round everywhere: some end the process over sizes of zero."""
+"""The oldest onnxruntime that ortscan is tested on. Defects of older ones are not all worked round; some crash on empty inputs."""
+
+_MOST_DIGITS = 20
 
 
 @functools.cache
 def is_old() -> bool:
-    """Whether it is older. What is run to see what comes of it then runs in processes of its own."""
+    """Return True if onnxruntime is older than OLDEST. Trial runs are in subprocesses then."""
     import onnxruntime
 
-    numbers = re.match(r"([0-9]+)[.]([0-9]+)", onnxruntime.__version__)
-    return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST
+    version = re.match(r"([0-9]+)[.]([0-9]+)", onnxruntime.__version__)
+    return version is not None and (int(version[1]), int(version[2])) < OLDEST
 
 
 @functools.cache
 def warn_of_old() -> None:
-    """Issue an OrtscanWarning, once, where it is older."""
+    """Issue an OrtscanWarning once if onnxruntime is older than OLDEST."""
     if is_old():
         import onnxruntime
 
@@ -32,3 +51,53 @@ def warn_of_old() -> None:
             f"runs in processes of its own, which takes longer. To make models for an older one, use ortscan with a new one, and "
             f"set runtime."
         )
+
+
+@functools.cache
+def newest_opset() -> int:
+    """Return the newest opset whose operators are known and that the installed onnxruntime loads."""
+    for version in range(min(NEWEST, onnx.defs.onnx_opset_version()), 0, -1):
+        if _loads(version, 8):
+            return version
+    raise AssertionError("onnxruntime loads no opset at all")
+
+
+@functools.cache
+def newest_ir_version() -> int:
+    """Return the newest IR version that the installed onnxruntime loads."""
+    for version in range(int(onnx.IR_VERSION), 0, -1):
+        if _loads(13, version):
+            return version
+    raise AssertionError("onnxruntime loads no IR version at all")
+
+
+def _loads(opset: int, ir_version: int) -> bool:
+    node = onnx.helper.make_node("Shape", ["a"], ["b"])
+    output = onnx.helper.make_tensor_value_info("b", onnx.TensorProto.INT64, [1])
+    initializer = onnx.helper.make_tensor("a", onnx.TensorProto.FLOAT, [1], [1.0])
+    graph = onnx.helper.make_graph([node], "g", [], [output], [initializer])
+    opsets = [onnx.helper.make_opsetid("", opset)]
+    return evaluate(onnx.helper.make_model(graph, ir_version=ir_version, opset_imports=opsets)) is not None
+
+
+def check_opset(opset: object) -> None:
+    """Raise OptionError if ``opset`` is neither a word nor a number."""
+    if not isinstance(opset, str | numbers.Integral) or isinstance(opset, bool):
+        raise OptionError(f"opset must be a number or a word such as 'auto', not {shown(opset)}.")
+
+
+def check_opset_of(runtime: Runtime | None, opset: int) -> None:
+    """Raise OptionError if ``opset`` is newer than the newest that ``runtime`` runs."""
+    if runtime is not None and opset > runtime.opset:
+        raise OptionError(f"opset {opset} is newer than {runtime} runs: opset {runtime.opset} is its newest.")
+
+
+def opset_number(opset: int | str) -> int:
+    """Return an opset as a number. Raise OptionError if it is none, or newer than the installed onnxruntime runs."""
+    check_opset(opset)
+    if isinstance(opset, str) and not (opset.isascii() and opset.isdecimal() and len(opset) < _MOST_DIGITS):
+        raise OptionError(f"opset must be a number, 'auto' or 'latest', not {shown(opset)}.")
+    number = int(opset)
+    if not 1 <= number <= newest_opset():
+        raise OptionError(f"opset must be in 1..{newest_opset()}, the newest the installed onnxruntime runs, not {shown(number)}.")
+    return number

@@ -1,8 +1,8 @@
-"""Divisions of constant integers that may end onnxruntime's process: the least number by -1, which is no number of the type.
+"""Find divisions of constant integers that may crash onnxruntime: the lowest number by -1 overflows.
 
     Div (-9223372036854775808, -1)    ->    SIGFPE, when the model is loaded or run
 
-What is computed from constants alone is not known here, so it may be these two; onnxruntime computes it when it loads the model.
+The value of a computed constant is unknown here, so it may be one of the two; onnxruntime computes it when it loads the model.
 
 Works round ORT-DIVISION-OVERFLOW.
 """
@@ -20,11 +20,11 @@ __all__ = ["may_trap"]
 _INT64 = onnx.TensorProto.INT64
 _LEAST: Mapping[int, int] = {onnx.TensorProto.INT32: -(2**31), _INT64: -(2**63)}
 _Constants = Mapping[str, onnx.TensorProto | None]
-"""By name; None for what is computed, perhaps integers; a tensor without elements for what surely is computed of another type."""
+"""Constants by name; None for computed, perhaps integer ones; a tensor without elements for computed ones of another type."""
 
 
 def may_trap(model: onnx.ModelProto) -> bool:
-    """Return whether some division of constants may end the process that loads or runs ``model``."""
+    """Return True if a division of constants may crash the process that loads or runs ``model``."""
     return _may_trap(model.graph.node, _own(model.graph)) or any(_may_trap(function.node, {}) for function in model.functions)
 
 
@@ -48,30 +48,32 @@ def _may_trap(nodes: Iterable[onnx.NodeProto], outer: _Constants) -> bool:
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    for one in node.attribute:
-        if one.name == "value":
-            tensor: onnx.TensorProto = one.t
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            tensor: onnx.TensorProto = attribute.t
             return tensor
-        if one.name in ("value_int", "value_ints"):
-            return onnx.helper.make_tensor("", _INT64, [len(one.ints) or 1], one.ints or [one.i])
-        if one.name.startswith("value_float"):
+        if attribute.name in ("value_int", "value_ints"):
+            return onnx.helper.make_tensor("", _INT64, [len(attribute.ints) or 1], attribute.ints or [attribute.i])
+        if attribute.name.startswith("value_float"):
             return onnx.TensorProto(data_type=onnx.TensorProto.FLOAT)
     return None
 
 
 def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
-    """Return the results of a node: tensors without elements where their type surely is neither of the two, else None."""
+    """Return the results of a node: a tensor without elements if the type is certainly neither of the two, else None."""
     kinds: list[int | None] = [None] * len(node.output)
-    attributes = {one.name: one for one in node.attribute}
-    if node.domain in ("", "ai.onnx") and node.op_type == "Cast" and "to" in attributes:
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    if node.domain not in ("", "ai.onnx"):
+        pass
+    elif node.op_type == "Cast" and "to" in attributes:
         kinds = [attributes["to"].i]
-    elif node.domain in ("", "ai.onnx") and node.op_type == "ConstantOfShape":
+    elif node.op_type == "ConstantOfShape":
         kinds = [attributes["value"].t.data_type if "value" in attributes else onnx.TensorProto.FLOAT]
-    elif node.domain in ("", "ai.onnx") and onnx.defs.has(node.op_type):
+    elif onnx.defs.has(node.op_type):
         schema = onnx.defs.get_schema(node.op_type)
-        given = {formal.type_str: known[name] for formal, name in zip(schema.inputs, node.input, strict=False) if name}
-        alike = [given.get(formal.type_str) for formal, _ in zip(schema.outputs, node.output, strict=False)]
-        kinds[: len(alike)] = [None if one is None else one.data_type for one in alike]
+        operands = {formal.type_str: known[name] for formal, name in zip(schema.inputs, node.input, strict=False) if name}
+        same = [operands.get(formal.type_str) for formal, _ in zip(schema.outputs, node.output, strict=False)]
+        kinds[: len(same)] = [None if tensor is None else tensor.data_type for tensor in same]
     markers = [None if kind is None or kind in _LEAST else onnx.TensorProto(data_type=kind) for kind in kinds]
     return dict(zip(node.output, markers, strict=False))
 

@@ -1,4 +1,4 @@
-"""What older releases of onnxruntime have: opsets, IR versions and kernels on the CPU, out of the table beside this file."""
+"""What older releases of onnxruntime have: opsets, IR versions and CPU kernels, from the table beside this file."""
 
 import json
 import re
@@ -18,57 +18,54 @@ _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)*")
 
 @dataclass(frozen=True)
 class Runtime:
-    """A minor release of onnxruntime, and the newest opset and IR version it loads.
+    """A minor release of onnxruntime.
 
-    ``ml``: the newest version of ``ai.onnx.ml``; ``place``: that in the table.
+    Args:
+        version: as in ``1.17``.
+        opset, ml, ir_version: the newest versions of the opset, of ``ai.onnx.ml`` and of the IR that it loads.
+        index: its position in the table.
     """
 
     version: str
     opset: int
     ml: int
     ir_version: int
-    place: int = field(repr=False)
+    index: int = field(repr=False)
 
     def __str__(self) -> str:
         return f"onnxruntime {self.version}"
 
     def has_kernel(self, domain: str, op_type: str, since: int, types: Mapping[str, str]) -> bool:
-        """Whether a CPU runs an operator as it is since version ``since`` of its domain, with its type variables.
+        """Return True if a CPU runs an operator of version ``since`` of its domain with these type variables.
 
-        Of float16 it is enough to run float: onnxruntime casts around those.
+        A float kernel is enough for float16, because onnxruntime inserts casts.
         """
-        table = _table()
-        for first, last, variables, earliest, latest in table["kernels"].get(f"{domain}:{op_type}", ()):
-            # as onnxruntime's registry has it: one without an end is for its first version alone
-            fits = first == since or (last is not None and first < since <= last)
-            if (
-                fits
-                and earliest <= self.place <= latest
-                and all(_takes(types.get(name), places) for name, places in variables.items())
-            ):
+        for first, last, variables, earliest, latest in _table()["kernels"].get(f"{domain}:{op_type}", ()):
+            # as in onnxruntime's registry: a kernel without a last version is for its first version alone
+            is_of_version = first == since or (last is not None and first < since <= last)
+            if is_of_version and earliest <= self.index <= latest and _takes_all(types, variables):
                 return True
         return False
 
 
 def _takes_all(types: Mapping[str, str], variables: Mapping[str, int]) -> bool:
-    return all(_takes(types.get(name), places) for name, places in variables.items())
-
-
-def _takes(given: str | None, places: int) -> bool:
     table = _table()
-    taken = {table["types"][place] for place in table["lists"][places]}
-    return given is None or given in taken or (given == "tensor(float16)" and "tensor(float)" in taken)
+    for name, list_index in variables.items():
+        allowed = {table["types"][index] for index in table["lists"][list_index]}
+        kind = types.get(name)
+        if not (kind is None or kind in allowed or (kind == "tensor(float16)" and "tensor(float)" in allowed)):
+            return False
+    return True
 
 
 @cache
 def known_runtimes() -> Mapping[str, Runtime]:
     """Return the releases in the table by version, the oldest first."""
-    releases = enumerate(_table()["releases"])
-    return {each["version"]: Runtime(**each, place=place) for place, each in releases}
+    return {release["version"]: Runtime(**release, index=index) for index, release in enumerate(_table()["releases"])}
 
 
 def runtime_named(version: Any) -> Runtime | None:
-    """Return the release of a version such as ``1.17`` or ``1.17.3``; None of None. Raises OptionError for what is no known one."""
+    """Return the release of a version such as ``1.17`` or ``1.17.3``, or None for None. Raise OptionError if it is unknown."""
     if version is None:
         return None
     match = _VERSION.fullmatch(version) if isinstance(version, str) else None

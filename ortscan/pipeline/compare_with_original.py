@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.warned import warn
+from ortscan.base.messages import warn
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike
 from ortscan.running.budget import Level, quick_seconds
 from ortscan.soundness.output_shapes import declared_as_in

@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ortscan.modelio import Inlining, inline_functions, inline_functions_with_loops
-from ortscan.ort.evaluate import evaluate
+from ortscan.ort.sessions import evaluate
 from rewrites.base.abilities import Abilities
 from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused

@@ -8,9 +8,9 @@ import onnx_ir as ir
 
 from ortscan.migration import migrated
 from ortscan.modelio import AnyModel, LoadedModel, load
-from ortscan.ort.evaluate import evaluate
-from ortscan.ort.opsets import check_opset, check_opset_of, opset_number
+from ortscan.ort.installed import check_opset, check_opset_of, opset_number
 from ortscan.ort.runtimes import Runtime
+from ortscan.ort.sessions import evaluate
 from rewrites.base import since
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError, OptionError

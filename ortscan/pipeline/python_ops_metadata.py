@@ -2,7 +2,7 @@
 
 import json
 
-from ortscan.base.release import __version__
+from ortscan.base import __version__
 from ortscan.modelio import LoadedModel
 from rewrites.base.report import KernelGap, Report
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR, VERSION

@@ -5,10 +5,10 @@ import logging
 
 import onnx
 
+from ortscan.base.messages import warn
 from ortscan.base.proto_graphs import default_opset
-from ortscan.base.warned import warn
 from ortscan.modelio import AnyModel, load
-from ortscan.ort.onnx_says import checker_fault
+from ortscan.ort.model_errors import checker_fault
 from ortscan.pipeline.bisection import FindFault, Sound, soundest
 from ortscan.pipeline.compare_with_original import compare, first_line
 from ortscan.pipeline.rewriting import Outcome, Rewriting

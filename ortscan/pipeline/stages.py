@@ -11,8 +11,7 @@ import onnx_ir as ir
 
 from ortscan.modelio import declare_negative_sizes_free, restore_interface, retake_interface
 from ortscan.options import size_hints
-from ortscan.ort.evaluate import evaluate
-from ortscan.ort.kernels import has_kernel
+from ortscan.ort.sessions import evaluate, has_kernel
 from ortscan.pipeline.fixed_shapes import FixedShapes
 from ortscan.pipeline.inlining import inline_what_rules_change
 from ortscan.pipeline.load_in_opset import InOpset

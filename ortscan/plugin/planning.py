@@ -17,14 +17,14 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.fork_safe import ForkSafeLock
-from ortscan.base.quiet import quietly
+from ortscan.base.forks import ForkSafeLock
+from ortscan.base.messages import quietly
 from ortscan.errors import OrtscanError
 from ortscan.modelio.loaded import to_proto
 from ortscan.pipeline.compare_with_original import compare
 from ortscan.pipeline.rewriting import Outcome, Rewriting
 from ortscan.pipeline.self_check import self_checked
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from rewrites.graph.values import const_array
 from rewrites.native.functions import DOMAIN, LOOP_OPERATOR, OPERATOR
 from rewrites.native.operations import NARROW, NUMPY

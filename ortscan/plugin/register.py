@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.forks import ForkSafeLock
 from ortscan.custom_ops.registration import needed_version
 from ortscan.custom_ops.registration import register as register_python_op
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError
 from ortscan.native.library import library_path, register_library, why_not
-from ortscan.ort.session_entries import entry_of
+from ortscan.ort.sessions import entry_of
 from ortscan.plugin.callback import answer_questions
 from rewrites.base.errors import is_raised_by
 from rewrites.base.plain_text import one_line

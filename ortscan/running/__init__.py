@@ -1,6 +1,3 @@
-"""Models read for what they can be run on, and run on onnxruntime, in a process of their own where that may end it.
-
-What is fed, and what the results are held against, is in ``verification``.
-"""
+"""Find out how a model can be run, and run it on onnxruntime, in a subprocess if it may crash; ``verification`` compares."""
 
 __all__: list[str] = []

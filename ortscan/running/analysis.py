@@ -1,5 +1,6 @@
-"""Reading a model to learn what inputs it can take: the graph with named dimensions and inferred shapes."""
+"""Shapes and sizes of the values of a model, inferred with every free dimension of the inputs followed by name."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,42 +11,42 @@ from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.slots import own_ir
-from ortscan.ort.opsets import newest_opset
+from ortscan.ort.installed import newest_opset
 from ortscan.running.specs import Spec
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.walk import inner_graphs
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "KnownSizes", "analyse", "known_sizes"]
 
 _MOST_INLINED = 20_000
+_POINTER = 8
+_TENSOR = 320
+"""The bytes of a tensor in a sequence beside its elements (onnxruntime 1.32, measured)."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """``model`` is to be read only; ``names`` gives the dimension a symbol of the model stands for."""
+    """A model with inferred shapes, to be read only, and the free dimension of each symbol in it."""
 
     model: ir.Model
     names: Mapping[str, str]
 
     def dim(self, value: ir.Value | None, axis: int) -> int | str | None:
-        """The size of one axis: a number, the name of a free dimension of the inputs, or None where it is neither."""
+        """Return the size of an axis: a number, the name of a free dimension of the inputs, or None."""
         if value is None or value.shape is None or not -len(value.shape) <= axis < len(value.shape):
             return None
         dim = value.shape[axis]
         return dim if isinstance(dim, int) else self.names.get(dim.value or "")
 
     def dims(self, value: ir.Value | None) -> list[int | str | None] | None:
-        """All axes, or None where the rank is not known."""
+        """Return the sizes of all axes, or None if the rank is unknown."""
         if value is None or value.shape is None:
             return None
         return [self.dim(value, axis) for axis in range(len(value.shape))]
 
 
 def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
-    """Infer shapes with every free dimension of the inputs followed by name; model functions are inlined where that is soon done.
-
-    The proto is not changed, and weights are not read.
-    """
+    """Infer the shapes of a copy of ``proto``. Weights are not read; functions are inlined unless they are very large."""
     model = own_ir(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
@@ -55,17 +56,18 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
     symbols: dict[str, str] = {}
     for spec in specs:
         if spec.kind == "tensor" and not spec.optional and spec.dims is not None:
-            inputs[spec.name].shape = ir.Shape([_symbol(dim, symbols) for dim in spec.dims])
+            dims = [dim if isinstance(dim, int) else symbols.setdefault(dim, f"free_dim_{len(symbols)}") for dim in spec.dims]
+            inputs[spec.name].shape = ir.Shape(dims)
     for graph in [model.graph, *inner_graphs(model.graph)]:
         for value in _inner_values(graph):
             if value.shape is not None:
-                value.shape = ir.Shape([_followed(dim, symbols) for dim in value.shape])
+                value.shape = ir.Shape([dim if isinstance(dim, int) else symbols.get(dim.value or "") for dim in value.shape])
     infer_model(model)
     return Analysis(model, {symbol: name for name, symbol in symbols.items()})
 
 
 def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """What is neither an input of the model nor an initializer: bodies often declare symbols of their own."""
+    """Yield the values that are neither inputs of the model nor initializers; bodies often declare symbols of their own."""
     for node in graph:
         yield from node.outputs
         for attribute in node.attributes.values():
@@ -73,13 +75,42 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
                 yield from attribute.as_graph().inputs
 
 
-def _followed(dim: int | ir.SymbolicDim, symbols: Mapping[str, str]) -> int | str | None:
-    """An inner dimension by the name its symbol has in ``symbols``; unknown to be inferred where it has none."""
-    return dim if isinstance(dim, int) else symbols.get(dim.value or "")
+@dataclass(frozen=True)
+class KnownSizes:
+    """For each set of free dimensions the largest value: its bytes if these dimensions are 1, and its name."""
+
+    largest: Mapping[tuple[str, ...], tuple[int, str]]
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """Return the bytes of the largest value if the free dimensions have ``sizes``."""
+        return max((size * math.prod(sizes.get(name, 1) for name in names) for names, (size, _) in self.largest.items()), default=0)
+
+    def fixed(self) -> tuple[int, str]:
+        """Return the bytes and the name of the largest value of fixed size."""
+        return self.largest.get((), (0, ""))
 
 
-def _symbol(dim: int | str, symbols: dict[str, str]) -> int | str:
-    """A plain identifier no engine takes for arithmetic."""
-    if isinstance(dim, int):
-        return dim
-    return symbols.setdefault(dim, f"free_dim_{len(symbols)}")
+def known_sizes(analysis: Analysis) -> KnownSizes:
+    """Return the sizes that follow from the inferred shapes. A value inside a loop counts once."""
+    largest: dict[tuple[str, ...], tuple[int, str]] = {}
+
+    def note(names: tuple[str, ...], size: int, value: ir.Value) -> None:
+        if size > largest.get(names, (0, ""))[0]:
+            largest[names] = (size, value.name or "")
+
+    for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph):
+        for value in node.outputs:
+            dims = analysis.dims(value)
+            if dims is None or None in dims or value.dtype is None:
+                continue
+            width = _POINTER if value.dtype == ir.DataType.STRING else max(1, value.dtype.bitwidth // 8)
+            names = tuple(sorted(dim for dim in dims if isinstance(dim, str)))
+            note(names, math.prod(dim for dim in dims if isinstance(dim, int)) * width, value)
+        if node.op_type == "SplitToSequence" and node.domain == "" and node.inputs[0] is not None:
+            dims, axis = analysis.dims(node.inputs[0]), node.attributes.get_int("axis", 0)
+            count = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
+            if isinstance(count, str):
+                note((count,), _TENSOR, node.outputs[0])
+            elif count is not None:
+                note((), _TENSOR * count, node.outputs[0])
+    return KnownSizes(largest)

@@ -1,4 +1,4 @@
-"""How long a comparison may take and how much memory its values may, and whether that was reached."""
+"""The time and memory limits of a comparison, and which of them were reached."""
 
 import time
 from dataclasses import dataclass, field
@@ -19,28 +19,28 @@ __all__ = [
 Level = Literal["full", "quick"]
 
 FULL_SECONDS = 600.0
-"""After so many seconds a full comparison starts no further case, and stops the run it is in."""
+"""After these seconds a full comparison starts no further case and stops the current run."""
 
 FULL_BYTES = 2 << 30
-"""What the inputs of a full comparison may take, or any value that is known to be as large before the model is run."""
+"""The most memory for the inputs of a full comparison, or for a value whose size is known before the run."""
 
 QUICK_SECONDS = 2.0
-"""The same for a quick comparison: about thirty times what one of the median model of a real exporter takes, sessions and all."""
+"""The same for a quick comparison; thirty times what the median model of a real exporter takes, including sessions."""
 
 QUICK_BYTES = 256 << 20
 """The same for the memory of a quick comparison."""
 
 QUICK_SHARE = 0.25
-"""Where a model took long to rewrite a quick comparison may take this share of that time, if it is more than QUICK_SECONDS."""
+"""The share of the rewriting time that a quick comparison may take if that is more than QUICK_SECONDS."""
 
 PROCESS_SHARE, PROCESS_BYTES = 4, 512 << 20
-"""What a process that runs a model may take beside the model: so many times what a value may, and as much at least."""
+"""The memory of a process that runs a model: this multiple of the limit of a value, and at least these bytes."""
 
 LARGE_FOLDED = 64 << 20
-"""Bytes of a value that onnxruntime may compute from constants while it loads a model here: no clock stops it in one node."""
+"""The largest value in bytes that onnxruntime may fold while it loads a model, because no timeout stops a node."""
 
 RUN_SECONDS = 10.0
-"""How long the original may run on one set of inputs before it is stopped: a loop that only its data ends may never end."""
+"""The time limit of the original on one set of inputs; a loop that only its data ends may never end."""
 
 
 def quick_seconds(spent: float) -> float:
@@ -50,7 +50,7 @@ def quick_seconds(spent: float) -> float:
 
 @dataclass
 class Budget:
-    """The seconds and bytes one comparison may take. It starts when it is made; ``hits`` says what was reached, in words."""
+    """The seconds and bytes of a comparison, from when this object is created; ``hits`` describes the limits that were reached."""
 
     seconds: float
     bytes: int
@@ -59,27 +59,27 @@ class Budget:
     hits: dict[str, None] = field(default_factory=dict)
 
     def left(self) -> float:
-        """Return the seconds left, 0 at least."""
+        """Return the seconds left, at least 0."""
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Leave so many seconds, or as many as were spent, whatever the limit: where nothing is compared all was in vain."""
+        """Grant ``seconds`` more, at most as many as were spent, whatever the limit, because nothing was compared so far."""
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)
 
     def is_spent(self) -> bool:
-        """Return whether no time is left, and remember that it was so."""
+        """Return True if no time is left, and note it in ``hits``."""
         if self.left() > 0:
             return False
         self.hits[f"the time limit of {self.seconds:.2g} s"] = None
         return True
 
     def process_bytes(self, weight: int) -> int:
-        """Return what a process that runs a model of so many bytes may take: for weights in several forms, and values of a run."""
+        """Return the memory limit of a process that runs a model of ``weight`` bytes, whose weights it may hold several times."""
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return whether a value, or the inputs of a case, may take ``size`` bytes, and remember where not."""
+        """Return True if a value or the inputs of a case may take ``size`` bytes; if not, note it in ``hits``."""
         if size <= self.bytes:
             return True
         limit = f"{self.bytes >> 20} MiB" if self.bytes >> 20 else f"{self.bytes} bytes"

@@ -1,11 +1,10 @@
-"""What makes onnxruntime kill its process instead of raising an error, and what might.
-
-None of the first is ever run. What might kill it, or is not known not to, is run in a process of its own (``own_process``).
+"""Find nodes that crash onnxruntime, which are never run, and nodes that might, which run in a subprocess (``own_process``).
 
 Works round ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
 ORT-LOOP-EMPTY-CONDITION, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS, ORT-CAST-AFTER-TRANSPOSE,
 ORT-HALVES-AFTER-TRANSPOSE, ORT-EINSUM-OF-NOTHING, ORT-UNIQUE-OF-NOTHING, ORT-CONV-EMPTY-FILTER, ORT-LAYERNORM-EMPTY-NAME,
-ORT-ATTENTION-OF-NOTHING, ORT-QUANTIZED-LSTM-NO-STEPS, ORT-QUANTIZED-LSTM-NO-ROWS and ONNX-SPLIT-OUTPUTS.
+ORT-ATTENTION-OF-NOTHING, ORT-QUANTIZED-LSTM-NO-STEPS, ORT-QUANTIZED-LSTM-NO-ROWS, ORT-DEQUANTIZED-CAPTURED and
+ONNX-SPLIT-OUTPUTS.
 """
 
 from collections.abc import Container, Sequence, Set
@@ -17,57 +16,58 @@ from ortscan.base.proto_graphs import all_graphs, bodies_of
 from ortscan.ort.installed import is_old
 from ortscan.ort.integer_divisions import may_trap
 from ortscan.running.analysis import Analysis
-from ortscan.running.captured_dequantized import captured_dequantized
-from ortscan.running.endless import may_take_all
+from ortscan.running.graph_index import all_nodes, names_read
+from ortscan.running.growth import may_exhaust_memory, may_run_long
 from ortscan.running.guarded_nodes import guarded_nodes
-from ortscan.running.heavy_nodes import works_long
 from ortscan.running.joined_vectors import endless_joins
-from ortscan.running.subgraphs import all_nodes
 from rewrites.graph.values import rank_of
 from rewrites.ops.traits import operators
 from rewrites.tidy.cast_transposes import has_cast_transpose
 
-__all__ = ["crash_risks", "dies_of_nothing", "may_die", "may_die_loading", "rank_conflicts"]
+__all__ = ["crash_risks", "crashes_on_empty_input", "may_crash", "may_crash_loading", "rank_conflicts"]
 
 _RECURRENT = frozenset(["RNN", "LSTM", "GRU", "DynamicQuantizeLSTM"])
 _FRAGILE = _RECURRENT | {"Einsum", "Attention"}
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"])
 _HARMLESS = operators("survives-empty") | _CONVOLUTIONS | {"Scan", "Unique"}
 _HARMLESS_ELSEWHERE = frozenset([("ai.onnx.ml", "ArrayFeatureExtractor")])
+_MOVING = frozenset(["Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "MaxPool"])
+_PERHAPS_DROPPED = frozenset(["Identity", "Expand", "Cast", "Dropout"])
 
 
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
-    """Describe nodes that crash onnxruntime when a session is made or run, whatever the input."""
-    found = []
+    """Describe nodes that crash onnxruntime when a session is created or run, whatever the input."""
+    risks = []
     for node, _ in all_nodes(proto):
         kind = node.op_type
         if kind == "Loop" and _has_unnamed_output(node):
-            found.append(f"Loop '{node.name}' has an output without a name")
+            risks.append(f"Loop '{node.name}' has an output without a name")
         elif kind == "LayerNormalization" and node.input and not node.input[-1]:
-            found.append(f"LayerNormalization '{node.name}' ends in an empty input name")
-        elif kind == "Split" and any(one.name == "num_outputs" and one.i < len(node.output) for one in node.attribute):
-            found.append(f"Split '{node.name}' has more outputs than its num_outputs")
-    return found + endless_joins(proto) + captured_dequantized(proto)
+            risks.append(f"LayerNormalization '{node.name}' ends in an empty input name")
+        elif kind == "Split" and any(
+            attribute.name == "num_outputs" and attribute.i < len(node.output) for attribute in node.attribute
+        ):
+            risks.append(f"Split '{node.name}' has more outputs than its num_outputs")
+    return risks + endless_joins(proto) + _captured_dequantized(proto)
 
 
-def dies_of_nothing(proto: onnx.ModelProto) -> str | None:
-    """Name an operator of the model that crashes, hangs or returns uninitialised memory on inputs of size zero, or None.
+def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
+    """Return an operator that crashes, hangs or returns uninitialised memory on empty inputs, or None.
 
-    What an If keeps from them does not count. Should the If be wrong, ``may_die`` has put the run in a process of its own.
+    Nodes that an If guards from empty inputs do not count. If the guard is wrong, ``may_crash`` has moved the run to a subprocess.
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
     nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
-    return next((said for node, version in nodes if (said := _fragile(node, version, constants)) is not None), None)
+    return next((label for node, version in nodes if (label := _fragile(node, version, constants)) is not None), None)
 
 
-def may_die(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
-    """Whether a run of the model could kill the process, take all memory or not be stopped, even if no input has a size of zero.
+def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
+    """Return True if a run could crash, use up the memory or be unstoppable even though no input is empty.
 
-    So it is with a node that works for long, a loop that makes more and more, an operator that is not known to survive sizes of
-    zero, and one that is known not to where its operands may be empty all the same: cut from something shorter, or of a size nobody
-    knows. By their outputs, the nodes in ``watched`` do not count.
+    Reasons are a long-running node, a growing loop, an operator that is not known to survive empty operands, and an operator that
+    is known not to survive them, if its operands may be empty. Nodes whose outputs are in ``watched`` do not count.
     """
-    if may_die_loading(proto) or may_take_all(proto, analysis) or (analysis is not None and works_long(analysis)):
+    if may_crash_loading(proto) or may_exhaust_memory(proto, analysis) or (analysis is not None and may_run_long(analysis)):
         return True
     own = {(function.domain, function.name) for function in proto.functions}
     nodes = [(node, version) for node, version in all_nodes(proto) if (node.domain, node.op_type) not in own]
@@ -94,8 +94,8 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
     return (node.domain, node.op_type) in _HARMLESS_ELSEWHERE
 
 
-def may_die_loading(proto: onnx.ModelProto) -> bool:
-    """Whether making a session of the model, or running it first, could kill the process: in an old onnxruntime any may."""
+def may_crash_loading(proto: onnx.ModelProto) -> bool:
+    """Return True if creating or first running a session could crash. In an old onnxruntime any model may."""
     if is_old():
         return True
     return _casts_a_transpose(proto) or may_trap(proto)
@@ -107,7 +107,7 @@ def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
-    """Describe Scan bodies declared for other ranks than they get; ``model`` has its shapes inferred."""
+    """Describe Scan bodies declared for other ranks than their operands; ``model`` has inferred shapes."""
     found = []
     version = model.opset_imports.get("", 1)
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
@@ -131,7 +131,7 @@ def _constants(proto: onnx.ModelProto) -> set[str]:
 
 
 def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
-    """Name what a size of zero is deadly to, or None."""
+    """Return the operator if it may crash on empty operands, with the reason, or None."""
     axes = any(axis for attribute in node.attribute if attribute.name.endswith("put_axes") for axis in attribute.ints)
     if node.op_type in _FRAGILE:
         return node.op_type
@@ -149,9 +149,9 @@ def _filter_position(node: onnx.NodeProto) -> int:
 
 
 def _deadly_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
-    """Return the values whose sizes may do harm; states of a recurrent node have the rows of its sequence, or are refused.
+    """Return the values that must not be empty. States of a recurrent node have the batch size of its sequence, or are refused.
 
-    Of a Loop these are the count of steps and the condition, of which onnxruntime reads the first element without a look.
+    onnxruntime reads the first element of the count and of the condition of a Loop without a check.
     """
     if node.op_type in _RECURRENT:
         return node.inputs[:1]
@@ -169,3 +169,28 @@ def _may_be_empty(value: ir.Value | None, analysis: Analysis) -> bool:
 
 def _has_unnamed_output(node: onnx.NodeProto) -> bool:
     return "" in node.output or any(not value.name for body in bodies_of(node) for value in body.output)
+
+
+def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
+    """Describe nodes that move a dequantized value which a nested graph captures; onnxruntime crashes when it loads them."""
+    risks = []
+    for graph in (*all_graphs(proto), *proto.functions):
+        if not any(node.op_type == "DequantizeLinear" for node in graph.node):
+            continue
+        constants = {tensor.name for tensor in getattr(graph, "initializer", ())}
+        dequantized: set[str] = set()
+        moved: dict[str, str] = {}
+        for node in graph.node:
+            first = next(iter(node.input), "")
+            if node.op_type == "Constant":
+                constants.update(node.output)
+            elif node.op_type == "DequantizeLinear" and first not in constants:
+                dequantized.update(node.output[:1])
+            elif node.op_type in _MOVING | _PERHAPS_DROPPED and first in dequantized:
+                dequantized.update(node.output[:1])
+                if node.op_type in _MOVING or first in moved:
+                    moved.update(dict.fromkeys(node.output[:1], node.op_type))
+        bodies = [body for node in graph.node for body in bodies_of(node)] if moved else []
+        captured = {name for body in bodies for node in body.node for name in names_read(node)}
+        risks += [f"{op} '{name}' moves what was dequantized for a graph within" for name, op in moved.items() if name in captured]
+    return risks

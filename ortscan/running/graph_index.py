@@ -1,28 +1,26 @@
-"""A graph by its names: who makes a value, who reads it, and what a value is made from."""
+"""Walk over the nodes of a ModelProto, and index a graph by names: producers, users, backward and forward slices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
 
-from ortscan.base.proto_graphs import bodies_of
+from ortscan.base.proto_graphs import bodies_of, default_opset
+from ortscan.ort.installed import newest_opset
 
-__all__ = ["GraphIndex", "Slice", "names_read"]
+__all__ = ["GraphIndex", "Slice", "all_nodes", "names_read"]
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Nodes by position, and the values they start from: those that were to stop at, and inputs of the model."""
+    """Nodes by position, and the values they start from: the stops and inputs of the model."""
 
     nodes: set[int]
     leaves: set[str]
 
 
 class GraphIndex:
-    """The main graph of a model, or other ``nodes`` on its inputs and initializers.
-
-    The values that bodies read from outside count as read by the node that holds them.
-    """
+    """The main graph of a model, or other ``nodes`` on its inputs and initializers. A node reads what its bodies capture."""
 
     def __init__(self, graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto] | None = None):
         self.nodes = graph.node if nodes is None else list(nodes)
@@ -40,18 +38,18 @@ class GraphIndex:
         self._reads: dict[int, list[str]] = {}
 
     def reads(self, position: int) -> list[str]:
-        """Return what the node at ``position`` reads."""
+        """Return the names that the node at ``position`` reads."""
         if position not in self._reads:
             self._reads[position] = names_read(self.nodes[position])
         return self._reads[position]
 
     def users(self, name: str) -> Sequence[int]:
-        """Return who reads ``name``, by position."""
-        found = self._users.get(name, [])
-        return [found] if isinstance(found, int) else found
+        """Return the positions of the nodes that read ``name``."""
+        users = self._users.get(name, [])
+        return [users] if isinstance(users, int) else users
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
-        """Return what computes ``names`` from ``stops`` and inputs; ``names`` are computed even where they are to stop at."""
+        """Return the nodes that compute ``names`` from ``stops`` and inputs, or why not. ``names`` themselves are no stops."""
         nodes: set[int] = set()
         leaves: set[str] = set()
         wanted = set(names)
@@ -72,19 +70,19 @@ class GraphIndex:
         return Slice(nodes, leaves)
 
     def forward(self, names: Iterable[str]) -> set[str]:
-        """Return all values made of ``names``, these included."""
-        found: set[str] = set()
+        """Return all values computed from ``names``, including these."""
+        reached: set[str] = set()
         pending = list(names)
         while pending:
             name = pending.pop()
-            if name not in found:
-                found.add(name)
-                pending += [each for user in self.users(name) for each in self.nodes[user].output if each]
-        return found
+            if name not in reached:
+                reached.add(name)
+                pending += [output for user in self.users(name) for output in self.nodes[user].output if output]
+        return reached
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """Return the names that ``node`` reads, each once; those that its graphs read from outside too."""
+    """Return the names that ``node`` reads or its graphs capture, each once."""
     names = dict.fromkeys(name for name in node.input if name)
     if not node.attribute:
         return list(names)
@@ -98,3 +96,25 @@ def _free_names(body: onnx.GraphProto) -> list[str]:
     own.update(name for node in body.node for name in node.output)
     read = [name for node in body.node for name in names_read(node)] + [value.name for value in body.output]
     return [name for name in read if name not in own]
+
+
+def all_nodes(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
+    """Yield every node of the model with the version of the default operator set that applies to it.
+
+    If a model imports only other sets, onnxruntime takes the newest.
+    """
+    version = default_opset(proto.opset_import)
+    if version is None:
+        version = newest_opset() if proto.opset_import else 1
+    yield from ((node, version) for node in _nodes(proto.graph.node))
+    for function in proto.functions:
+        version = default_opset(function.opset_import) or version
+        yield from ((node, version) for node in _nodes(function.node))
+
+
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        if node.attribute:
+            for body in bodies_of(node):
+                yield from _nodes(body.node)

@@ -1,6 +1,6 @@
-"""Recurrent nodes that an If keeps from sequences without steps or rows, so that sizes of zero may be tried on them.
+"""Find recurrent nodes that an If guards from empty sequences and batches, so that empty inputs may be tried on them::
 
-If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
+    If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
 
 Works round ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -20,26 +20,27 @@ _DEEPEST = 8
 
 
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
-    """Return the outputs of each recurrent node in a branch of an If that asks for all its sizes that may do harm."""
-    found: set[tuple[str, ...]] = set()
+    """Return the outputs of each recurrent node in a branch of an If whose condition tests all its critical sizes."""
+    guarded: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):
-        makers = {name: node for node in graph.node for name in node.output}
+        producers = {name: node for node in graph.node for name in node.output}
         for node in graph.node:
             if node.op_type == "If":
-                asked = set(_asked(node.input[0], makers, 0))
-                inner = (one for body in bodies_of(node) for one in body.node if one.op_type in _RECURRENT)
-                found.update(tuple(one.output) for one in inner if {(one.input[0], axis) for axis in _harmful(one)} <= asked)
-    return found
+                tested = set(_tested(node.input[0], producers, 0))
+                for inner in (inner for body in bodies_of(node) for inner in body.node if inner.op_type in _RECURRENT):
+                    if {(inner.input[0], axis) for axis in _critical_axes(inner)} <= tested:
+                        guarded.add(tuple(inner.output))
+    return guarded
 
 
-def _harmful(node: onnx.NodeProto) -> list[int]:
+def _critical_axes(node: onnx.NodeProto) -> list[int]:
     bare = len(node.input) <= _LENGTHS or not node.input[_LENGTHS]
     return [*([_STEPS] if bare else []), *([_ROWS] if node.op_type != "RNN" else [])]
 
 
-def _asked(name: str, makers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
-    """Return the values, and axes of them, whose sizes ``name`` is computed from."""
-    node = makers.get(name)
+def _tested(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
+    """Yield the values and axes whose sizes ``name`` is computed from."""
+    node = producers.get(name)
     if node is None or depth > _DEEPEST:
         return
     if node.op_type == "Shape":
@@ -47,4 +48,4 @@ def _asked(name: str, makers: Mapping[str, onnx.NodeProto], depth: int) -> Itera
     if node.op_type == "Size":
         yield from ((node.input[0], axis) for axis in (_STEPS, _ROWS))
     for operand in node.input:
-        yield from _asked(operand, makers, depth + 1)
+        yield from _tested(operand, producers, depth + 1)

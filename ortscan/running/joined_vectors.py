@@ -1,34 +1,35 @@
-"""How long vectors may come to be in a ModelProto: see ``rewrites.analysis.shapes.long_vectors``.
+"""Find vectors that may become very long, see ``rewrites.analysis.shapes.long_vectors``, in a ModelProto.
 
 Works round ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 
 import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
-from ortscan.running.known_lengths import known_lengths
+from ortscan.ort.model_errors import error_of_onnx, without_weights
 from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]
 
 _MOST_JOINED = 1 << 22
 _UNIT = 1 << 12
-"""So many elements are one of those, where it is known how many there are."""
+"""Known numbers of elements are counted in units of this size."""
 _MOST_ELEMENTS = 512
 _GROWING = GROWING | {"Constant"}
 
 
 def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Describe the first join at the end of a chain that doubles again and again, which onnxruntime computes to load the model."""
+    """Describe the first join in a chain of doublings, which onnxruntime computes when it loads the model."""
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
         return []
     offender = _first_endless(proto, {})
     if offender is not None:
-        offender = _first_endless(proto, {name: Measure(max(1, many // _UNIT)) for name, many in known_lengths(proto).items()})
+        offender = _first_endless(proto, {name: Measure(max(1, many // _UNIT)) for name, many in _known_lengths(proto).items()})
     if offender is None:
         return []
     return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} values of values"]
@@ -39,8 +40,43 @@ def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) ->
     return vectors.offender if vectors.too_long(_part(proto.graph)) else None
 
 
+def _known_lengths(proto: onnx.ModelProto) -> dict[str, int]:
+    """Return the number of elements of values whose axes are numbers or free sizes of the inputs, which count as 1.
+
+        x [1, 40, 8] -> LSTM -> Slices -> Concat    40 steps again, not 40 times what was joined before
+
+    Only what onnx infers in the main graph counts, because other declarations may be wrong.
+    """
+    bare = onnx.ModelProto()
+    bare.CopyFrom(without_weights(proto))
+    for graph in all_graphs(bare):
+        graph.ClearField("value_info")
+    for info in bare.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    inferred = onnx.ModelProto()
+
+    def infer() -> None:
+        inferred.CopyFrom(onnx.shape_inference.infer_shapes(bare, strict_mode=True, data_prop=False))
+
+    if error_of_onnx(infer) is not None:
+        return {}
+    free = {dim.dim_param for info in bare.graph.input for dim in info.type.tensor_type.shape.dim if dim.dim_param}
+    inner = {name for graph in all_graphs(proto) if graph is not proto.graph for node in graph.node for name in node.output}
+    lengths = {info.name: _length_of_type(info.type, free) for info in inferred.graph.value_info if info.name not in inner}
+    return {name: length for name, length in lengths.items() if length is not None}
+
+
+def _length_of_type(declared: onnx.TypeProto, free: Set[str]) -> int | None:
+    if not declared.HasField("tensor_type") or not declared.tensor_type.HasField("shape"):
+        return None
+    dims = declared.tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") or dim.dim_param in free for dim in dims):
+        return None
+    return int(math.prod(dim.dim_value if dim.HasField("dim_value") else 1 for dim in dims))
+
+
 def has_long_vectors(proto: onnx.ModelProto) -> bool:
-    """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element."""
+    """Return True if a vector may be so long that onnx should not propagate its elements, at 200 bytes each."""
     graphs = [*all_graphs(proto), *proto.functions]
     infos = [info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info)]
     if not any(node.op_type in _GROWING for graph in graphs for node in graph.node) and all(
@@ -71,14 +107,14 @@ def _part(graph: onnx.GraphProto) -> Part:
 def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[Step]:
     for node in nodes:
         plain = node.domain in ("", "ai.onnx")
-        given = Measure()
+        constant = Measure()
         for attribute in node.attribute if plain and node.op_type in ("Constant", "ConstantOfShape") else ():
             if attribute.HasField("t"):
-                given = _of_tensor(attribute.t)
+                constant = _of_tensor(attribute.t)
             elif attribute.name in ("value_int", "value_ints"):
-                given = Measure(len(attribute.ints) or 1, max(1, abs(attribute.i), *map(abs, attribute.ints)))
+                constant = Measure(len(attribute.ints) or 1, max(1, abs(attribute.i), *map(abs, attribute.ints)))
         operator = node.op_type if plain else (node.domain, node.op_type, node.overload)
-        yield Step(operator, node.input, node.output, [_part(body) for body in bodies_of(node)], given)
+        yield Step(operator, node.input, node.output, [_part(body) for body in bodies_of(node)], constant)
 
 
 def _length(info: onnx.ValueInfoProto) -> int:

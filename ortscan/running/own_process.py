@@ -1,13 +1,12 @@
-"""A `Runner` in a process of its own, for models that may make onnxruntime kill the process it runs in.
+"""A `Runner` in a subprocess, for models that may crash onnxruntime.
 
 Requests and replies are pickles on the standard input and output of ``python -c``, which needs no importable main module. The
-process imports little beside onnxruntime, so it starts fast.
+subprocess imports little beside onnxruntime, so it starts fast.
 """
 
 import contextlib
 import functools
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -26,14 +25,22 @@ __all__ = ["OwnProcessRunner", "serve"]
 _GRACE = 2.0
 _GRACE_AT_START = 5.0
 _LONGEST_START = 600.0
+_NOTHING = object()
 _CHILD = "from ortscan.running.own_process import serve; serve()"
 
 
 class OwnProcessRunner:
-    """Does what a `Runner` does, and survives it: a run that kills the process has failed, and the next run gets a new one.
+    """A `Runner` that survives crashes: a run that crashes has failed, and the next run starts a new subprocess.
 
-    ``seconds``: how long making a session may take; ``memory``: what the process may take in bytes, where that can be limited.
-    Where there is no interpreter to start the process is this one.
+    The session runs in this process if there is no interpreter to start.
+
+    Args:
+        source: the model.
+        outputs: the outputs to compute, in order.
+        providers: execution providers.
+        optimise: whether onnxruntime may optimise the graph.
+        seconds: the time limit for creating the session.
+        memory: the memory limit of the subprocess in bytes, if the system can limit it.
     """
 
     def __init__(
@@ -58,7 +65,7 @@ class OwnProcessRunner:
 
     @functools.cached_property
     def error(self) -> str | None:
-        """Return why there can be no session, or None. The process starts without being waited for until then."""
+        """Return why there is no session, or None. This waits for the subprocess to start."""
         if self._here is None:
             return self._make_session()
         self.late = self._here.late
@@ -81,12 +88,12 @@ class OwnProcessRunner:
         return Outcome(None, cause, taken, died=True)
 
     def peak_bytes(self) -> int | None:
-        """Return what the process took at its peak for the session and its runs; None where that is not known."""
+        """Return the peak memory of the session and its runs in bytes, or None if it is unknown."""
         reply = None if self._process is None else self._ask(None, None, _GRACE)
         return reply if isinstance(reply, int) else None
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the subprocess."""
         if self._process is not None:
             self._process.kill()
             self._cause_of_death()
@@ -95,7 +102,7 @@ class OwnProcessRunner:
         self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def _make_session(self) -> str | None:
-        """Make the session in the process; return the reason where there can be none."""
+        """Create the session in the subprocess and return None, or the reason why that fails."""
         reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
         if reply is _NOTHING:
             cause = self._cause_of_death()
@@ -105,7 +112,7 @@ class OwnProcessRunner:
         return str(error) if error is not None else None
 
     def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
-        """Return the reply; what does not stop by itself after ``seconds``, and some more for ``grace``, is killed."""
+        """Return the reply. The subprocess is killed if it takes longer than ``seconds`` and ``grace``."""
         self._killed = False
         requests, replies = _pipes(self._process)
         timer = None if seconds is None else threading.Timer(seconds + grace, self._kill)
@@ -133,31 +140,20 @@ class OwnProcessRunner:
         with contextlib.suppress(OSError):
             requests.close()
         replies.close()
-        code = process.wait()
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
-        return f"onnxruntime kills its process ({name})"
+        return f"onnxruntime kills its process ({child_process.cause(process)})"
 
 
 def _pipes(process: "subprocess.Popen[bytes] | None") -> tuple[IO[bytes], IO[bytes]]:
-    assert process is not None
-    assert process.stdin is not None
-    assert process.stdout is not None
+    assert process is not None and process.stdin is not None and process.stdout is not None  # noqa: PT018
     return process.stdin, process.stdout
 
 
-class _Nothing:
-    pass
-
-
-_NOTHING = _Nothing()
-
-
 def serve() -> None:
-    """Be the process: make the session that is asked for, say how that went, then run what comes until nothing more does."""
+    """Serve as the subprocess: create the requested session, reply, and answer requests until the input ends."""
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     memory, recipe = pickle.load(sys.stdin.buffer)
-    import onnxruntime  # noqa: F401  # what every session takes does not count
+    import onnxruntime  # noqa: F401  # not counted as memory of the session
 
     if memory is not None:
         child_process.limit_memory(memory)
@@ -167,11 +163,11 @@ def serve() -> None:
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:
             request = pickle.load(sys.stdin.buffer)
-            _reply(replies, runner.run(*request) if request is not None else _more(before, child_process.peak_memory()))
-
-
-def _more(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+            if request is not None:
+                _reply(replies, runner.run(*request))
+            else:
+                after = child_process.peak_memory()
+                _reply(replies, None if before is None or after is None else after - before)
 
 
 def _reply(stream: IO[bytes], answer: object) -> None:

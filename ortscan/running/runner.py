@@ -1,4 +1,4 @@
-"""Running a model on onnxruntime, with everything it can go wrong with turned into one line of text."""
+"""Run a model on onnxruntime, and turn everything that may go wrong into a line of text."""
 
 import ctypes
 import threading
@@ -14,7 +14,7 @@ import onnx
 from ortscan.native.library import register_library
 from ortscan.ort.element_types import numpy_type
 from ortscan.ort.installed import warn_of_old
-from ortscan.ort.onnx_says import in_short
+from ortscan.ort.model_errors import in_short
 from rewrites.base.errors import OptionError, is_raised_by
 from rewrites.native.functions import DOMAIN as NATIVE
 from rewrites.python_ops.names import DOMAIN as PYTHON
@@ -33,9 +33,15 @@ TOO_SLOW = "no session of it was made within {:.2g} s"
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outputs of one run in the order asked for, or why there are none.
+    """The outputs of a run in the requested order, or why there are none.
 
-    ``timed_out``: it was stopped. ``died``: it ended the process it ran in. ``exhausted``: it asked for more memory than there was.
+    Args:
+        values: the outputs.
+        error: the reason why there are none.
+        seconds: how long the run took.
+        timed_out: the run was stopped.
+        died: it crashed its process.
+        exhausted: it needed more memory than there was.
     """
 
     values: Sequence[Any] | None
@@ -48,39 +54,39 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Bare:
-    """What a session is made of, and no more: a path or bytes, and the folder of external data."""
+    """What a session needs: a path or bytes, and the folder of external data."""
 
     target: str | bytes
     folder: str | None
 
 
 class Runs(Protocol):
-    """What can run a model: a `Runner`, or one in a process of its own."""
+    """A `Runner`, or one in a subprocess."""
 
     outputs: list[str]
 
     @property
     def error(self) -> str | None:
-        """Return why there can be no session, or None."""
+        """Return why there is no session, or None."""
 
     @property
     def late(self) -> bool:
-        """Return whether that is for want of time alone."""
+        """Return True if that is only for lack of time."""
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
         """Run once."""
 
 
 class Runner:
-    """A session of one model. ``error`` is onnxruntime's message where none could be made.
+    """A session of a model. ``error`` is onnxruntime's message if there is none.
 
     Args:
         source: the model.
         outputs: the outputs to compute, in order.
         providers: execution providers; onnxruntime must have them.
-        configure: called with the SessionOptions before the session is made.
+        configure: called with the SessionOptions before the session is created.
         optimise: whether onnxruntime may optimise the graph (its default).
-        seconds: after which no session is made any more, where given.
+        seconds: the time limit for creating the session.
     """
 
     def __init__(
@@ -127,7 +133,7 @@ class Runner:
         self._narrow = any(_is_narrow(declared) for declared in types.values())
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
-        """Run once; after ``seconds``, where given, the run is stopped and counts as failed."""
+        """Run once. The run is stopped and has failed after ``seconds``."""
         import onnxruntime as ort
 
         options = ort.RunOptions()
@@ -151,29 +157,29 @@ class Runner:
         return Outcome(values, None, time.perf_counter() - started)
 
     def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
-        """With types numpy lacks, values travel as OrtValues, which hold neither strings nor sequences from Python."""
+        """Run with OrtValues, because numpy lacks some types. OrtValues hold neither strings nor sequences from Python."""
         results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
         return [_from_ort(value) for value in results]
 
 
 def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
-    """Make known to ``options`` which of ortscan's own operators the model at a path, or in bytes, calls."""
-    called = _named(target, PYTHON, NATIVE)
-    if PYTHON in called:
+    """Register the operators of ortscan that the model at a path or in bytes calls."""
+    content = target if isinstance(target, bytes) else Path(target).read_bytes()
+    if PYTHON.encode() in content:
         from ortscan.custom_ops.registration import register_python
 
         register_python(options)
-    if NATIVE in called:
+    if NATIVE.encode() in content:
         register_library(options)
 
 
 def on_one_thread(options: "ort.SessionOptions") -> None:
-    """Make a session without threads of its own: starting them takes ten times as long as making a small session."""
+    """Create sessions without threads, whose start takes ten times as long as that of a small session."""
     options.intra_op_num_threads = 1
 
 
 def check_providers(providers: Sequence[Any]) -> None:
-    """Raise OptionError for a provider onnxruntime does not have here."""
+    """Raise OptionError if this onnxruntime lacks a provider."""
     import onnxruntime as ort
 
     available = ort.get_available_providers()
@@ -183,19 +189,13 @@ def check_providers(providers: Sequence[Any]) -> None:
             raise OptionError(f"providers has '{name}', but this onnxruntime has {', '.join(available)}")
 
 
-def _named(target: str | bytes, *domains: str) -> list[str]:
-    """Return those domains whose operators the model at a path, or in bytes, may call; it is not parsed. Raises OSError."""
-    content = target if isinstance(target, bytes) else Path(target).read_bytes()
-    return [domain for domain in domains if domain.encode() in content]
-
-
 def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
     stop.set()
     options.terminate = True
 
 
 def _is_narrow(name: str) -> bool:
-    """Whether a type, by its name in onnxruntime or numpy, is one that numpy alone does not have."""
+    """Return True if numpy itself lacks the type, whose name is onnxruntime's or numpy's."""
     return "bfloat16" in name or "float8" in name
 
 

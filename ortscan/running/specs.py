@@ -1,4 +1,4 @@
-"""What a model's inputs and outputs are declared to be."""
+"""The declarations of a model's inputs and outputs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,15 +9,20 @@ import onnx
 __all__ = ["Dim", "Spec", "input_specs", "output_specs", "overridable_names"]
 
 Dim = int | str
-"""A fixed size, or the name of a free one: its symbol, or ``x[0]`` where it has none."""
+"""A fixed size, or the name of a free one: its symbol, or ``x[0]`` if it has none."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One input or output.
+    """An input or output.
 
-    ``kind`` is where the tensors sit: alone, in a sequence, in an optional, or in something that cannot be made here (a map,
-    an opaque or sparse value). ``dims`` is None where not even the rank is declared. ``optional`` marks an optional type.
+    Args:
+        name: its name.
+        kind: a tensor, a sequence of tensors, or something that cannot be generated, such as a map or a sparse value.
+        elem_type: the element type.
+        dims: the sizes, or None if the rank is not declared.
+        optional: True for an optional type.
+        declared: the type without shapes.
     """
 
     name: str
@@ -29,18 +34,18 @@ class Spec:
 
 
 def input_specs(graph: onnx.GraphProto) -> list[Spec]:
-    """The inputs a caller has to feed, in order: those without an initializer."""
+    """Return the inputs a caller must feed, in order: those without an initializer."""
     initialized = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     return [spec for spec in _specs(graph.input) if spec.name not in initialized]
 
 
 def output_specs(graph: onnx.GraphProto) -> list[Spec]:
-    """The outputs, in order."""
+    """Return the outputs, in order."""
     return _specs(graph.output)
 
 
 def overridable_names(model: onnx.ModelProto) -> set[str]:
-    """The inputs a caller may leave out: before IR version 4 initializers had to be listed as inputs, and none was optional."""
+    """Return the inputs a caller may omit. Before IR version 4 all initializers were listed as inputs, and none was optional."""
     if model.ir_version < 4:
         return set()
     return {tensor.name for tensor in model.graph.initializer} & {value.name for value in model.graph.input}
@@ -76,7 +81,7 @@ def _dim(anonymous: str, dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def _type_text(declared: onnx.TypeProto) -> str:
-    """The type without shapes: ``seq(tensor(float))``."""
+    """Return the type without shapes, as in ``seq(tensor(float))``."""
     match declared.WhichOneof("value"):
         case "tensor_type":
             return f"tensor({onnx.TensorProto.DataType.Name(declared.tensor_type.elem_type).lower()})"

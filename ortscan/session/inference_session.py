@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import onnxruntime as ort
 
-from ortscan.base.fork_gate import not_while_forking
+from ortscan.base.forks import not_while_forking
 from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.native.library import library_path, register_library
-from ortscan.ort.session_entries import entry_of
+from ortscan.ort.sessions import entry_of
 from ortscan.session.applied import Applied, Prepared, in_words
 from ortscan.session.opening import FOLDER_ENTRY, opened
 from ortscan.session.preparing import as_path_or_bytes, at_work, forget, is_at_work, prepare

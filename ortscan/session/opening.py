@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ortscan.base.external_location import is_below
+from ortscan.base.paths import is_below
 from ortscan.base.temporary import TemporaryFolder, insisting
-from ortscan.ort.session_entries import entry_of
+from ortscan.ort.sessions import entry_of
 from ortscan.session.applied import Prepared
 from ortscan.session.source import Source
 from rewrites.base.errors import ModelFileError

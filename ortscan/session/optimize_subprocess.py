@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from ortscan.base import child_process
+from ortscan.base.messages import warn
 from ortscan.base.temporary import TemporaryFolder
-from ortscan.base.warned import warn
 from ortscan.cache.ownership import write_own
 from ortscan.cache.store import MODEL
 from ortscan.errors import OrtscanWarning

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from ortscan.base.quiet import quietly
+from ortscan.base.messages import quietly
+from ortscan.base.proto_graphs import hollow_of
 from ortscan.edge.border import one_sentence
 from ortscan.modelio import Interface, LoadedModel, ModelLike, load, to_caller_type, to_proto
 from ortscan.modelio.protos import locations_in
@@ -23,7 +24,6 @@ from ortscan.pipeline.on_difference import OnDifference, on_difference_of, verif
 from ortscan.pipeline.rewriting import Rewriting
 from ortscan.pipeline.self_check import self_checked
 from ortscan.running.crash_risks import crash_risks
-from ortscan.running.hollow import hollow_of
 from ortscan.session.source import Source
 from rewrites.base.errors import ModelFileError, OptionError, VerificationFailed, is_raised_by
 

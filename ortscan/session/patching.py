@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.forks import ForkSafeLock
 
 __all__ = ["patched"]
 

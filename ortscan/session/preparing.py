@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ortscan.base.fork_safe import ForkSafeLock
+from ortscan.base.forks import ForkSafeLock
+from ortscan.base.messages import warn
 from ortscan.base.paths import is_pipe
 from ortscan.base.temporary import TemporaryFolder
-from ortscan.base.warned import warn
 from ortscan.cache.digests import key_of
 from ortscan.cache.location import cache_folder
 from ortscan.cache.lock import one_at_a_time

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ortscan.base.messages import warn
 from ortscan.base.option_values import byte_size, dim, frozen, input_value, name_list, shape
-from ortscan.base.warned import warn
 from ortscan.cache.location import check_folder
-from ortscan.ort.session_entries import entry_of
+from ortscan.ort.sessions import entry_of
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, shown
 

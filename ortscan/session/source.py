@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortscan.base.external_location import OutOfReach, folders_of, real_path
+from ortscan.base.paths import OutOfReach, folders_of, real_path
 from ortscan.cache.digests import digest_of_bytes, digest_of_file
 from ortscan.session.outline import Outline, outline_of
 from rewrites.base.errors import ModelFileError

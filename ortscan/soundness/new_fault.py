@@ -16,12 +16,11 @@ from ortscan.modelio import AnyModel, LoadedModel, load, to_proto, unsettle
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
 from ortscan.modelio.source import Source
-from ortscan.ort.onnx_says import said_by_onnx, without_weights
-from ortscan.running.analysis import Analysis
+from ortscan.ort.model_errors import error_of_onnx, without_weights
+from ortscan.running.analysis import Analysis, known_sizes
 from ortscan.running.budget import LARGE_FOLDED, QUICK_BYTES, Budget
-from ortscan.running.crash_risks import crash_risks, may_die_loading
-from ortscan.running.heavy_nodes import works_long
-from ortscan.running.known_sizes import known_sizes
+from ortscan.running.crash_risks import crash_risks, may_crash_loading
+from ortscan.running.growth import may_run_long
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
@@ -131,7 +130,7 @@ def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
 
 
 def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    return said_by_onnx(lambda: onnx.checker.check_model(proto))
+    return error_of_onnx(lambda: onnx.checker.check_model(proto))
 
 
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
@@ -142,7 +141,7 @@ def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     give_own_names(shown)
 
     def infer(follow: bool) -> str | None:
-        return said_by_onnx(lambda: onnx.shape_inference.infer_shapes(shown, check_type=True, strict_mode=True, data_prop=follow))
+        return error_of_onnx(lambda: onnx.shape_inference.infer_shapes(shown, check_type=True, strict_mode=True, data_prop=follow))
 
     fault = infer(follow=not has_long_vectors(loaded.model.graph, loaded.model.functions))
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
@@ -164,16 +163,16 @@ def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
         return None
     optimise = nodes <= _MOST_OPTIMISED
     known = Analysis(loaded.model, {})
-    may_die = optimise and (may_die_loading(proto) or known_sizes(known).fixed()[0] > LARGE_FOLDED or works_long(known))
-    error = _error_of(proto, seconds, optimise=optimise, may_die=may_die)
+    may_crash = optimise and (may_crash_loading(proto) or known_sizes(known).fixed()[0] > LARGE_FOLDED or may_run_long(known))
+    error = _error_of(proto, seconds, optimise=optimise, may_crash=may_crash)
     return None if error is None else f"onnxruntime says: {error}"
 
 
-def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_die: bool = False) -> str | None:
+def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_crash: bool = False) -> str | None:
     """Load a model, and return what onnxruntime has against it; None where it has nothing, or that takes longer."""
     source = Source(proto, proto.SerializeToString())
     runner: Runner | OwnProcessRunner
-    if may_die:
+    if may_crash:
         runner = OwnProcessRunner(
             source, [], ["CPUExecutionProvider"], True, seconds, Budget(seconds, QUICK_BYTES).process_bytes(0)
         )

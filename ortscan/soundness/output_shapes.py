@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import onnx
 
-from ortscan.base.warned import warn
+from ortscan.base.messages import warn
 from ortscan.modelio.interface import contradicts
 from ortscan.modelio.loaded import LoadedModel, redeclare, to_proto
 from ortscan.modelio.loading import AnyModel, load
-from ortscan.ort.onnx_says import said_by_onnx, without_weights
+from ortscan.ort.model_errors import error_of_onnx, without_weights
 from rewrites.base.plain_text import quoted
 
 __all__ = ["contradictory_outputs", "declare_inferred_shapes", "declared_as_in", "warn_of_redeclarations"]
@@ -68,7 +68,7 @@ def _inferred(model: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
     results: list[onnx.ModelProto] = []
-    said = said_by_onnx(
+    said = error_of_onnx(
         lambda: results.append(onnx.shape_inference.infer_shapes(bare, check_type=True, strict_mode=True, data_prop=True))
     )
     return {} if said is not None else {info.name: info for info in results[0].graph.output}

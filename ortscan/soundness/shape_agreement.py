@@ -11,8 +11,8 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs
+from ortscan.running.graph_index import all_nodes
 from ortscan.running.joined_vectors import has_long_vectors
-from ortscan.running.subgraphs import all_nodes
 from rewrites.analysis.shapes.shown_scopes import give_own_names, given_to, show_captured_constants
 from rewrites.analysis.shapes.unknown_bounds import hide_unknown_bounds
 from rewrites.base.errors import is_raised_by

@@ -16,10 +16,10 @@ from ortscan.modelio.source import Source, changed_source, weight
 from ortscan.ort.element_types import rounding
 from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
+from ortscan.running.graph_index import all_nodes
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner, Runs, on_one_thread
 from ortscan.running.specs import Spec, output_specs
-from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.cases.preparing import Prepared, prepare
 from ortscan.verification.closeness.compare_values import Tolerances
 from ortscan.verification.closeness.precision import coarsest_floats

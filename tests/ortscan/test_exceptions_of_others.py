@@ -11,8 +11,7 @@ from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
 
 import ortscan
 from ortscan.custom_ops.bodies import prepared_body
-from ortscan.ort.evaluate import evaluate
-from ortscan.ort.kernels import has_kernel
+from ortscan.ort.sessions import evaluate, has_kernel
 from ortscan.session.optimizing import known_outputs
 from rewrites.base.errors import is_from_elsewhere, is_raised_by
 from rewrites.python_ops import reference

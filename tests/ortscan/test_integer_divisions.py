@@ -5,8 +5,8 @@ import onnx
 import pytest
 
 import ortscan
-from ortscan.ort.evaluate import evaluate
 from ortscan.ort.integer_divisions import may_trap
+from ortscan.ort.sessions import evaluate
 from ortscan.verification import verify
 from tests.support.text import model_from_text, parsed
 

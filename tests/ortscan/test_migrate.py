@@ -11,7 +11,7 @@ import pytest
 import ortscan
 from ortscan.__main__ import main
 from ortscan.migration import migrated
-from ortscan.ort.opsets import newest_opset
+from ortscan.ort.installed import newest_opset
 from rewrites.migration.versions import NEWEST
 from tests.support.numbers import drawn
 from tests.support.runtime import ort_run

@@ -9,7 +9,7 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from ortscan.base import quiet
+from ortscan.base import messages
 from ortscan.errors import ModelFileError, OptionError
 from ortscan.options import rules_for
 from tests.support.text import model_from_text
@@ -154,7 +154,7 @@ def test_messages_of_onnx_ir_are_dropped_only_while_ortscan_works(caplog):
     log = logging.getLogger("onnx_ir.serde")
     filters = list(log.filters)
 
-    @quiet.quietly
+    @messages.quietly
     def work(fail):
         log.warning("inside")
         logging.getLogger("mine").warning("mine")

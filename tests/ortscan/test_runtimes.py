@@ -10,7 +10,7 @@ import ortscan
 from ortscan.modelio import load
 from ortscan.ort import installed
 from ortscan.ort.runtimes import Runtime, known_runtimes, runtime_named
-from ortscan.running.crash_risks import may_die, may_die_loading
+from ortscan.running.crash_risks import may_crash, may_crash_loading
 from ortscan.soundness.lacking import lacking
 from rewrites.base.errors import OptionError, OrtscanError
 from tests.support.runtimes import table_of
@@ -162,11 +162,11 @@ def test_an_installed_onnxruntime_that_is_too_old_is_warned_of_and_runs_in_proce
     release("1.24.4")
     with pytest.warns(ortscan.OrtscanWarning, match="onnxruntime 1.24.4 is installed, and ortscan is tested with 1.31 and later"):
         installed.warn_of_old.__wrapped__()
-    assert may_die(model, None)
-    assert may_die_loading(model)
+    assert may_crash(model, None)
+    assert may_crash_loading(model)
     release("1.31.0+cu13")
     installed.warn_of_old.__wrapped__()
-    assert not may_die_loading(model)
+    assert not may_crash_loading(model)
 
 
 WITHOUT = """

@@ -8,7 +8,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OptionError
-from ortscan.ort.opsets import newest_ir_version, newest_opset
+from ortscan.ort.installed import newest_ir_version, newest_opset
 from ortscan.targets import MOST_NODES, TARGETS, target_named, unroll_limits
 from rewrites.base.abilities import Recurrent
 from tests.campaigns.providers import abilities, record

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from ortscan.ort.evaluate import evaluate
+from ortscan.ort.sessions import evaluate
 from rewrites.base.report import Report
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import prepare

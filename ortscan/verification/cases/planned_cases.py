@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 
 from ortscan.ort.element_types import numpy_type
+from ortscan.running.analysis import KnownSizes
 from ortscan.running.budget import Budget, Level
-from ortscan.running.known_sizes import KnownSizes
 from ortscan.running.specs import Spec
 from ortscan.verification.cases.plan import plan_case, plan_cases, plan_nothing_cases, plan_uniform_cases, plan_value_cases
 from ortscan.verification.cases.planned_case import PlannedCase

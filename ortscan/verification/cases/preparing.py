@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.running.analysis import Analysis, analyse
+from ortscan.running.analysis import Analysis, KnownSizes, analyse, known_sizes
 from ortscan.running.budget import Budget, Level
-from ortscan.running.crash_risks import dies_of_nothing, may_die, rank_conflicts
-from ortscan.running.known_sizes import KnownSizes, known_sizes
+from ortscan.running.crash_risks import crashes_on_empty_input, may_crash, rank_conflicts
+from ortscan.running.graph_index import all_nodes
 from ortscan.running.specs import Spec, input_specs, overridable_names
-from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.cases.planned_cases import Inputs
 from ortscan.verification.given.inputs import with_arrays
 from ortscan.verification.given.interface import quoted
@@ -70,7 +69,7 @@ def prepare(
     before, after = models
     specs, bound = with_arrays(specs, given)
     sizes = {**sizes, **bound}
-    fragile = dies_of_nothing(before) or dies_of_nothing(after)
+    fragile = crashes_on_empty_input(before) or crashes_on_empty_input(after)
     problems = [reason for spec in specs if spec.name not in given and (reason := unmakeable(spec)) is not None]
     if fragile and (0 in sizes.values() or any(isinstance(v, np.ndarray) and v.size == 0 for v in given.values())):
         problems.append(f"a size of zero is asked for, and {fragile} kills onnxruntime's process on it")
@@ -105,8 +104,8 @@ def prepare(
     loose = None if analysis is None else learn_sizes(analysis, branches=False)
     if loose is not None and learned is not None and loose.told(inputs.free_sizes) == learned.told(inputs.free_sizes):
         loose = None
-    other = _advice(after, specs)[0] if dies_of_nothing(after) else None
-    perilous = may_die(before, analysis, watched[0]) or may_die(after, other, watched[1])
+    other = _advice(after, specs)[0] if crashes_on_empty_input(after) else None
+    perilous = may_crash(before, analysis, watched[0]) or may_crash(after, other, watched[1])
     not_tried = (*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level))
     return Prepared(inputs, learned, loose, tuple(problems), tuple(notes), perilous, not_tried, too_large)
 

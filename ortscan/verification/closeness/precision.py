@@ -16,7 +16,7 @@ import onnx_ir as ir
 from ortscan.base.proto_graphs import bodies_of
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.analysis import analyse
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from ortscan.verification.closeness.dependence import Dependence
 from ortscan.verification.oracle.readable import if_readable
 

@@ -23,7 +23,7 @@ from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.slots import own_ir
 from ortscan.modelio.source import Source, changed_source
 from ortscan.ort.element_types import numpy_type
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from ortscan.verification.oracle.readable import if_readable
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from ortscan.verification.result import Case
 
 __all__ = ["why_it_never_ran"]

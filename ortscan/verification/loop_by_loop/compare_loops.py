@@ -9,9 +9,8 @@ import onnx
 
 from ortscan.modelio.source import Source, changed_source, weight
 from ortscan.running.budget import RUN_SECONDS, Budget
-from ortscan.running.graph_index import GraphIndex
+from ortscan.running.graph_index import GraphIndex, all_nodes
 from ortscan.running.specs import Spec, input_specs
-from ortscan.running.subgraphs import all_nodes
 from ortscan.verification.compare_models import Settings, compare_models
 from ortscan.verification.loop_by_loop.cutting import Cut, cut_loop
 from ortscan.verification.loop_by_loop.value_types import value_types

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from ortscan.base.negative_sizes import without_negative_sizes
-from ortscan.running.hollow import hollow_of
+from ortscan.base.proto_graphs import hollow_of, without_negative_sizes
 from ortscan.running.joined_vectors import has_long_vectors
 from ortscan.running.specs import Spec
 from rewrites.base.errors import is_raised_by

@@ -21,7 +21,7 @@ from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types, holds_map
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.source import Source, changed_source, model_of, weight
-from ortscan.ort.kernels import has_kernel
+from ortscan.ort.sessions import has_kernel
 from ortscan.verification.oracle.readable import if_readable
 from ortscan.verification.oracle.runnable import with_scans
 from rewrites.analysis.shapes.inference import infer_model

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from ortscan.modelio import load, restore_interface
 from ortscan.modelio.source import Source, model_of, open_source
-from ortscan.ort.kernels import has_kernel
+from ortscan.ort.sessions import has_kernel
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options

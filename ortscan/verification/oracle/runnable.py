@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, inline_functions, restore_interface
 from ortscan.modelio.source import Source, model_of, open_source
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from rewrites.base import since
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused, needs_rule

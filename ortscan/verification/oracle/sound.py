@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import onnx
 
 from ortscan.base.proto_graphs import all_graphs
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 
 __all__ = ["sound_oracle", "unsound_loops"]
 

@@ -3,7 +3,7 @@
 import onnx
 from onnx import numpy_helper
 
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 
 __all__ = ["asked_size"]
 

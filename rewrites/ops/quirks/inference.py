@@ -108,7 +108,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.DEATH,
         symptom="A declared size below zero is taken for a number: a Slice along it ends the process, a Concat is refused.",
-        worked_round=("ortscan.base.negative_sizes", "ortscan.ort.onnx_says", "ortscan.modelio.interface"),
+        worked_round=("ortscan.base.proto_graphs", "ortscan.ort.model_errors", "ortscan.modelio.interface"),
     ),
     Quirk(
         id="ONNX-TEXT-DEPTH",

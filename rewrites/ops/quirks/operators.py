@@ -223,7 +223,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.HANG,
         symptom="A run that is to end does so between two nodes only, however long one of them works.",
-        worked_round=("ortscan.running.heavy_nodes",),
+        worked_round=("ortscan.running.growth",),
         not_shown="a node that works for seconds has to be waited for",
     ),
 )

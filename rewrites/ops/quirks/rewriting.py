@@ -128,7 +128,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.DEATH,
         symptom="What was dequantized, and moved then (reshaped, transposed, cut, …), for a graph within ends the process at load.",
-        worked_round=("ortscan.running.captured_dequantized",),
+        worked_round=("ortscan.running.crash_risks",),
     ),
     Quirk(
         id="ORT-FOLDED-JOINS",

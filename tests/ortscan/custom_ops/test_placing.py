@@ -13,7 +13,7 @@ from onnx.backend.test.case import node as node_cases
 import ortscan
 from ortscan.__main__ import main
 from ortscan.errors import OptionError, UnsupportedModel
-from ortscan.ort.kernels import has_kernel
+from ortscan.ort.sessions import has_kernel
 from ortscan.report.codes import CODES
 from rewrites.python_ops.reference import reference_runs
 from tests.support.python_calls import IN_A_SCAN, ONE, WORDS, session, survives

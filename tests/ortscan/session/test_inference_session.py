@@ -18,9 +18,9 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 import ortscan
+from ortscan.base.proto_graphs import hollow_of
 from ortscan.errors import ModelFileError, OptionError, OrtscanError, OrtscanWarning
-from ortscan.ort.opsets import newest_ir_version, newest_opset
-from ortscan.running.hollow import hollow_of
+from ortscan.ort.installed import newest_ir_version, newest_opset
 from ortscan.session import opening, optimizing
 from ortscan.session.applied import in_words
 from ortscan.session.optimizing import known_outputs

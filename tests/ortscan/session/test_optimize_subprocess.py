@@ -141,7 +141,7 @@ def test_a_model_without_loops_starts_no_process(started: list[Any]) -> None:
 
 
 def test_what_it_raises_warns_of_and_logs_arrives(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    said = "from ortscan.base.warned import warn; warn('be careful'); logging.getLogger('ortscan.rewriting').info('at it')"
+    said = "from ortscan.base.messages import warn; warn('be careful'); logging.getLogger('ortscan.rewriting').info('at it')"
     spoil(monkeypatch, said)
     with caplog.at_level(logging.INFO, "ortscan"), pytest.warns(OrtscanWarning, match="be careful"):
         ortscan.InferenceSession(parsed(MAP))

@@ -120,7 +120,7 @@ def test_the_process_ends_with_the_verification(monkeypatch):
 )
 def test_a_process_of_its_own_is_for_what_might_meet_emptiness_or_is_not_known(text, perilous):
     proto = model(text)
-    assert crash_risks.may_die(proto, analyse(proto, input_specs(proto.graph))) == perilous
+    assert crash_risks.may_crash(proto, analyse(proto, input_specs(proto.graph))) == perilous
 
 
 NO_STANDARD = """

@@ -14,8 +14,7 @@ from ortscan.errors import OrtscanWarning
 from ortscan.modelio.source import Source
 from ortscan.running import own_process
 from ortscan.running.analysis import analyse
-from ortscan.running.endless import may_take_all
-from ortscan.running.heavy_nodes import works_long
+from ortscan.running.growth import may_exhaust_memory, may_run_long
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner
 from ortscan.running.specs import input_specs
@@ -75,7 +74,7 @@ g (float[T] x) => (float[T] y) {{
 )
 def test_loops_that_may_take_all_memory_are_known(parts: dict[str, str], expected: bool) -> None:
     proto = loop(**parts)
-    assert may_take_all(proto, analyse(proto, input_specs(proto.graph))) is expected
+    assert may_exhaust_memory(proto, analyse(proto, input_specs(proto.graph))) is expected
 
 
 @pytest.mark.long
@@ -196,7 +195,7 @@ def _works(kind: str, size: int, kernel: int) -> onnx.ModelProto:
 def test_a_node_that_works_long_is_known(kind: str) -> None:
     for size, expected in ((3000, True), (100, False)):
         proto = _works(kind, size, size // 2)
-        assert works_long(analyse(proto, input_specs(proto.graph))) is expected
+        assert may_run_long(analyse(proto, input_specs(proto.graph))) is expected
 
 
 @pytest.mark.long

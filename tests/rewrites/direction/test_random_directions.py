@@ -8,7 +8,7 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import to_caller_type
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from tests.rewrites.direction.test_both_directions import ops
 from tests.rewrites.direction.two_directions import two_scans
 from tests.rewrites.recurrences.test_masked_cells import KEEPING, OUTPUTS, feeds_of, masked

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ortscan.ort.opsets import newest_opset
+from ortscan.ort.installed import newest_opset
 from tests.rewrites.migration.holders import Case
 
 __all__ = ["CASES"]

@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, helper
 
-from ortscan.ort.opsets import newest_opset
+from ortscan.ort.installed import newest_opset
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
 from rewrites.migration.migrate import raise_ir_version

@@ -7,7 +7,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from ortscan.running.captured_dequantized import captured_dequantized
+from ortscan.running.crash_risks import crash_risks
 from tests.support.quirks import dies, gives, model, ones, refuses, shows
 
 HALF = np.float16
@@ -98,20 +98,20 @@ def test_a_branch_dequantizes_weights_of_the_graph_around_it(kind: str) -> bool:
 @shows("ORT-DEQUANTIZED-CAPTURED")
 def test_what_was_dequantized_and_moved_is_read_within(moved: str) -> bool:
     proto = model(MOVED.format(moved), 19)
-    assert captured_dequantized(proto)
+    assert crash_risks(proto)
     return dies(proto, {"x": ones(2, 2), "c": np.array(True)})
 
 
 def test_what_was_dequantized_may_be_read_within_as_it_is() -> None:
     for moved in ("Relu (d)", "Identity (d)"):
         proto = model(MOVED.format(moved), 19)
-        assert not captured_dequantized(proto)
+        assert not crash_risks(proto)
         assert gives(proto, {"x": ones(2, 2), "c": np.array(True)})[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
 def test_nodes_without_operands_are_no_error_of_the_search() -> None:
     bare = [onnx.helper.make_node(kind, [], []) for kind in ("DequantizeLinear", "Transpose")]
-    assert not captured_dequantized(onnx.helper.make_model(onnx.helper.make_graph(bare, "g", [], [])))
+    assert not crash_risks(onnx.helper.make_model(onnx.helper.make_graph(bare, "g", [], [])))
 
 
 @shows("ORT-QUANTIZED-OUTPUT")

@@ -3,7 +3,7 @@
 import onnx_ir as ir
 import pytest
 
-from ortscan.running.crash_risks import may_die_loading
+from ortscan.running.crash_risks import may_crash_loading
 from rewrites.tidy.cast_transposes import functions_with_cast_transposes, has_cast_transpose
 from tests.support.quirks import model
 
@@ -70,4 +70,4 @@ def test_products_of_floats_without_a_cast_are_no_risk() -> None:
     ],
 )
 def test_branches_and_fused_products_are_a_risk_when_loading(inside: str) -> None:
-    assert may_die_loading(ir.to_proto(read(inside)))
+    assert may_crash_loading(ir.to_proto(read(inside)))

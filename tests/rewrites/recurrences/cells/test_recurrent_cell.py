@@ -8,7 +8,7 @@ import pytest
 
 from ortscan.api import rewritten
 from ortscan.modelio import to_caller_type
-from ortscan.running.subgraphs import all_nodes
+from ortscan.running.graph_index import all_nodes
 from tests.rewrites.recurrences.written_cells import ENCODINGS, Written, written, written_cells
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run

@@ -1,16 +1,20 @@
-"""Keeps the log messages of onnx_ir, on steps it takes for ortscan, and numpy's warnings of numbers, from the user's terminal.
+"""Keep messages of onnx_ir and numpy that mean nothing to a user quiet, and warn at the line that called ortscan.
 
-They speak of inner values a user neither made nor sees, or of what weights that are infinite or NaN come to. Only records of the
-thread at work are dropped, and only while it works; levels, handlers and everyone else's records stay as they are.
+onnx_ir logs inner values that the user neither wrote nor sees, and numpy warns of infinite weights. Only records of the working
+thread are dropped, and only while it works; levels, handlers and all other records stay.
 """
 
 import functools
 import logging
+import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-__all__ = ["quietly"]
+from ortscan.errors import OrtscanWarning
+
+__all__ = ["quietly", "warn"]
 
 _LOGGERS = (
     "onnx_ir._convenience",
@@ -20,6 +24,9 @@ _LOGGERS = (
     "onnx_ir.passes.common.shape_inference",
     "onnx_ir.serde",
 )
+_OURS = ("ortscan", "rewrites", "onnxruntime")
+"""onnxruntime is one because its own class calls sessions of ortscan."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -34,7 +41,7 @@ class _NotFrom(logging.Filter):
 
 
 def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make ``work`` run without onnx_ir's messages and numpy's warnings."""
+    """Run ``work`` without onnx_ir's messages and numpy's warnings."""
 
     @functools.wraps(work)
     def quiet(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -51,3 +58,11 @@ def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
                 logging.getLogger(name).removeFilter(silence)
 
     return quiet
+
+
+def warn(text: str) -> None:
+    """Issue an OrtscanWarning at the innermost frame that is neither ortscan's nor onnxruntime's."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, OrtscanWarning, stacklevel=level)

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ortscan.base import fork_gate
-from ortscan.base.fork_gate import not_while_forking
+from ortscan.base import forks
+from ortscan.base.forks import not_while_forking
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 
@@ -18,10 +18,10 @@ def forked() -> float:
     child = os.fork()
     if child == 0:
         with not_while_forking():
-            os._exit(len(fork_gate._inside) - 1)
+            os._exit(len(forks._inside) - 1)
     took = time.monotonic() - begun
     assert os.waitpid(child, 0)[1] == 0
-    assert not fork_gate._forking
+    assert not forks._forking
     return took
 
 
@@ -42,33 +42,33 @@ def held(seconds: float) -> threading.Thread:
 def test_a_fork_waits_for_the_block_of_another_thread():
     thread = held(0.2)
     forked()
-    assert not fork_gate._inside
+    assert not forks._inside
     thread.join()
 
 
 def test_a_fork_waits_no_longer_than_it_must(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fork_gate, "_MOST_SECONDS", 0.05)
+    monkeypatch.setattr(forks, "_MOST_SECONDS", 0.05)
     thread = held(0.5)
     assert forked() < 0.4
-    assert fork_gate._inside
+    assert forks._inside
     thread.join()
 
 
 def test_a_fork_inside_a_block_of_its_own_thread_does_not_wait():
     with not_while_forking(), not_while_forking():
-        assert len(fork_gate._inside) == 2
+        assert len(forks._inside) == 2
         child = os.fork()
         if child == 0:
-            os._exit(len(fork_gate._inside) - 2)
+            os._exit(len(forks._inside) - 2)
         assert os.waitpid(child, 0)[1] == 0
-    assert not fork_gate._inside
+    assert not forks._inside
 
 
 def test_a_block_waits_for_a_fork_of_another_thread_unless_it_is_inside_already(monkeypatch: pytest.MonkeyPatch):
     begun = time.monotonic()
-    monkeypatch.setattr(fork_gate, "_forking", {-1: begun + 0.2})
+    monkeypatch.setattr(forks, "_forking", {-1: begun + 0.2})
     with not_while_forking():
         assert time.monotonic() >= begun + 0.2
-        fork_gate._forking[-1] = time.monotonic() + 60
+        forks._forking[-1] = time.monotonic() + 60
         with not_while_forking():
             assert time.monotonic() - begun < 30

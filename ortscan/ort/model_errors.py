@@ -1,0 +1,60 @@
+"""Return what onnx and onnxruntime reject about a model as one line.
+
+Works round ONNX-NEGATIVE-SIZE.
+"""
+
+import re
+from collections.abc import Callable
+
+import onnx
+
+from ortscan.base.proto_graphs import without_initializers, without_negative_sizes
+from rewrites.base.errors import is_raised_by
+
+__all__ = ["checker_fault", "in_short", "error_of_onnx", "without_weights"]
+
+_PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
+_LONGEST_MESSAGE = 300
+_INNER = "Non-zero status code returned while "
+"""The text before the node that failed, and before each node around it."""
+_AROUND = "[ShapeInferenceError] Inference error(s): "
+"""The text before each graph or function around the node that onnx cannot infer."""
+_LARGE_BYTES = 1 << 16
+
+
+def checker_fault(proto: onnx.ModelProto) -> str | None:
+    """Return what onnx's checker, with inference, rejects about a model without its weights, or None."""
+    slim = without_weights(proto)
+    return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
+
+
+def in_short(error: Exception) -> str:
+    """Return the message of an exception on one line of bounded length, without onnxruntime's preamble."""
+    text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
+    if len(text) > _LONGEST_MESSAGE:
+        text = text.rpartition(_INNER)[2]
+        first, around, within = text.partition(_AROUND)
+        text = first + around + within.replace(_AROUND, "")  # the reason is at the end
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
+
+
+def error_of_onnx(ask: Callable[[], object]) -> str | None:
+    """Return the message that onnx raises in ``ask``, or None."""
+    try:
+        ask()
+    except MemoryError:
+        return "onnx needs more memory for it than there is"
+    except Exception as error:
+        if not is_raised_by(error, "onnx"):
+            raise
+        return f"onnx says: {in_short(error)}"
+    return None
+
+
+def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy without large weights and sizes below zero, or ``proto`` itself if it has none."""
+    proto = without_negative_sizes(proto)
+    external = onnx.TensorProto.EXTERNAL
+    initializers = proto.graph.initializer
+    large = {tensor.name for tensor in initializers if tensor.data_location == external or tensor.ByteSize() > _LARGE_BYTES}
+    return without_initializers(proto, large) if large else proto

@@ -1,0 +1,71 @@
+"""Small questions to onnxruntime: entries of SessionOptions, the results of constant nodes, and whether a node has a kernel."""
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+
+from ortscan.ort.integer_divisions import may_trap
+from rewrites.base.errors import is_raised_by
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+__all__ = ["entry_of", "evaluate", "has_kernel"]
+
+
+def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
+    """Return the entry ``key`` of SessionOptions, or None if there is none."""
+    if options is None:
+        return None
+    try:
+        return str(options.get_session_config_entry(key))
+    except RuntimeError:
+        return None
+
+
+def evaluate(model: onnx.ModelProto) -> Sequence[np.ndarray] | None:
+    """Return the outputs of a model without inputs, or None if onnxruntime cannot load or run it, or might crash."""
+    if may_trap(model):
+        return None
+    try:
+        results = _session(model.SerializeToString(), is_optimised=False).run(None, {})
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        return None
+    return results if all(isinstance(result, np.ndarray) for result in results) else None
+
+
+def has_kernel(model: onnx.ModelProto) -> bool | None:
+    """Return True if onnxruntime has a kernel for the only node of ``model``, or None if it refuses the node for another reason."""
+    return _has_kernel(model.SerializeToString(deterministic=True))
+
+
+@functools.lru_cache(4096)
+def _has_kernel(model: bytes) -> bool | None:
+    from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
+
+    try:
+        _session(model)
+    except NoKernel:
+        return False
+    except Exception as error:
+        if not is_raised_by(error, "onnxruntime"):
+            raise
+        return None
+    return True
+
+
+def _session(model: bytes, *, is_optimised: bool = True) -> "ort.InferenceSession":
+    import onnxruntime as ort
+    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    if not is_optimised:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
