@@ -32,6 +32,7 @@ from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.tidy.cast_transposes import FUSED_PART, functions_with_cast_transposes
+from rewrites.tidy.declared_outputs import detach_unproven_outputs
 
 __all__ = ["migrate_loaded", "migrated"]
 
@@ -116,6 +117,7 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     tidy(ctx)
     loaded.names = ctx.names.taken
     declare_negative_sizes_free(loaded)
+    detach_unproven_outputs(ctx, loaded.interface.output_shapes)
     restore_interface(loaded)
     if defaults := listed_defaults(model):
         report.messages.append(f"each run may replace initializers that are listed as inputs: {len(defaults)} in number")

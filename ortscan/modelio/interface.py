@@ -14,7 +14,7 @@ from ortscan.modelio.protos import holds_map
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.dims import forgotten
 
-__all__ = ["Interface", "contradicts", "without_negative_sizes"]
+__all__ = ["Interface", "contradicts", "leaves_open", "without_negative_sizes"]
 
 _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
@@ -70,6 +70,12 @@ class Interface:
         for info in (*inputs, *outputs):
             write_negative_sizes_as_free(info.type)
         return Interface(inputs, outputs, self.header, self.defaults)
+
+    @property
+    def output_shapes(self) -> dict[str, ir.Shape]:
+        """The shapes that outputs declare, by name; a size below zero is a free one."""
+        shapes = {info.name: ir.serde.deserialize_type_proto_for_shape(info.type) for info in self.outputs}
+        return {name: shape for name in shapes if (shape := without_negative_sizes(shapes[name])) is not None}
 
     def restore(self, model: ir.Model) -> None:
         """Put declared types, shapes, doc strings, defaults and the header back.
@@ -157,6 +163,12 @@ def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | Non
     was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim
     both = ((one, other) for one, other in zip(was, now, strict=False) if one.HasField("dim_value") and other.HasField("dim_value"))
     return len(was) != len(now) or any(one.dim_value != other.dim_value for one, other in both)
+
+
+def leaves_open(declared: onnx.ValueInfoProto, now: onnx.ValueInfoProto) -> bool:
+    """Return True if ``now`` has no number for a size that is ``declared`` as a number."""
+    pairs = zip(declared.type.tensor_type.shape.dim, now.type.tensor_type.shape.dim, strict=False)
+    return any(was.HasField("dim_value") and not dim.HasField("dim_value") for was, dim in pairs)
 
 
 def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:

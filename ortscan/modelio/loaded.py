@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
-from ortscan.modelio.interface import Interface, contradicts
+from ortscan.modelio.interface import Interface, contradicts, leaves_open
 from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
 from ortscan.modelio.reading import PROTOBUF_LIMIT
 from ortscan.modelio.slots import tensor_slots
@@ -118,10 +118,10 @@ def retake_interface(loaded: LoadedModel) -> None:
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
-    """Replace the interface, and note the outputs whose shapes contradict the declared ones."""
+    """Replace the interface, and note the outputs whose shapes contradict the declared ones or leave declared sizes open."""
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
-        if contradicts(declared, now):
+        if contradicts(declared, now) or leaves_open(declared, now):
             loaded.redeclared[was.name] = (declared, now)
     loaded.interface = interface
 

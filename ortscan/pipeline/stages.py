@@ -39,6 +39,7 @@ from rewrites.native.functions import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.put_calls import place_python_ops
 from rewrites.rule import Rule
+from rewrites.tidy.declared_outputs import detach_unproven_outputs
 
 __all__ = ["STAGES", "Chosen", "Work"]
 
@@ -163,6 +164,7 @@ def _tidy(work: Work) -> None:
         work.fixed.put_into_outputs(work.ctx)
         retake_interface(work.start.loaded)
     declare_negative_sizes_free(work.start.loaded)
+    detach_unproven_outputs(work.ctx, work.start.loaded.interface.output_shapes)
     restore_interface(work.start.loaded)
 
 

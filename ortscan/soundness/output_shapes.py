@@ -16,6 +16,7 @@ from ortscan.modelio.interface import contradicts
 from ortscan.modelio.loaded import LoadedModel, redeclare, to_proto
 from ortscan.modelio.loading import AnyModel, load
 from ortscan.ort.model_errors import error_of_onnx, without_weights
+from rewrites.analysis.shapes.onnx_inference import infer_proto
 from rewrites.base.plain_text import quoted
 
 __all__ = ["contradictory_outputs", "declare_inferred_shapes", "declared_as_in", "warn_of_redeclarations"]
@@ -35,9 +36,18 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
 
 
 def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return the outputs whose declared shapes contradict inference, as they are inferred."""
-    inferred = _inferred(model)
-    return {info.name: inferred[info.name] for info in model.graph.output if contradicts(info, inferred.get(info.name))}
+    """Return the outputs whose declared shapes contradict inference, as they are inferred.
+
+    A size that onnx infers from one branch of an If alone is left open.
+    """
+    bare = _without_output_shapes(model)
+    inferred = _inferred(bare)
+    contradictions = {info.name: inferred[info.name] for info in model.graph.output if contradicts(info, inferred.get(info.name))}
+    careful = infer_proto(bare, data_prop=True) if contradictions else None
+    for info in careful.graph.output if careful is not None else ():
+        if info.name in contradictions:
+            _leave_open(contradictions[info.name], info)
+    return contradictions
 
 
 def warn_of_redeclarations(after: LoadedModel) -> list[str]:
@@ -60,13 +70,25 @@ def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
     return loaded
 
 
-def _inferred(model: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
-    """Return the outputs as onnx infers them if nothing is declared of them; none if it refuses the model even then."""
+def _leave_open(info: onnx.ValueInfoProto, careful: onnx.ValueInfoProto) -> None:
+    """Clear the sizes of ``info`` that ``careful`` does not know."""
+    known = careful.type.tensor_type.shape.dim
+    for axis, dim in enumerate(info.type.tensor_type.shape.dim):
+        if axis >= len(known) or not known[axis].HasField("dim_value"):
+            dim.ClearField("dim_value")
+
+
+def _without_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
     for info in bare.graph.output:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
+    return bare
+
+
+def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
+    """Return the outputs as onnx infers them, or none if it refuses the model."""
     results: list[onnx.ModelProto] = []
     said = error_of_onnx(
         lambda: results.append(onnx.shape_inference.infer_shapes(bare, check_type=True, strict_mode=True, data_prop=True))

@@ -9,6 +9,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning
+from ortscan.soundness.output_shapes import contradictory_outputs
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
 LOOP = """g (float[T,4] x, float[4] h0) => (DECLARED) <int64 zero = {0}, bool yes = {1}> {
@@ -167,3 +168,12 @@ def test_the_full_check_accepts_a_result_if_it_accepts_the_original_that_strict_
     onnx.checker.check_model(after, full_check=True)
     feeds = {"x": np.ones((3, 2), np.float32)}
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+def test_a_size_that_one_branch_alone_tells_is_left_open():
+    text = """g (bool c, float[N,2] x) => (float[3,2] y) {
+        a = If (c) <then_branch = t () => (float[4,2] u) { u = Constant <value = float[4,2] {1,2,3,4,5,6,7,8}> () },
+                    else_branch = e () => (float[N,2] v) { v = Neg (x) }>
+        y = Neg (a) }"""
+    contradictions = contradictory_outputs(model_from_text(text, 9, check=False))
+    assert [sizes(info) for info in contradictions.values()] == [["", 2]]

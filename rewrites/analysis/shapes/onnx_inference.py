@@ -15,7 +15,7 @@ from rewrites.analysis.shapes.unknown_bounds import forget_cut_names, hide_unkno
 from rewrites.base.errors import UnsupportedModel
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["infer_by_onnx"]
+__all__ = ["infer_by_onnx", "infer_proto"]
 
 _LARGE_BYTES = 1000
 _MOST_ROUNDS = 20
@@ -29,16 +29,19 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
             proto = ir.to_proto(model)
         show_captured_constants(proto.graph, {value.name or "" for value in model.graph.inputs})
         give_own_names(proto)
-        declare_calls_with_branches(proto, lambda inlined: _inferred_as_shown(inlined, data_prop))
-        inferred = _inferred_as_shown(proto, data_prop)
+        declare_calls_with_branches(proto, lambda inlined: infer_proto(inlined, data_prop))
+        inferred = infer_proto(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
     if inferred is not None:
         _take_over(model.graph, inferred.graph, {})
 
 
-def _inferred_as_shown(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
-    """Infer ``proto``, and change it where onnx would draw wrong conclusions; None where there is no end to that."""
+def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
+    """Return ``proto`` with inferred types and shapes, or None if its branches cannot be told apart in 20 rounds.
+
+    Changes ``proto``: what would lead onnx to wrong conclusions is hidden in it.
+    """
     hide_unknown_bounds(proto)
     inferred = _inferred(proto, data_prop)
     if forget_cut_names(proto, inferred):

@@ -14,8 +14,9 @@ On the way down the axes must be constant, and the rank must be known if an axis
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.values import dim_of
-from rewrites.migration.step import Step, Unconvertible, Written
+from rewrites.base import since
+from rewrites.graph.values import dim_of, rank_of
+from rewrites.migration.step import NotKnownHere, Step, Unconvertible, Written
 
 __all__ = [
     "axes_to_attribute",
@@ -82,6 +83,8 @@ def one_axis(step: Step) -> Written:
     b, x, axis, rank = step.builder, step.required(0), step.int_("axis", 1), step.rank()
     if rank is not None and (single := _single_axis(x, axis + rank if axis < 0 else axis, rank)) is not None:
         return step.like(axis=single)
+    if step.target < since.ALLOWZERO and not _can_be_unflattened(x, axis):
+        raise NotKnownHere("sizes of its input may be 0, which no Reshape before opset 14 writes; fix the sizes or choose opset 14")
     flat = b.op("Flatten", x, axis=axis)
     return [step.reshape_back(step.like([flat], axis=-1)[0], b.op("Shape", x))]
 
@@ -96,6 +99,21 @@ def last_axis(step: Step) -> Written:
     perm = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]
     moved = step.like([b.op("Transpose", x, perm=perm)], axis=rank - 1)[0]
     return [b.op("Transpose", moved, perm=perm)]
+
+
+def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
+    """Return True if ``Reshape (Flatten <axis> (x), Shape (x))`` restores ``x`` although a 0 copies a size of the flat matrix.
+
+    The first size of the matrix is that of ``x`` for axis 1, and 0 with it for later axes; the second is 0 with the second of
+    ``x`` for axes 0 and 1; later sizes have no counterpart.
+    """
+    rank = rank_of(x)
+    if rank is None:
+        return False
+    axis += rank if axis < 0 else 0
+    copied = {0} if axis > 1 else {0, 1} if axis == 1 else {1}
+    sizes = [dim_of(x, i) for i in range(rank) if i not in copied]
+    return all(isinstance(size, int) and size > 0 for size in sizes)
 
 
 def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:

@@ -94,7 +94,9 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
         return _as(judgement, "invalid", "the caller's model was changed")
     clock = time.process_time()
     lying = misdeclared or all(_lies(case.model, outputs, of_nothing=True) for outputs in expected if outputs is not None)
-    said = _interface(case, result, lying) or (_complaint(result, strict=False) if whole else _plain(result))
+    said = _interface(case, result, lying, [str(warning.message) for warning in caught]) or (
+        _complaint(result, strict=False) if whole else _plain(result)
+    )
     said = said or (_complaint(result, strict=True) if strict else None)
     if said:
         return _as(judgement, "invalid", said)
@@ -181,11 +183,16 @@ def _complaint(model: ModelProto, strict: bool) -> str | None:
     return None
 
 
-def _interface(case: Case, result: ModelProto, lying: bool) -> str | None:
-    """Return what differs in the interface, without the sizes if shapes are fixed or ``lying`` outputs declare wrong ones."""
+def _interface(case: Case, result: ModelProto, lying: bool, warnings: list[str]) -> str | None:
+    """Return what differs in the interface, without the sizes if shapes are fixed or ``lying`` outputs declare wrong ones.
+
+    An output may lose a size of which a warning says that the branches of an If contradict it.
+    """
     fixed = "fix_shapes" in case.options or lying
     for before, after in ((case.model.graph.input, result.graph.input), (case.model.graph.output, result.graph.output)):
         old, new = _public(case.model, before), _public(result, after)
+        warned = {info.name for info in old if any(f"for the output {info.name!r}" in text for text in warnings)}
+        old = [_opened(info, after) if info.name in warned else info for info, after in zip(old, new, strict=False)]
         if not fixed and [info.SerializeToString(deterministic=True) for info in old] != [
             info.SerializeToString(deterministic=True) for info in new
         ]:
@@ -194,6 +201,16 @@ def _interface(case: Case, result: ModelProto, lying: bool) -> str | None:
         if [info.name for info in old] != [info.name for info in new]:
             return "interface: names differ"
     return None
+
+
+def _opened(info: onnx.ValueInfoProto, after: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    """Return ``info`` without the sizes that ``after`` leaves open."""
+    opened = onnx.ValueInfoProto()
+    opened.CopyFrom(info)
+    for dim, other in zip(opened.type.tensor_type.shape.dim, after.type.tensor_type.shape.dim, strict=False):
+        if other.WhichOneof("value") is None:
+            dim.Clear()
+    return opened
 
 
 def _public(model: ModelProto, infos: Iterable[onnx.ValueInfoProto]) -> list[onnx.ValueInfoProto]:

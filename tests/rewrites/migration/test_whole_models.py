@@ -90,6 +90,26 @@ def test_a_result_that_is_returned_and_read_and_captured_stays_one_value():
         assert_same_numbers(ort_run(convert(model, 26), feeds), ort_run(model, feeds), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "empty"),
+    [("float[N,M,4]", 1, [[0, 3, 4], [2, 0, 4]]), ("float[N,3,4]", 2, [[0, 3, 4]]), ("float[2,M,4]", 0, [[2, 0, 4]])],
+)
+def test_a_softmax_over_several_axes_is_right_on_empty_inputs_at_opset_13(shape, axis, empty):
+    model = model_from_text(f"main ({shape} x) => ({shape} y) {{ y = Softmax <axis = {axis}> (x) }}", 12)
+    after = convert(model, 13)
+    for size in (*empty, [2, 3, 4]):
+        feeds = {"x": np.ones(size, np.float32)}
+        assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [("float[N,3,4]", 0), ("float[2,M,4,5]", 2), ("float[2,3,K]", 1)])
+def test_a_softmax_over_several_axes_that_may_be_empty_is_refused_at_opset_13(shape, axis):
+    model = model_from_text(f"main ({shape} x) => ({shape} y) {{ y = Softmax <axis = {axis}> (x) }}", 12)
+    with pytest.raises(MigrationError, match="sizes of its input may be 0, which no Reshape before opset 14 writes"):
+        convert(model, 13)
+    assert convert(model, 14)
+
+
 FUNCTION = """<ir_version: 10, opset_import: ["": 17, "my": 1]>
 main (float[2,3,4] x) => (float y) { a = my.norm <kept = 1> (x) b = my.norm <kept = 1> (a) y = ReduceSum <keepdims = 0> (b) }"""
 NORM = """<domain: "my", opset_import: ["": {opset}]> norm <kept> (x) => (y)
