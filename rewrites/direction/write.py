@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.base import since
 from rewrites.direction.meetings import Meeting, meetings
 from rewrites.direction.pairs import Pair
 from rewrites.graph.builder import Builder
@@ -16,6 +15,7 @@ from rewrites.ops.rnn.functions import DEFAULTS, compact
 from rewrites.ops.rnn.recurrent_node import GATES
 from rewrites.ops.traits import operators
 from rewrites.ops.versions import concat, reshape, shape_of, split, squeeze, transpose
+from rewrites.recurrent_nodes.empty_results import zeros_of
 
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
 
@@ -91,9 +91,7 @@ def _zeros(b: Builder, pair: Pair) -> ir.Value:
     kind = pair.forward.dtype
     assert kind is not None
     shape = concat(b, [b.const([1]), shape_of(b, pair.forward.x, 1), b.const([pair.forward.hidden])], 0)
-    if b.opset < since.CONSTANT_OF_SHAPE:
-        return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
-    return b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, kind.numpy())))
+    return zeros_of(b, shape, kind)
 
 
 def hand_out(b: Builder, pair: Pair, made: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:

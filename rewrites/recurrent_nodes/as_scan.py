@@ -18,6 +18,7 @@ from rewrites.ops.rnn.recurrent_node import GATES, RecurrentNode
 from rewrites.ops.rnn.step import Weights, write_step
 from rewrites.ops.versions import concat, count_up, shape_of, slice_axis, split, squeeze, transpose, unsqueeze, where
 from rewrites.ops.versions.emit import checked_lengths
+from rewrites.recurrent_nodes.empty_results import zeros_of
 
 __all__ = ["initial_states", "row_lengths", "write_scans"]
 
@@ -28,9 +29,8 @@ def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
 
 
 def _zeros(b: Builder, view: RecurrentNode) -> ir.Value:
-    kind = (view.dtype or ir.DataType.FLOAT).numpy()
     shape = concat(b, [b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])], 0)
-    return b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, kind)))
+    return zeros_of(b, shape, view.dtype or ir.DataType.FLOAT)
 
 
 def row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:

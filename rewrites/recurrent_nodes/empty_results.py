@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.base import since
 from rewrites.fission.separate import needed_for
 from rewrites.graph.builder import Builder
 from rewrites.graph.clones import copy_nodes
@@ -64,5 +65,7 @@ def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.V
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
     """Return zeros of a shape that a tensor says, of any type but strings."""
     by_way = _NO_CONSTANT_OF.get(kind, kind)
+    if b.opset < since.CONSTANT_OF_SHAPE:
+        return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
     zeros = b.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, by_way.numpy())))
     return zeros if by_way == kind else b.op("Cast", zeros, to=int(kind))

@@ -1,16 +1,17 @@
 """Puts a recurrent node under an If that keeps it from sequences without steps or rows."""
 
-import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.graph.branches import write_if
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import GUARDED, UNSHIELDED, WAS_REFUSED, carry
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, put_in_place
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 from rewrites.recurrent_nodes.as_scan import initial_states
+from rewrites.recurrent_nodes.empty_results import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
@@ -29,16 +30,14 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         free = [_STEPS, *free]
     if not free or is_guarded(ctx, view.node.graph, view.x, free):
         return NOTHING_HERE
-    if ctx.opset < since.INTEGER_LESS:
-        return NotApplicable(
-            "RNN-OPSET", f"comparing sizes takes opset {since.INTEGER_LESS}, and the model is of opset {ctx.opset}"
-        )
+    if ctx.opset < since.EXPAND:
+        return NotApplicable("RNN-OPSET", f"an empty sequence takes opset {since.EXPAND}, and the model is of opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
-        sizes = concat(b, [shape_of(b, view.x, axis) for axis in free], 0)
+        sizes = _comparable(b, concat(b, [shape_of(b, view.x, axis) for axis in free], 0))
         least = reduce(b, "ReduceMin", sizes, [0], keepdims=True) if len(free) > 1 else sizes
-        condition = squeeze(b, b.op("Less", b.const([0]), least), [0])
+        condition = squeeze(b, b.op("Less", _comparable(b, b.const([0])), least), [0])
         some, none = b.another(), b.another()
         initial = initial_states(none, view)
         found = list(some.like(view.node, view.node.inputs))
@@ -46,8 +45,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         carry(view.node, node)
         GUARDED.put(node, True)
         dims = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
-        kind = (view.dtype or ir.DataType.FLOAT).numpy()
-        empty = none.op("ConstantOfShape", concat(none, dims, 0), value=ir.tensor(np.zeros(1, kind)))
+        empty = zeros_of(none, concat(none, dims, 0), view.dtype or ir.DataType.FLOAT)
         given = {id(one) for one in view.states}
         nothing = [empty, *(none.op("Identity", one) if id(one) in given else one for one in initial)]
         made = write_if(b, condition, (some, found), (none, nothing[: len(found)]), view.node.outputs[0].name)
@@ -56,6 +54,11 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
     what = " or ".join(("no step", "no row")[axis] for axis in free)
     return Patch(f"put it under an If for sequences of {what}", edit)
+
+
+def _comparable(b: Builder, sizes: ir.Value) -> ir.Value:
+    """Return ``sizes`` in a type that Less and ReduceMin take in the opset of the builder."""
+    return b.op("Cast", sizes, to=int(ir.DataType.FLOAT)) if b.opset < since.INTEGER_LESS else sizes
 
 
 def _may_be_0(view: RecurrentNode, axis: int) -> bool:

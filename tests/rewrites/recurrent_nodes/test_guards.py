@@ -305,3 +305,14 @@ def test_equations_of_sizes_declared_as_nothing_give_nothing(kind, rows, steps):
     y, last = ort_run(result, feeds)
     assert y.shape == (steps, 2, rows, 2)
     assert_same_numbers([last], [feeds["h"]])
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(0, 5), (2, 0), (2, 5)])
+def test_a_node_is_guarded_in_opset_8(rows, steps):
+    model = old_model('<ir_version: 3, opset_import: ["" : 8]>', "GRU")
+    loaded, report = rewritten(model, opset="keep", passes=["default", "guard-recurrence"], debug=True)
+    assert patches(report) == ["guard-recurrence"]
+    assert loaded.model.opset_imports[""] == 8
+    (result,) = ort_run(to_caller_type(loaded), {"x": np.ones((steps, rows, 3), np.float32)})
+    assert result.shape == (steps, 1, rows, 2)
+    assert result.size == 0 or np.array_equal(result, ort_run(model, {"x": np.ones((steps, rows, 3), np.float32)})[0])
