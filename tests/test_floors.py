@@ -78,8 +78,7 @@ FLOORS = {
         ),
     ],
     "ortscan.verification": [
-        *("as_html", "result", "given", "oracle", "values", "sizes", "cases", "closeness", "judging"),
-        *("compare_models", "loop_by_loop", "verifier"),
+        *("readable", "result", "inputs", "oracle", "judge", "compare_models", "cut_loop", "compare_loops", "verifier"),
     ],
 }
 HEAVY = {"onnxruntime", "onnxruntime_extensions", "rich", "torch"}

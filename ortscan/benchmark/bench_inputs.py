@@ -12,12 +12,12 @@ import onnx_ir as ir
 from ortscan.running.analysis import Analysis, analyse
 from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, Budget
 from ortscan.running.specs import Spec, input_specs, output_specs, overridable_names
-from ortscan.verification.cases.planned_cases import Inputs
-from ortscan.verification.cases.preparing import Prepared, prepare
-from ortscan.verification.given.inputs import Given, read_inputs, with_shapes
-from ortscan.verification.given.recorded import read_recorded
-from ortscan.verification.sizes.axis import Axis
-from ortscan.verification.values.point import Point
+from ortscan.verification.inputs.axis import Axis
+from ortscan.verification.inputs.cases import Inputs
+from ortscan.verification.inputs.given_inputs import Given, read_inputs
+from ortscan.verification.inputs.point import Point
+from ortscan.verification.inputs.prepare import InputPlan, prepare
+from ortscan.verification.inputs.shapes import with_shapes
 from rewrites.analysis.induction.affine_expression import Dim
 from rewrites.analysis.induction.integers import Integers
 from rewrites.base.errors import OptionError, is_from_elsewhere
@@ -73,7 +73,7 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 class BenchInputs:
     """The inputs of the models at each choice of sizes. ``usual``: the sizes were chosen here, and others will do as well."""
 
-    def __init__(self, prepared: Prepared, points: Sequence[Point], usual: bool) -> None:
+    def __init__(self, prepared: InputPlan, points: Sequence[Point], usual: bool) -> None:
         self.inputs, self.usual = prepared.inputs, usual
         self.points = [self.inputs.completed(point) for point in points]
         self._learned = prepared.learned
@@ -99,8 +99,7 @@ def bench_inputs(
     specs, fixed = with_shapes(input_specs(first.graph), shapes)
     values: Mapping[str, Any] = {}
     if inputs is not None:
-        inputs, _ = read_recorded(inputs, specs, output_specs(first.graph))
-        values, *others = read_inputs(inputs, specs, overridable_names(first))
+        (values, *others), _ = read_inputs(inputs, specs, overridable_names(first), output_specs(first.graph))
         if others:
             raise OptionError("inputs: one set of inputs can be timed, not several.")
     budget = Budget(FULL_SECONDS, FULL_BYTES)

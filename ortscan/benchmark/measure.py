@@ -21,11 +21,11 @@ from ortscan.modelio import AnyModel
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.source import Source, open_source
 from ortscan.running.own_process import OwnProcessRunner
-from ortscan.verification.given.arguments import given_shapes
-from ortscan.verification.given.inputs import Given
-from ortscan.verification.given.interface import interface_differences
-from ortscan.verification.values.make_value import ATTEMPTS
-from ortscan.verification.values.point import Point
+from ortscan.verification.inputs.given_inputs import Given
+from ortscan.verification.inputs.integers import ATTEMPTS
+from ortscan.verification.inputs.interface import interface_differences
+from ortscan.verification.inputs.point import Point
+from ortscan.verification.inputs.shapes import given_shapes
 from rewrites.base.errors import OptionError, UnsupportedModel
 from rewrites.base.plain_text import plain
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ortscan.verification.given.arguments import given_shapes
+from ortscan.verification.inputs.shapes import given_shapes
 from rewrites.analysis.shapes.branches_of_ifs import hide_sizes_from_branches
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.errors import OptionError

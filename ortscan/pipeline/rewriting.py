@@ -27,8 +27,7 @@ from ortscan.pipeline.stages import STAGES, Chosen, Work
 from ortscan.running.specs import input_specs
 from ortscan.soundness.lacking import fit_versions
 from ortscan.targets import target_named, unroll_limits
-from ortscan.verification.given.arguments import given_shapes
-from ortscan.verification.given.named_dims import given_dims, shapes_with_dims
+from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.rolling import not_worth_rolling

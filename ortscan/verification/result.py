@@ -1,14 +1,27 @@
-"""What a verification found, as data and as one or two lines of text."""
+"""What a verification found: as data, as one to three lines of text, and as an HTML page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from ortscan.page.document import document, fragment, header, listed, paragraphs, table
 from rewrites.base.plain_text import sentence
 
-__all__ = ["Case", "CaseStatus", "FirstDifference", "Outcome", "OutputError", "OutputResult", "Verification"]
+__all__ = [
+    "Case",
+    "CaseStatus",
+    "FirstDifference",
+    "Outcome",
+    "OutputError",
+    "OutputResult",
+    "Verification",
+    "verification_html",
+]
+
 
 _LONGEST_REASON = 120
+_MOST_CASES = 400
+"""The number of cases on an HTML page."""
 
 Outcome = Literal["equal", "different", "inconclusive"]
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
@@ -18,8 +31,11 @@ CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
 class OutputError:
     """How far one output is off in one case.
 
-    ``absolute`` is the largest ``|before - after|`` (NaN where the values cannot be subtracted), ``relative`` the same over the
-    largest ``|before|``, ``allowed`` what was tolerated. ``reason`` says why the output differs, or is None.
+    Attributes:
+        absolute: the largest ``|before - after|``; NaN if the values cannot be subtracted.
+        relative: the same over the largest ``|before|``.
+        allowed: what was tolerated.
+        reason: why the output differs, or None.
     """
 
     absolute: float
@@ -32,9 +48,12 @@ class OutputError:
 class Case:
     """One set of inputs that was tried.
 
-    ``dims`` holds the size of every free dimension (``{"T": 3, "B": 2}``; an anonymous dimension is called ``x[0]``), ``varied``
-    what else made this case special (trip counts, kind of values). A ``skipped`` case says in ``reason`` why nothing could be
-    learned from it; ``fails only after`` carries the runtime's message.
+    Attributes:
+        dims: the size of every free dimension, ``{"T": 3, "B": 2}``; an anonymous dimension is called ``x[0]``.
+        varied: what else distinguishes the case (trip counts, kind of values).
+        status: the outcome.
+        reason: why nothing was learned from a ``skipped`` case; the runtime's message if the result fails.
+        outputs: how far each output is off.
     """
 
     dims: Mapping[str, int]
@@ -46,7 +65,7 @@ class Case:
     @property
     def label(self) -> str:
         """The case in a few words: ``T=3, B=2, values=large``."""
-        return ", ".join(f"{name}={value}" for name, value in {**self.dims, **self.varied}.items()) or "the given sizes"
+        return _label(self.dims, self.varied)
 
 
 @dataclass(frozen=True)
@@ -66,9 +85,8 @@ class OutputResult:
 class FirstDifference:
     """The element that differs most in the first output of the first case that differs.
 
-    ``index`` is () for what has no elements to point at (a different shape, a missing value); for sequences it starts with
-    the position in the sequence. ``inside``: in words, which value inside both models is the first to differ there, where one was
-    found.
+    ``index`` is () if there is no element to point at (a different shape, a missing value); for sequences it starts with the
+    position in the sequence. ``inside`` says which value inside both models is the first to differ there, if one does.
     """
 
     output: str
@@ -84,11 +102,20 @@ class FirstDifference:
 class Verification:
     """The outcome of `verify`. True in a condition exactly when ``ok``.
 
-    ``problems`` says why it is not ok apart from differing numbers (interface, loading, nothing compared); ``notes`` holds what
-    a reader should know either way. ``inconclusive``: nothing speaks against the second model, but nothing was learned either: the
-    first could not be run on anything there was, or gave nothing to compare. ``not_tried`` says what might differ unseen,
-    ``limits_hit`` which limits of time and memory ended the comparison early. ``witness``: the inputs of the first case that
-    differs. ``times_as_fast``: how many times as fast as the first model the second was in these runs, roughly: see ``bench``.
+    Attributes:
+        ok: something was compared, and nothing differs.
+        cases: all cases that were tried.
+        outputs: the result for each output.
+        first_difference: the first element that differs.
+        problems: why it is not ok apart from differing numbers (interface, loading, nothing compared).
+        notes: remarks for the reader.
+        inconclusive: nothing speaks against the second model, but nothing was learned: the first model ran on no inputs that were
+            tried, or returned nothing to compare.
+        level: how much was tried.
+        not_tried: what the cases do not cover.
+        limits_hit: the limits of time and memory that ended the comparison early.
+        witness: the inputs of the first case that differs.
+        times_as_fast: roughly how many times as fast as the first model the second was in these runs: see ``bench``.
     """
 
     ok: bool
@@ -106,14 +133,14 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """Return what was found in one word."""
+        """The outcome in one word."""
         return "equal" if self.ok else "inconclusive" if self.inconclusive else "different"
 
     def __bool__(self) -> bool:
         return self.ok
 
     def summary(self) -> str:
-        """One to three lines: what was compared, and the outcome; remarks; what was not tried."""
+        """Return one to three lines: what was compared, and the outcome; remarks; what was not tried."""
         ran = [case for case in self.cases if case.status in ("equal", "different")]
         lines = [self._headline(ran)]
         skipped = [case for case in self.cases if case.status == "skipped"]
@@ -128,19 +155,15 @@ class Verification:
         return "\n".join(map(sentence, lines))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain dicts and lists; element values stay as numpy or Python scalars."""
+        """Return the same as plain dicts and lists. Element values stay numpy or Python scalars."""
         return {**asdict(replace(self, witness=None)), "summary": self.summary()}
 
     def to_html(self) -> str:
         """Return a whole HTML page that needs nothing else."""
-        from ortscan.verification.as_html import verification_page
-
-        return verification_page(self.to_dict())
+        return document("verification", header("ortscan", "Verification", []) + verification_html(self.to_dict()))
 
     def _repr_html_(self) -> str:
-        from ortscan.verification.as_html import verification_fragment
-
-        return verification_fragment(self.to_dict())
+        return fragment(verification_html(self.to_dict()))
 
     def _headline(self, ran: Sequence[Case]) -> str:
         if not ran and not any(case.status == "fails only after" for case in self.cases):
@@ -153,6 +176,10 @@ class Verification:
         differs = [] if self.first_difference is None else [_describe(self.first_difference)]
         failed = any(case.status == "fails only after" for case in self.cases)
         return f"{what}: {'different' if differs or failed else 'not proven equal'}: {'; '.join([*differs, *self.problems])}"
+
+
+def _label(dims: Mapping[str, int], varied: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in {**dims, **varied}.items()) or "the given sizes"
 
 
 def _describe(first: FirstDifference) -> str:
@@ -184,3 +211,38 @@ def _clipped(text: str) -> str:
 
 def _short(number: float) -> str:
     return f"{number:.1g}".replace("e-0", "e-").replace("e+0", "e+")
+
+
+def verification_html(facts: Mapping[str, Any]) -> str:
+    """Return the sections of an HTML page for ``facts``, the result of `Verification.to_dict`."""
+    headline, *rest = facts["summary"].splitlines()
+    look = "good" if facts["ok"] else "some" if facts["inconclusive"] else "bad"
+    outputs = [
+        (each["name"], _outcome(each), f"{each['absolute']:.2g}", f"{each['allowed']:.2g}", each["compared"])
+        for each in facts["outputs"]
+    ]
+    shown = facts["cases"][:_MOST_CASES]
+    cases = [(_label(case["dims"], case["varied"]), _outcome(case)) for case in shown]
+    parts = [paragraphs([headline], look), paragraphs(rest, "soft")]
+    if facts["first_difference"] is not None:
+        parts.append(_difference(facts["first_difference"]))
+    if outputs:
+        right = ("worst error", "allowed", "cases")
+        parts.append(table(("output", "outcome", *right), outputs, right))
+    if cases:
+        caption = f"{len(facts['cases'])} cases" + (f", the first {len(shown)} of them" if len(facts["cases"]) > len(shown) else "")
+        parts.append(f'<details><summary class="soft">{caption}</summary>{table(("case", "outcome"), cases)}</details>')
+    return "".join(parts)
+
+
+def _outcome(facts: Mapping[str, Any]) -> str:
+    return f"{facts['status']}: {facts['reason']}" if facts["reason"] else str(facts["status"])
+
+
+def _difference(first: Mapping[str, Any]) -> str:
+    index = list(first["index"])
+    facts = [
+        ("first difference", f"{first['output']}{index if index else ''}"),
+        ("case", _label(first["case"]["dims"], first["case"]["varied"])),
+    ]
+    return listed([*facts, ("why", first["reason"]), ("before", first["before"]), ("after", first["after"])])

@@ -1,6 +1,9 @@
-"""Does a changed model compute what the original computes? Asked of onnxruntime, on inputs made up or given."""
+"""Verify that a changed model computes what the original computes: run both on onnxruntime, on generated or given inputs."""
 
 import logging
+import math
+import numbers
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,16 +15,16 @@ from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
 from ortscan.running.specs import input_specs, output_specs, overridable_names
-from ortscan.verification.compare_models import Settings, compare_models, problems_at_sight
-from ortscan.verification.given.arguments import check_comparison, check_limits, given_shapes
-from ortscan.verification.given.inputs import Given, read_inputs, with_shapes
-from ortscan.verification.given.interface import interface_differences
-from ortscan.verification.given.named_dims import given_dims, shapes_with_dims
-from ortscan.verification.given.recorded import read_recorded
-from ortscan.verification.judging.verdict import refuse
-from ortscan.verification.loop_by_loop.compare_loops import compare_loops, has_loops_of_its_own, is_large
-from ortscan.verification.oracle.without_plans import without_plans
+from ortscan.verification.compare_loops import compare_loops, has_loops_of_its_own, is_large
+from ortscan.verification.compare_models import CompareSettings, compare_models, problems_at_sight
+from ortscan.verification.inputs.given_inputs import Given, read_inputs
+from ortscan.verification.inputs.interface import interface_differences
+from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes
+from ortscan.verification.judge.verdict import refuse
+from ortscan.verification.oracle.runnable import without_plans
 from ortscan.verification.result import Verification
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -31,7 +34,7 @@ __all__ = ["verify"]
 _log = logging.getLogger("ortscan.verification")
 _CPU = ("CPUExecutionProvider",)
 _LONGEST = 10**6
-"""Seconds that a time limit may have; clocks of threads end somewhere beyond."""
+"""The longest time limit in seconds. Clocks of threads end somewhere beyond."""
 
 
 def verify(
@@ -53,19 +56,18 @@ def verify(
     """Run two models on the same inputs on onnxruntime and compare what they compute.
 
     ``before`` is right by definition. Both run with onnxruntime's default optimisation, as they would in use: switching it off
-    on one side would add its own roundings, on both it would check what nobody runs. A model that may make onnxruntime kill the
-    process runs in one of its own, unless ``configure`` is given. Free dimensions, trip counts, lengths
-    and indices take a range of values; all cases are in the outcome, those the original refuses too. A check that
-    compared nothing is not ok.
+    on one side would add its own roundings, on both it would check what nobody runs. A model that may crash the process runs in a
+    subprocess, unless ``configure`` is given. Free dimensions, trip counts, lengths and indices take a range of values; all cases
+    are in the outcome, also those that the original refuses. A check that compared nothing is not ok.
 
     Args:
         before: the original: a path, bytes, onnx.ModelProto or onnx_ir.Model. It is not changed.
         after: what is to be checked, likewise.
-        inputs: values to use in place of made-up ones: one dict of input name to array (a list of arrays for a sequence), a
+        inputs: values to use in place of generated ones: one dict of input name to array (a list of arrays for a sequence), a
             list of such dicts, the path of an .npz with keys ``name`` or ``in:name``, or of a folder of test data
-            (``input_0.pb``). Inputs left out are made up. Outputs that were recorded there too (``out:name`` or ``out:0``,
+            (``input_0.pb``). Inputs left out are generated. Outputs that were recorded there too (``out:name`` or ``out:0``,
             ``output_0.pb``) are compared with what both models give.
-        seed: what made-up values are drawn with.
+        seed: what generated values are drawn with.
         rtol: float error tolerated relative to the largest magnitude of the element's own row or column in that case; default by
             the coarsest float type the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
         atol: float error tolerated besides; default likewise: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
@@ -77,7 +79,7 @@ def verify(
             threads.
         level: ``quick`` tries few and small cases, and of a large model each loop by itself.
         time_limit: seconds after which no more is tried; a run is stopped then. Default QUICK_SECONDS or FULL_SECONDS.
-        memory_limit: bytes that made-up inputs may take, and any value whose size is known beforehand. Default QUICK_BYTES or
+        memory_limit: bytes that generated inputs may take, and any value whose size is known beforehand. Default QUICK_BYTES or
             FULL_BYTES.
 
     Raises:
@@ -85,8 +87,7 @@ def verify(
         OptionError: an option is not of its kind; ``inputs``, ``shapes`` or ``providers`` do not fit the model or this
             onnxruntime.
     """
-    check_comparison(seed, rtol, atol, providers)
-    check_limits(level, time_limit, memory_limit)
+    _check_options(seed, rtol, atol, providers, level, time_limit, memory_limit)
     fixed, named = given_shapes(shapes), given_dims(dims)
     usual = (QUICK_SECONDS, QUICK_BYTES) if level == "quick" else (FULL_SECONDS, FULL_BYTES)
     seconds = usual[0] if time_limit is None else min(time_limit, _LONGEST)
@@ -94,19 +95,18 @@ def verify(
     with ExitStack() as stack:
         old, new = without_plans(open_source(before, stack), stack), open_source(after, stack)
         check_providers(providers or _CPU)
-        names = [spec.name for spec in output_specs(old.proto.graph)]
-        specs = input_specs(old.proto.graph)
+        specs, outputs = input_specs(old.proto.graph), output_specs(old.proto.graph)
         specs, sizes = with_shapes(specs, shapes_with_dims(specs, fixed, named))
         sets: list[dict[str, Any]] = [{}]
-        recorded: Sequence[Mapping[str, Any]] = []
+        recorded: list[dict[str, Any]] = []
         if inputs is not None:
-            inputs, recorded = read_recorded(inputs, specs, output_specs(old.proto.graph))
-            sets = read_inputs(inputs, specs, overridable_names(old.proto))
+            sets, recorded = read_inputs(inputs, specs, overridable_names(old.proto), outputs)
         problems = problems_at_sight(old.proto, new.proto)
         if problems:
             alike = not interface_differences(old.proto, new.proto)
+            names = [spec.name for spec in outputs]
             return refuse(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
-        settings = Settings(seed, rtol, atol, providers or _CPU, configure, level)
+        settings = CompareSettings(seed, rtol, atol, providers or _CPU, configure, level)
         if level == "quick" and inputs is None and is_large(old.proto) and has_loops_of_its_own(old.proto):
             outcome = compare_loops(old, new, specs, sizes, settings, budget, stack)
         else:
@@ -114,3 +114,29 @@ def verify(
         outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits))
         _log.info("%s", outcome.summary().splitlines()[0])
         return outcome
+
+
+def _check_options(seed: Any, rtol: Any, atol: Any, providers: Any, level: Any, time_limit: Any, memory_limit: Any) -> None:
+    """Raise OptionError for an option that is not of its kind, or out of range."""
+    if not isinstance(seed, numbers.Integral) or seed < 0:
+        raise OptionError(f"seed must be a whole number of 0 or more, not {shown(seed)}.")
+    tolerance, above_zero = "a number of 0 or more", sys.float_info.min
+    _check_number("rtol", rtol, numbers.Real, 0, tolerance)
+    _check_number("atol", atol, numbers.Real, 0, tolerance)
+    if isinstance(providers, str):
+        raise OptionError("providers is a list of names, not one string.")
+    if not isinstance(level, str) or level not in ("full", "quick"):
+        raise OptionError(f"level must be 'full' or 'quick', not {shown(level)}.")
+    _check_number("time_limit", time_limit, numbers.Real, above_zero, "a number of seconds above 0")
+    _check_number("memory_limit", memory_limit, numbers.Integral, above_zero, "a whole number of bytes above 0")
+
+
+def _check_number(name: str, value: Any, kind: type, least: float, what: str) -> None:
+    if value is None:
+        return
+    try:
+        if isinstance(value, kind) and not isinstance(value, bool) and least <= float(value) < math.inf:  # type: ignore[arg-type]
+            return
+    except OverflowError:
+        pass
+    raise OptionError(f"{name} must be {what}, not {shown(value)}.")

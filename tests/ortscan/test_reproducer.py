@@ -87,7 +87,7 @@ def test_recorded_inputs_are_never_blamed_for_a_result_that_is_wrong(source: str
 def test_the_last_line_says_the_gain_where_the_comparison_shows_it(
     factor: float | None, said: str, source: str, tmp_path: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ortscan.verification.judging.verdict._times_as_fast", lambda judged: factor)
+    monkeypatch.setattr("ortscan.verification.judge.verdict._times_as_fast", lambda judged: factor)
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert said in printed

@@ -1,3 +1,3 @@
-"""The original as it can be held against: where onnxruntime runs it wrongly, or not at all, a copy that means the same."""
+"""Copies of the original that say what is right: computed by onnxruntime as the operators mean it, in float64, or with noise."""
 
 __all__: list[str] = []

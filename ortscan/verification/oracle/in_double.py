@@ -22,8 +22,8 @@ from ortscan.modelio.protos import hide_map_types, holds_map
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.source import Source, changed_source, model_of, weight
 from ortscan.ort.sessions import has_kernel
-from ortscan.verification.oracle.readable import if_readable
 from ortscan.verification.oracle.runnable import with_scans
+from ortscan.verification.readable import if_readable
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context, Options

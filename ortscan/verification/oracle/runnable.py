@@ -1,8 +1,9 @@
-"""Giving a model that onnxruntime does not run, for its recurrent nodes, a meaning to compare with: that of the operators' text.
+"""Replace what onnxruntime does not run in the original, only for the comparison.
 
-    LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations, which onnxruntime runs
+    LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations
+    y = Max (a, b) of int16        ->    y = ortscan.python.Call <Max> (a, b), which onnx's reference operator computes
 
-Only for the comparison. The nodes that a rewrite makes of such a node are other ones wherever it is not of float64.
+The Scans are other nodes than a rewrite makes of such a node, unless it is of float64.
 
 Works round ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
 """
@@ -11,40 +12,46 @@ from contextlib import ExitStack
 
 import onnx_ir as ir
 
-from ortscan.modelio import LoadedModel, inline_functions, restore_interface
+from ortscan.modelio import LoadedModel, inline_functions, load, restore_interface
 from ortscan.modelio.source import Source, model_of, open_source
+from ortscan.ort.sessions import has_kernel
 from ortscan.running.graph_index import all_nodes
 from rewrites.base import since
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import may_be_refused, needs_rule
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
+from rewrites.native.functions import DOMAIN
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.python_ops.put_calls import place_python_ops
 from rewrites.recurrent_nodes.expand import expand
 from rewrites.recurrent_nodes.in_float32 import in_float32
 from rewrites.registry import NODE_RULES
 from rewrites.rule import Patch
 
-__all__ = ["runnable_oracle", "with_scans"]
+__all__ = ["reference_oracle", "runnable_oracle", "with_scans", "without_plans"]
 
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _FORMS = ("sequence-lengths", "batch-first")
 _RECURRENT_SINCE = 7
+_NO_KERNEL = "Could not find an implementation for"
 _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
 def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[Source, list[str]]:
-    """Return ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and what was changed in words.
+    """Return ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and notes on them.
 
-    Gives ``before`` itself where there are none, or ``after`` still has such nodes: they are compared as onnxruntime has them then.
-    Raises MigrationError where a model too old for Scans cannot be taken to a later opset.
+    If there are none, or ``after`` still has such nodes, return ``before`` itself: then both are compared as onnxruntime runs them.
+
+    Raises:
+        MigrationError: a model too old for Scans cannot be migrated to a later opset.
     """
-    found = _refused(before)
-    if found is None or _refused(after) is not None:
+    refused = _refused(before)
+    if refused is None or _refused(after) is not None:
         return before, []
-    return _with_scans(found, stack), [
+    return _with_scans(refused, stack), [
         f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran"
-        for view in found[2]
+        for view in refused[2]
     ]
 
 
@@ -54,17 +61,8 @@ def with_scans(source: Source, stack: ExitStack) -> Source:
     return source if refused is None else _with_scans(refused, stack)
 
 
-def _with_scans(refused: _Refused, stack: ExitStack) -> Source:
-    loaded, ctx, views = refused
-    for view in views:
-        _expand(view, ctx)
-    tidy(ctx)
-    restore_interface(loaded)
-    return open_source(loaded, stack)
-
-
 def _refused(source: Source) -> _Refused | None:
-    """Load the model and return it with the nodes that have a meaning and need a rule; None where there are none."""
+    """Load the model and return it with the recurrent nodes that need a rule, or None if there are none."""
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
     loaded, old = _loaded(source)
@@ -81,9 +79,8 @@ def _refused(source: Source) -> _Refused | None:
 
 
 def _loaded(source: Source) -> tuple[LoadedModel, bool]:
-    """Load the model, in a later opset where its own has no Scan; and say whether its recurrent nodes are too old to be run."""
+    """Load the model, migrated if its opset has no Scan. Return True with it if its recurrent nodes are too old to run."""
     from ortscan.migration import migrated
-    from ortscan.modelio import load
 
     model = model_of(source)
     version = model.opset_imports.get("", since.SCAN)
@@ -92,17 +89,58 @@ def _loaded(source: Source) -> tuple[LoadedModel, bool]:
     return migrated(model, 18)[0], version < _RECURRENT_SINCE
 
 
+def _with_scans(refused: _Refused, stack: ExitStack) -> Source:
+    loaded, ctx, views = refused
+    for view in views:
+        _expand(view, ctx)
+    return _tidied(loaded, ctx, stack)
+
+
 def _expand(view: RecurrentNode, ctx: Context) -> None:
     if view.dtype in (ir.DataType.BFLOAT16, ir.DataType.FLOAT16):
-        view = _again(in_float32(view, ctx))
-    for rule in (one for one in NODE_RULES if one.name in _FORMS):
-        outcome = rule.check(view, ctx)
+        view = _view(in_float32(view, ctx))
+    for rule in NODE_RULES:
+        outcome = rule.check(view, ctx) if rule.name in _FORMS else None
         if isinstance(outcome, Patch):
-            view = _again(outcome.edit()[0])
+            view = _view(outcome.edit()[0])
     expand(view, ctx)
 
 
-def _again(node: ir.Node) -> RecurrentNode:
+def _view(node: ir.Node) -> RecurrentNode:
     view = read(node)
     assert isinstance(view, RecurrentNode)
     return view
+
+
+def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> Source:
+    tidy(ctx)
+    restore_interface(loaded)
+    return open_source(loaded, stack)
+
+
+def reference_oracle(before: Source, error: str, stack: ExitStack) -> tuple[Source, list[str]] | None:
+    """Return ``before`` with Python calls instead of the nodes without a kernel, and notes on them.
+
+    None if onnxruntime refuses ``before`` with another ``error``, or if a call cannot replace every such node.
+    """
+    if _NO_KERNEL not in error:
+        return None
+    loaded = load(model_of(before))
+    name_free_dims(loaded.model)
+    ctx = Context.of(loaded.model, Options(), lambda _: None, has_kernel)
+    prepare(ctx)
+    gaps = place_python_ops(ctx, wider=False)
+    if not gaps or any(gap.fate != "python" for gap in gaps):
+        return None
+    notes = [f"onnxruntime has no kernel for {gap.where} of the original: onnx's reference ran" for gap in gaps]
+    return _tidied(loaded, ctx, stack), notes
+
+
+def without_plans(before: Source, stack: ExitStack) -> Source:
+    """Return ``before`` with the functions of compiled loops inlined, so that the loops run as loops; itself if there are none."""
+    if not any(function.domain == DOMAIN for function in before.proto.functions):
+        return before
+    loaded = load(model_of(before))
+    inline_functions(loaded.model, lambda function: function.domain == DOMAIN)
+    restore_interface(loaded)
+    return open_source(loaded, stack)

@@ -1,65 +1,81 @@
-"""Repairing a model that onnxruntime computes wrongly, so that it can serve as the oracle.
+"""Repair an original that onnxruntime computes wrongly, so that it can serve as the oracle.
 
-A Scan whose body returns a value twice, or returns one of its own inputs, is legal; onnxruntime gives uninitialised memory
-for it. Of a Loop whose body returns its step number it gives the last one for all steps. One Identity per such output cures it:
+A Scan whose body returns a value twice, or returns one of its own inputs, is legal; onnxruntime returns uninitialised memory
+for it. If the body of a Loop returns its step number, onnxruntime returns the last one for all steps. One Identity per such output
+repairs it:
 
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
     body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
-Of strings that a Loop stacks, and that are an Identity of another value or are returned elsewhere too, onnxruntime robs that
-value; a Where that chooses them either way makes new ones:
+If a Loop stacks strings that are an Identity of another value, or are returned elsewhere too, onnxruntime moves them out of that
+value. A Where that chooses them either way copies them:
 
     body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
 
-Nothing else is touched: what else a Loop returns it returns rightly.
-
-Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
+Works round ORT-SCAN-SHARED-OUTPUT, ORT-LOOP-STEP-NUMBER and ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Iterator
 
 import onnx
+import onnx_ir as ir
 
 from ortscan.base.proto_graphs import all_graphs
+from ortscan.modelio.slots import own_ir
 from ortscan.running.graph_index import all_nodes
+from rewrites.analysis.shapes.inference import infer_model
 
-__all__ = ["sound_oracle", "unsound_loops"]
+__all__ = ["sound_oracle", "unsound_loops", "with_declared_sizes"]
 
 
 def unsound_loops(proto: onnx.ModelProto) -> list[str]:
-    """One description per Scan or Loop that onnxruntime computes wrongly."""
-    found = []
+    """Return one description for each Scan or Loop that onnxruntime computes wrongly."""
+    descriptions = []
     for node, body in _loops(proto):
         positions = _unsound_outputs(node, body)
         if positions:
             names = ", ".join(f"'{body.output[i].name}'" for i in positions)
-            found.append(f"{node.op_type} '{node.name or node.output[0]}' returns {names} without a node of its own in its body")
-    return found
+            label = f"{node.op_type} '{node.name or node.output[0]}'"
+            descriptions.append(f"{label} returns {names} without a node of its own in its body")
+    return descriptions
 
 
 def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of ``proto`` in which every such output has a node of its own; ``proto`` itself where that is so already."""
+    """Return a copy of ``proto`` in which every such output has a node of its own, or ``proto`` itself if there are none."""
     if not unsound_loops(proto):
         return proto
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
-    taken = _names(copy)
+    names = {name for node, _ in all_nodes(copy) for name in (*node.input, *node.output)}
+    for graph in all_graphs(copy):
+        names.update(value.name for value in (*graph.input, *graph.output, *graph.initializer))
     for node, body in _loops(copy):
         for position in _unsound_outputs(node, body):
             output = body.output[position]
             name = f"{output.name}_own"
-            while name in taken:
+            while name in names:
                 name += "_"
-            taken.add(name)
+            names.add(name)
             if node.op_type == "Loop" and position > 0 and output.name != body.input[0].name:
                 yes = onnx.helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True])
                 body.node.append(onnx.helper.make_node("Constant", [], [f"{name}_yes"], value=yes))
                 body.node.append(onnx.helper.make_node("Where", [f"{name}_yes", output.name, output.name], [name]))
-                taken.add(f"{name}_yes")
+                names.add(f"{name}_yes")
             else:
                 body.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
             output.name = name
     return copy
+
+
+def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with all sizes declared that can be inferred, above all those of the outputs of bodies.
+
+    If a Loop runs no step, onnxruntime takes 0 for each unknown size of what it stacks. Then the mean over the steps has no
+    element, though it should have one for each feature.
+    """
+    model = own_ir(proto)
+    infer_model(model)
+    return ir.to_proto(model)
 
 
 def _loops(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.GraphProto]]:
@@ -69,37 +85,20 @@ def _loops(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.GraphP
 
 
 def _unsound_outputs(node: onnx.NodeProto, body: onnx.GraphProto) -> list[int]:
-    if node.op_type == "Loop":
-        step = body.input[0].name if body.input else None
-        robbing = _robbing_outputs(node, body)
-        return [position for position, output in enumerate(body.output) if output.name == step or position in robbing]
-    inputs = {value.name for value in body.input}
-    seen: set[str] = set()
-    positions = []
-    for position, output in enumerate(body.output):
-        if output.name in inputs or output.name in seen:
-            positions.append(position)
-        seen.add(output.name)
-    return positions
+    names = [output.name for output in body.output]
+    if node.op_type == "Scan":
+        inputs = {value.name for value in body.input}
+        return [position for position, name in enumerate(names) if name in inputs or name in names[:position]]
+    step = body.input[0].name if body.input else None
+    producers = {name: inner for inner in body.node for name in inner.output}
+    copied = {name for inner in body.node if inner.op_type == "Identity" for name in inner.input}
 
-
-def _robbing_outputs(node: onnx.NodeProto, body: onnx.GraphProto) -> set[int]:
-    """The positions of stacked strings that are another value's."""
-    makers = {name: one for one in body.node for name in one.output}
-    copied = {name for one in body.node if one.op_type == "Identity" for name in one.input}
-    returned = [output.name for output in body.output]
-    found = set[int]()
-    for position in range(max(1, len(node.input) - 1), len(body.output)):
+    def is_moved_string(position: int) -> bool:
         output = body.output[position]
-        if output.type.tensor_type.elem_type == onnx.TensorProto.STRING:
-            maker = makers.get(output.name)
-            if maker is None or maker.op_type == "Identity" or output.name in copied or returned.count(output.name) > 1:
-                found.add(position)
-    return found
+        stacked = position >= max(1, len(node.input) - 1)
+        if not stacked or output.type.tensor_type.elem_type != onnx.TensorProto.STRING:
+            return False
+        producer = producers.get(output.name)
+        return producer is None or producer.op_type == "Identity" or output.name in copied or names.count(output.name) > 1
 
-
-def _names(proto: onnx.ModelProto) -> set[str]:
-    names = {name for node, _ in all_nodes(proto) for name in (*node.input, *node.output)}
-    for graph in all_graphs(proto):
-        names.update(value.name for value in (*graph.input, *graph.output, *graph.initializer))
-    return names
+    return [position for position, name in enumerate(names) if name == step or is_moved_string(position)]

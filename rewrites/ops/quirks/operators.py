@@ -50,7 +50,7 @@ OPERATORS = (
         worked_round=(
             "rewrites.cleanup.folding",
             "ortscan.ort.integer_divisions",
-            "ortscan.verification.values.any_integers",
+            "ortscan.verification.inputs.integers",
         ),
     ),
     Quirk(
@@ -93,7 +93,7 @@ OPERATORS = (
         worked_round=(
             "rewrites.recurrences.cumulative.prefix_extremes",
             "rewrites.fission.sums_over_time",
-            "ortscan.verification.closeness.recurrent_outputs",
+            "ortscan.verification.judge.precision",
         ),
     ),
     Quirk(
@@ -112,8 +112,8 @@ OPERATORS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="A LogSoftmax of float64 gives large numbers for those beside NaN, unless NaN comes first.",
         worked_round=(
-            "ortscan.verification.closeness.recurrent_outputs",
-            "ortscan.verification.judging.judge",
+            "ortscan.verification.judge.precision",
+            "ortscan.verification.judge.compare_outputs",
         ),
     ),
     Quirk(

@@ -173,8 +173,8 @@ RECURRENT_NODES = (
         kind=Kind.WRONG_NUMBERS,
         symptom="Activations of recurrent nodes take NaN for a number: Relu of an RNN gives 0.",
         worked_round=(
-            "ortscan.verification.closeness.recurrent_outputs",
-            "ortscan.verification.judging.judge",
+            "ortscan.verification.judge.precision",
+            "ortscan.verification.judge.compare_outputs",
             "tests.campaigns.fuzz.damage_oracle",
         ),
     ),

@@ -25,7 +25,7 @@ from ortscan.benchmark.ratio import ratio_of
 from ortscan.benchmark.rounds import clock_for, timed_in_rounds
 from ortscan.benchmark.timed_session import TimedSession
 from ortscan.modelio.source import open_source
-from ortscan.verification.values.make_value import ATTEMPTS
+from ortscan.verification.inputs.integers import ATTEMPTS
 from rewrites.base.errors import OrtscanError, UnsupportedModel
 from rewrites.base.plain_text import counted
 from tests.support.corpus import CorpusModel, big_corpus, corpus_models

@@ -3,7 +3,7 @@
 import pytest
 
 from ortscan.verification import verify
-from ortscan.verification.sizes.asked_sizes import asked_size
+from ortscan.verification.inputs.axis import asked_size
 from tests.support.text import model_from_text
 
 BEFORE = model_from_text("g (float[T, 2] x) => (float[T, 2] y) { y = Neg (x) }", 18)

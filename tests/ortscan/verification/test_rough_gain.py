@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ortscan.verification.judging.verdict import _times_as_fast
+from ortscan.verification.judge.verdict import _times_as_fast
 
 STEADY = [(30.0, 10.0), (22.0, 10.0), (41.0, 10.0), (28.0, 10.0), (31.0, 10.0), (29.0, 10.0)]
 DISTURBED = [(9000.0, 10.0), (22.0, 700.0), (41.0, 10.0), (28.0, 3000.0), (4000.0, 10.0), (29.0, 10.0)]

@@ -3,8 +3,7 @@
 import pytest
 
 import ortscan
-from ortscan.verification import verify
-from ortscan.verification.loop_by_loop import compare_loops
+from ortscan.verification import compare_loops, verify
 from tests.support.text import model_from_text
 
 LOOP = """

@@ -4,8 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ortscan.verification import compare_models, verify
-from ortscan.verification.loop_by_loop import compare_loops
+from ortscan.verification import compare_loops, compare_models, verify
 from rewrites.base.errors import OptionError
 from tests.support.text import model_from_text
 

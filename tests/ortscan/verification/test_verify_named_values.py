@@ -7,8 +7,8 @@ import pytest
 from ortscan.running.budget import Budget
 from ortscan.running.specs import input_specs
 from ortscan.verification import verify
-from ortscan.verification.cases.preparing import prepare
-from ortscan.verification.values.named_values import named_values
+from ortscan.verification.inputs.named_values import named_values
+from ortscan.verification.inputs.prepare import prepare
 from tests.support.text import model_from_text
 
 

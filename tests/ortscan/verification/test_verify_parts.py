@@ -4,11 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ortscan.verification.closeness.compare_values import Tolerances, compare_values
-from ortscan.verification.closeness.scales import History
-from ortscan.verification.closeness.tables import as_table, is_table
-from ortscan.verification.sizes.constraints import Sizes
-from ortscan.verification.sizes.derived_dims import derived_dims, derived_size
+from ortscan.verification.inputs.axis import derived_dims, derived_size
+from ortscan.verification.inputs.constraints import SizeFacts
+from ortscan.verification.judge.compare_values import as_table, compare_values, is_table
+from ortscan.verification.judge.tolerances import History, Tolerances
 
 USUAL = Tolerances()
 
@@ -131,7 +130,7 @@ def test_an_empty_optional_equals_only_itself():
 
 
 def test_what_is_learned_of_sizes_is_joined():
-    sizes = Sizes()
+    sizes = SizeFacts()
     sizes.same("a", "b")
     sizes.same("b", 5)
     sizes.same("a", 7)
@@ -143,7 +142,7 @@ def test_what_is_learned_of_sizes_is_joined():
 
 
 def test_sizes_are_allowed_that_are_as_was_learned():
-    sizes = Sizes()
+    sizes = SizeFacts()
     sizes.same("a", "b")
     sizes.broadcasts("b", "c")
     sizes.same("d", 5)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortscan.verification.closeness.precision import coarsest_floats
+from ortscan.verification.judge.precision import coarsest_floats
 from tests.support.text import model_from_text
 
 F16, F64 = np.dtype(np.float16), np.dtype(np.float64)

@@ -6,7 +6,7 @@ from onnx.numpy_helper import from_array
 
 import ortscan
 from ortscan.verification import verify
-from ortscan.verification.closeness.rounding_noise import noise_feeds, with_rounding_noise
+from ortscan.verification.oracle.rounding_noise import noise_feeds, with_rounding_noise
 from tests.support.layers import layers
 from tests.support.text import model_from_text, ort_run
 

@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 import ortscan
 from ortscan.running.budget import Budget
-from ortscan.verification.sizes.said import rows_by_numbers
+from ortscan.verification.judge.least_sizes import rows_by_numbers
 from tests.support.text import model_from_text
 
 CELLS = {

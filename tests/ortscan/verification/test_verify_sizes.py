@@ -8,10 +8,9 @@ import pytest
 from ortscan.running.budget import Budget
 from ortscan.running.specs import input_specs
 from ortscan.verification import verify
-from ortscan.verification.cases.plan import plan_cases, plan_nothing_cases
-from ortscan.verification.cases.preparing import prepare
-from ortscan.verification.sizes.axis import Axis, dimension_values, trip_values
-from ortscan.verification.sizes.untried_rows import untried_rows
+from ortscan.verification.inputs.axis import Axis, dimension_values, trip_values
+from ortscan.verification.inputs.plan import plan_cases, plan_empty_cases, untried_rows
+from ortscan.verification.inputs.prepare import prepare
 from tests.support.text import model_from_text
 
 
@@ -54,7 +53,7 @@ def test_the_sizes_are_those_that_the_manual_promises():
 def test_each_dimension_is_largest_least_and_nothing_beside_others(count):
     axes = [axis(position) for position in range(count)]
     usual = [one.values[0] for one in axes]
-    found = {*rows(plan_cases(axes)), *rows(plan_nothing_cases(axes))}
+    found = {*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))}
     for place, one in enumerate(axes):
         for size, others in ((max(one.values), usual), (1, usual), (one.beyond, [1] * count), (0, usual), (0, [1] * count)):
             assert (*others[:place], size, *others[place + 1 :]) in found
@@ -74,7 +73,7 @@ def test_each_two_dimensions_are_equal_where_the_third_is_not(count):
 
 def test_two_dimensions_are_1_or_0_where_the_others_are_not():
     axes = [axis(position) for position in range(5)]
-    found = [*rows(plan_cases(axes)), *rows(plan_nothing_cases(axes))]
+    found = [*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))]
     for two in combinations(range(5), 2):
         for size in (0, 1):
             assert any(all((number == size) == (at in two) for at, number in enumerate(row)) for row in found)
@@ -82,7 +81,7 @@ def test_two_dimensions_are_1_or_0_where_the_others_are_not():
 
 def test_the_ninth_dimension_is_nothing_together_with_the_rest_and_that_is_said():
     axes = [axis(position) for position in range(10)]
-    assert any(row[8:] == (0, 0) and 0 not in row[:8] for row in rows(plan_nothing_cases(axes)))
+    assert any(row[8:] == (0, 0) and 0 not in row[:8] for row in rows(plan_empty_cases(axes)))
     said = list(untried_rows(axes, "full"))
     assert said[0] == "other sizes of 'd0', 'd1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7' and 2 more"
     assert said[1:] == [
@@ -111,10 +110,10 @@ def test_dimensions_that_may_broadcast_are_once_one_each():
 
 def test_few_dimensions_are_zero_in_a_quick_comparison():
     axes = [axis(0), axis(1), Axis((("n",),), (3, 0), trips=True)]
-    points = plan_nothing_cases(axes, "quick")
+    points = plan_empty_cases(axes, "quick")
     assert [point.sizes for point in points] == [{"d0": 0, "d1": 2}, {"d0": 3, "d1": 0}]
     assert {point.trips["n"] for point in points} == {3}
-    assert [point.sizes for point in plan_nothing_cases(axes)[2:]] == [{"d0": 0, "d1": 1}, {"d0": 1, "d1": 0}, {"d0": 0, "d1": 0}]
+    assert [point.sizes for point in plan_empty_cases(axes)[2:]] == [{"d0": 0, "d1": 1}, {"d0": 1, "d1": 0}, {"d0": 0, "d1": 0}]
 
 
 def lengths(text, opset=18):

@@ -1,0 +1,143 @@
+"""Compare a large model loop by loop, each on inputs of its own: faster than running the whole model, and nearer to a defect."""
+
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import onnx
+
+from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.running.budget import RUN_SECONDS, Budget
+from ortscan.running.graph_index import GraphIndex, all_nodes
+from ortscan.running.specs import Spec, input_specs
+from ortscan.verification.compare_models import CompareSettings, compare_models
+from ortscan.verification.cut_loop import cut_loop, value_types
+from ortscan.verification.result import Verification
+
+__all__ = ["compare_loops", "has_loops_of_its_own", "is_large"]
+
+LARGE_NODES = 2000
+"""A quick comparison of a model with more nodes, those of bodies included, is done loop by loop."""
+
+LARGE_BYTES = 64 << 20
+"""So is that of a model with more bytes of weights."""
+
+_SECONDS_A_NODE = 0.002
+_ANY_BYTES = 1 << 40
+_LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
+
+
+def is_large(proto: onnx.ModelProto) -> bool:
+    """Return True if running the whole model takes too long for a quick comparison."""
+    return weight(proto) > LARGE_BYTES or _count(proto) > LARGE_NODES
+
+
+def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:
+    """Return True if the main graph holds a loop or a recurrent node."""
+    return any(node.op_type in _LOOPS for node in proto.graph.node)
+
+
+def compare_loops(
+    old: Source,
+    new: Source,
+    specs: Sequence[Spec],
+    sizes: Mapping[str, int],
+    settings: CompareSettings,
+    budget: Budget,
+    stack: ExitStack,
+) -> Verification:
+    """Compare each loop and recurrent node of the main graph by itself, in an order drawn by the seed, until time is up.
+
+    A difference counts if the whole models differ as well, or cannot run: alone a loop may get inputs that it never gets in its
+    model. If ``sizes`` fixes some sizes, and those at a loop are unknown, the whole models must differ. If no loop can be cut out,
+    the models are compared as a whole, if there is time. See `compare_models` for the arguments.
+    """
+    before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
+    types = value_types(old.proto, specs, sizes)
+    positions = [position for position, node in enumerate(before.nodes) if node.op_type in _LOOPS]
+    random.Random(settings.seed).shuffle(positions)
+    outcomes: list[Verification] = []
+    left_out: dict[str, list[str]] = {}
+    unchanged, done = 0, set[str]()
+
+    def leave_out(label: str, reason: str) -> None:
+        left_out.setdefault(reason, []).append(label)
+
+    for position in positions:
+        label = f"{before.nodes[position].op_type} '{before.nodes[position].name or before.nodes[position].output[0]}'"
+        if budget.is_spent():
+            leave_out(label, "")
+            continue
+        cut = cut_loop(position, before, after, types)
+        if isinstance(cut, str):
+            leave_out(label, cut)
+            continue
+        if done.issuperset(cut.outputs):
+            continue
+        done.update(cut.outputs)
+        first, second = cut.model(old.proto, before, cut.before, types), cut.model(new.proto, after, cut.after, types)
+        if first.graph == second.graph:
+            unchanged += 1
+            continue
+        sides = changed_source(old, first, stack), changed_source(new, second, stack)
+        outcome = compare_models(*sides, input_specs(sides[0].proto.graph), {}, [{}], settings, budget, stack)
+        if outcome.outcome == "inconclusive":
+            leave_out(label, outcome.problems[0])
+            continue
+        outcome = _labelled(outcome, label)
+        if outcome.outcome == "different":
+            whole = compare_models(old, new, specs, sizes, [{}], settings, Budget(RUN_SECONDS, _ANY_BYTES), stack)
+            if whole.outcome == "different":
+                return replace(whole, notes=(*whole.notes, f"{label} differs by itself"))
+            if whole.outcome == "equal":
+                leave_out(label, "it differs only on inputs that it does not get in its model")
+                continue
+            if sizes and any(_is_of_unknown_size(types[name], specs) for name in cut.inputs):
+                leave_out(label, "it differs by itself, on sizes that it may not get in its model")
+                continue
+            return outcome
+        outcomes.append(outcome)
+    outcome = _summed_up(outcomes, left_out, unchanged, len(positions))
+    if outcome.inconclusive and _SECONDS_A_NODE * _count(old.proto) < budget.left():
+        return compare_models(old, new, specs, sizes, [{}], settings, budget, stack)
+    return outcome
+
+
+def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[Spec]) -> bool:
+    """Return True if a dimension is neither fixed nor a free dimension of the inputs."""
+    free = {dim for spec in specs for dim in spec.dims or ()}
+    return any(not dim.HasField("dim_value") and dim.dim_param not in free for dim in declared.tensor_type.shape.dim)
+
+
+def _labelled(outcome: Verification, label: str) -> Verification:
+    cases = [replace(case, varied={**case.varied, "loop": label}) for case in outcome.cases]
+    first = outcome.first_difference
+    if first is not None:
+        first = replace(first, case=replace(first.case, varied={**first.case.varied, "loop": label}))
+    return replace(outcome, cases=cases, first_difference=first)
+
+
+def _summed_up(outcomes: Sequence[Verification], left_out: Mapping[str, Sequence[str]], unchanged: int, loops: int) -> Verification:
+    not_tried = [f"{_listed(labels)} ({reason})" if reason else _listed(labels) for reason, labels in left_out.items()]
+    notes = [f"compared loop by loop, each on inputs of its own: {len(outcomes)} of {loops}"]
+    if unchanged:
+        notes.append(f"{unchanged} more are as they were")
+    problems = () if outcomes or (unchanged and not left_out) else ("no loop could be compared by itself",)
+    return Verification(
+        ok=not problems,
+        cases=[case for outcome in outcomes for case in outcome.cases],
+        outputs=[output for outcome in outcomes for output in outcome.outputs],
+        problems=problems,
+        notes=(*notes, *dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
+        inconclusive=bool(problems),
+        not_tried=(*not_tried, "the model around its loops", *dict.fromkeys(text for each in outcomes for text in each.not_tried)),
+    )
+
+
+def _count(proto: onnx.ModelProto) -> int:
+    return sum(1 for _ in all_nodes(proto))
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more loops"

@@ -1,0 +1,146 @@
+"""Cut one loop out of two models at values that both have, so that it can be compared by itself.
+
+    before:  x ─► MatMul ─► p ─► Scan ─► y ─► rest           after:  x ─► MatMul ─► p ─► LSTM ─► Squeeze ─► y ─► rest
+
+    before:  p ─► Scan ─► y                                  after:  p ─► LSTM ─► Squeeze ─► y
+
+Models are only cut at floats that may have any value: a rewrite may rely on the possible values of a mask, a count or a shape, so
+these are computed as before. Both sides must then depend on the same values. A value that only one of them needs is no cut.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from ortscan.base.proto_graphs import hollow_of, without_negative_sizes
+from ortscan.running.graph_index import GraphIndex
+from ortscan.running.joined_vectors import has_long_vectors
+from ortscan.running.specs import Spec
+from rewrites.base.errors import is_raised_by
+
+__all__ = ["LoopCut", "Types", "cut_loop", "value_types"]
+
+Types = Mapping[str, onnx.TypeProto]
+_FROM_FIRST = frozenset(["Transpose", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Split", "Identity", "Gather", "Dropout"])
+_ARITHMETIC = frozenset(["Add", "Mul", "Sub", "Div", "Concat"])
+_PRODUCTS = frozenset(["MatMul", "Gemm", "Conv", "Einsum", "Scan", "Loop", "LSTM", "GRU", "RNN"])
+_MAPS = frozenset(["Tanh", "Sigmoid", "Relu", "Gelu", "Softmax", "LayerNormalization", "BatchNormalization"])
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+_MOST_NODES = 1000
+_DEEPEST = 12
+_ROUNDS = 20
+_FARTHEST = 40
+
+
+@dataclass(frozen=True)
+class LoopCut:
+    """What to compare: the nodes of both sides, by position, the values they share and the values they return."""
+
+    before: Sequence[int]
+    after: Sequence[int]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+    def model(self, proto: onnx.ModelProto, index: GraphIndex, positions: Iterable[int], types: Types) -> onnx.ModelProto:
+        """Return the model of the nodes at ``positions`` of ``proto``."""
+        model = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
+        model.graph.name = proto.graph.name
+        nodes = [index.nodes[position] for position in positions]
+        model.graph.node.extend(nodes)
+        names = dict.fromkeys(name for position in positions for name in index.reads(position))
+        model.graph.initializer.extend(index.initializers[name] for name in names if name in index.initializers)
+        for field, members in ((model.graph.input, self.inputs), (model.graph.output, self.outputs)):
+            field.extend(onnx.ValueInfoProto(name=name, type=types[name]) for name in members)
+        inner = {name for node in nodes for name in node.output} - set(self.outputs)
+        model.graph.value_info.extend(value for value in proto.graph.value_info if value.name in inner)
+        return model
+
+
+def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types) -> LoopCut | str:
+    """Cut the loop at ``position`` out of both, or return why it cannot be."""
+    outputs = _results(position, before, after)
+    if not outputs:
+        return "nothing that it gives has a name in both models"
+    shared = after.producers.keys() & before.producers.keys() - before.forward(outputs)
+    stops = {name for name in shared if _is_general(name, before, types)}
+    for _ in range(_ROUNDS):
+        old, new = before.backward(outputs, stops, _MOST_NODES), after.backward(outputs, stops, _MOST_NODES)
+        if isinstance(old, str) or isinstance(new, str):
+            return f"the original {old}" if isinstance(old, str) else f"the result {new}"
+        apart = (old.leaves ^ new.leaves) & stops
+        if not apart:
+            break
+        stops -= apart
+    else:
+        return "the two models have no common values near it"
+    leaves = sorted(old.leaves | new.leaves)
+    untyped = [name for name in (*leaves, *outputs) if name not in types]
+    if untyped:
+        return f"the type of '{untyped[0]}' is not known"
+    return LoopCut(sorted(old.nodes), sorted(new.nodes), leaves, outputs)
+
+
+def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
+    """Return the nearest values that depend on the loop's results and that the other model has as well."""
+    results: dict[str, None] = {}
+    pending = [name for name in before.nodes[position].output if name]
+    seen = set(pending)
+    while pending and len(seen) < _FARTHEST:
+        name = pending.pop(0)
+        if name in after.producers:
+            results[name] = None
+            continue
+        for user in before.users(name):
+            fresh = [each for each in before.nodes[user].output if each and each not in seen]
+            seen.update(fresh)
+            pending += fresh
+    return list(results)
+
+
+def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> bool:
+    """Return True if a value is a float that may have any value for all a rewrite can know."""
+    if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
+        return False
+    if name not in index.producers:
+        return name in index.inputs
+    node = index.nodes[index.producers[name]]
+    if node.op_type in _FROM_FIRST:
+        source = node.input[0]
+        return source in index.initializers if node.op_type == "Gather" else _is_general(source, index, types, depth + 1)
+    if node.op_type in _ARITHMETIC:
+        return all(each in index.initializers or _is_general(each, index, types, depth + 1) for each in node.input if each)
+    return node.op_type in _PRODUCTS or node.op_type in _MAPS
+
+
+def value_types(proto: onnx.ModelProto, specs: Sequence[Spec], sizes: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
+    """Return the types of the values of the main graph that are tensors of known rank, if the inputs have ``sizes``.
+
+    onnx infers them without the large weights.
+    """
+    hollow = without_negative_sizes(hollow_of(proto))
+    hollow.ir_version = max(proto.ir_version, 4)  # older ones know no initializer that is no input
+    if sizes:
+        _bind(hollow.graph, specs, sizes)
+    try:
+        hollow = onnx.shape_inference.infer_shapes(hollow, data_prop=not has_long_vectors(hollow))
+    except Exception as error:
+        if not is_raised_by(error, "onnx") and not isinstance(error, MemoryError):
+            raise
+    values = (*hollow.graph.input, *hollow.graph.output, *hollow.graph.value_info)
+    return {value.name: value.type for value in values if value.type.tensor_type.HasField("shape")}
+
+
+def _bind(graph: onnx.GraphProto, specs: Sequence[Spec], sizes: Mapping[str, int]) -> None:
+    """Set the sizes of the inputs. Other values lose dimensions in terms of these, so that they are inferred."""
+    ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
+    for value in graph.input:
+        dims = value.type.tensor_type.shape.dim
+        for axis, name in enumerate(ranked.get(value.name, ())):
+            dim = dims[axis] if axis < len(dims) else dims.add()
+            if isinstance(name, str) and name in sizes:
+                dim.dim_value = sizes[name]
+    for value in (*graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.ClearField("dim_param")

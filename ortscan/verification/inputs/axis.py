@@ -1,0 +1,186 @@
+"""What varies from case to case, sizes of dimensions and trip counts, and the numbers that each is tried with.
+
+A dimension that is called ``2*T`` or ``(L - 1)//2`` does not vary by itself: its size is computed from those of ``T`` and ``L``.
+"""
+
+import ast
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from ortscan.running.budget import Level
+from ortscan.running.graph_index import all_nodes
+from ortscan.verification.inputs.constraints import SizeFacts
+from ortscan.verification.inputs.turning_points import Known
+
+__all__ = ["Axis", "asked_size", "derived_dims", "derived_size", "dimension_values", "likely_values", "raised", "trip_values"]
+
+_LARGE = (33, 61, 17, 29)
+_LARGER = (131, 137, 139, 149)
+_ODD = (11, 13, 9, 15)
+_USUAL = (3, 2, 7, 5, 4, 6, 8)
+_LEAST_TRIPS, _MOST_TRIPS, _FEW = -2, 200, 3
+_BEYOND = (10, 13, 7, 19)
+_ONE_MORE = {3: 5, 2: 4}
+_COMPARISONS = frozenset(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
+_MOVES = frozenset(("Cast", "Gather", "Identity", "ReduceMax", "Reshape", "Slice", "Squeeze"))
+_LEAST_ASKED, _MOST_ASKED = 8, 1 << 10
+"""Smaller sizes are tried anyway, and larger ones take too long."""
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing that varies: equal dimensions, or one trip count. The first value is the usual one.
+
+    If one of the ``parts`` of the dimensions has size 1 (broadcasting), it may differ from the others.
+    """
+
+    parts: tuple[tuple[str, ...], ...]
+    values: tuple[int, ...]
+    trips: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The dimensions, or the trip count."""
+        return [name for part in self.parts for name in part]
+
+    @property
+    def free(self) -> bool:
+        """True for a dimension with several sizes to try."""
+        return not self.trips and len(self.values) > 1
+
+    @property
+    def any_size(self) -> bool:
+        """True for a dimension whose size nothing determines."""
+        return not self.trips and len(self.values) > 2
+
+    @property
+    def least(self) -> int:
+        """The least value above 0."""
+        return min((value for value in self.values if value > 0), default=self.values[0])
+
+    @property
+    def beyond(self) -> int:
+        """A size above all values, if the dimension may have any size; else the largest value."""
+        return 2 * max(self.values) + 1 if self.any_size else max(self.values)
+
+
+def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
+    """Return sizes to try in place of ``values`` for a dimension that has to be ``least`` or more, or a multiple of it."""
+    sizes = [least + value - 1 for value in values if value <= max(least, _FEW)]
+    return values if least <= 1 else tuple(dict.fromkeys((sizes[0], least, 2 * least, 3 * least, *sizes)))
+
+
+def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
+    """Return the trip counts to try, the usual one first. A full comparison also tries some short ones of the ``named`` ones."""
+    if level == "quick":
+        return (3, 1, 2, 0)
+    counts = [value for value in named if isinstance(value, int) and _LEAST_TRIPS <= value <= _MOST_TRIPS]
+    return tuple(dict.fromkeys((3, 1, 2, 0, 7, 4, 5, 6, 8, 17, 11, 131, -1, *counts[:_FEW])))
+
+
+def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
+    """Return the sizes to try for the ``position``-th free dimension, the usual one first."""
+    usual = _USUAL[position % len(_USUAL)]
+    if level == "quick":
+        return tuple(dict.fromkeys((usual, 1, 2, 3, _ONE_MORE.get(usual, usual))))
+    large, larger, odd = (series[position % len(series)] for series in (_LARGE, _LARGER, _ODD))
+    return tuple(dict.fromkeys((usual, 1, 2, 3, 7, large, odd, 4, 5, 6, 8, 16, larger)))
+
+
+def likely_values(
+    parts: Sequence[Sequence[str]], beside: int, position: int, learned: SizeFacts | None, level: Level, asked: int
+) -> tuple[int, ...]:
+    """Return the sizes to try for dimensions that vary together.
+
+    Args:
+        parts: the names of the dimensions.
+        beside: the size they equal, or are broadcast with; 1 if there is none.
+        position: the number of the group.
+        learned: what is known of sizes.
+        level: how much is tried.
+        asked: the largest size that the result compares with, which one size exceeds; 0 for none.
+    """
+    if learned is not None:
+        number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
+        if number is not None:
+            return (number,)
+        likely = learned.likely_number(parts[0][0])
+        beside = beside if likely is None else likely
+    if beside != 1:
+        return beside, 1
+    values = dimension_values(position, level)
+    return (*values, asked + _BEYOND[position % len(_BEYOND)]) if asked and max(values) <= asked else values
+
+
+def asked_size(proto: onnx.ModelProto) -> int:
+    """Return the largest number that a model compares sizes with, such as 127 in ``Less(127, Shape(x))``; 0 if there is none."""
+    constants = {tensor.name: tensor for tensor in proto.graph.initializer if tensor.data_type == onnx.TensorProto.INT64}
+    producers = {name: node for node, _ in all_nodes(proto) for name in node.output}
+
+    def is_size(name: str) -> bool:
+        node = producers.get(name)
+        while node is not None and node.op_type in _MOVES and node.domain == "":
+            node = producers.get(node.input[0])
+        return node is not None and node.op_type == "Shape" and node.domain == ""
+
+    sizes = [0]
+    for node in producers.values():
+        if node.op_type in _COMPARISONS and node.domain == "" and any(map(is_size, node.input)):
+            numbers = [onnx.numpy_helper.to_array(constants[name]) for name in node.input if name in constants]
+            sizes += [int(number.item()) for number in numbers if number.size == 1]
+    return max(size for size in sizes if size == 0 or _LEAST_ASKED <= size <= _MOST_ASKED)
+
+
+def derived_dims(names: Iterable[str]) -> set[str]:
+    """Return those of ``names`` that are arithmetic over others of them.
+
+    ``batch-size`` is just a name unless there are dimensions ``batch`` and ``size``.
+    """
+    names = set(names)
+
+    def is_derived(name: str) -> bool:
+        tree = _parsed(name)
+        if tree is None or isinstance(tree, ast.Name | ast.Constant):
+            return False
+        inner = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        return bool(inner) and inner <= names and _is_arithmetic(tree)
+
+    return {name for name in names if is_derived(name)}
+
+
+def derived_size(name: str, sizes: Mapping[str, int]) -> int:
+    """Return the size of a derived dimension, at least 0."""
+    tree = _parsed(name)
+    return 0 if tree is None else max(0, _value(tree, sizes))
+
+
+def _parsed(name: str) -> ast.expr | None:
+    try:
+        return ast.parse(name, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_arithmetic(tree: ast.expr) -> bool:
+    match tree:
+        case ast.Name() | ast.Constant(value=int()):
+            return True
+        case ast.BinOp(left=left, op=op, right=right):
+            divides = isinstance(op, ast.FloorDiv) and not (isinstance(right, ast.Constant) and right.value)
+            return type(op) in _OPERATORS and not divides and _is_arithmetic(left) and _is_arithmetic(right)
+    return False
+
+
+def _value(tree: ast.expr, sizes: Mapping[str, int]) -> int:
+    match tree:
+        case ast.Name(id=name):
+            return sizes[name]
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.BinOp(left=left, op=op, right=right):
+            return int(_OPERATORS[type(op)](_value(left, sizes), _value(right, sizes)))
+    raise AssertionError(f"not arithmetic: {ast.dump(tree)}")

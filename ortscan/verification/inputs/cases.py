@@ -1,0 +1,245 @@
+"""The cases that are tried with a model's inputs, and the values that are fed in each."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.analysis import KnownSizes
+from ortscan.running.budget import Budget, Level
+from ortscan.running.specs import Spec
+from ortscan.verification.inputs.axis import Axis, derived_dims, derived_size, likely_values, raised, trip_values
+from ortscan.verification.inputs.constraints import SizeFacts
+from ortscan.verification.inputs.integers import AS_NAMED, ATTEMPTS, OTHER_ATTEMPTS
+from ortscan.verification.inputs.make_value import is_integer, make_value, shape_of
+from ortscan.verification.inputs.named_values import Named
+from ortscan.verification.inputs.plan import plan_case, plan_cases, plan_empty_cases, plan_uniform_cases, plan_value_cases
+from ortscan.verification.inputs.point import PlannedCase, Point
+from ortscan.verification.inputs.roles import Role
+from ortscan.verification.inputs.turning_points import Known
+from ortscan.verification.inputs.value_kinds import (
+    MOST_ALONE,
+    cases_of_named,
+    fitting,
+    other_defaults,
+    other_integers,
+    steady_kinds,
+    useless_kinds,
+    value_kinds,
+)
+
+__all__ = ["Inputs"]
+
+_MOST_ELEMENTS = 1 << 40
+"""The elements of an input, even in the least case, and even if another size is 0: numpy counts the rest."""
+_SMALL_BYTES = 1 << 20
+_MOST_APART: Mapping[Level, int] = {"full": 6, "quick": 1}
+"""The number of cases of sizes that only branches forbid; a full comparison has as many with a size of 0."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All inputs of a model.
+
+    Attributes:
+        specs: the inputs that have to be fed.
+        given: the values that are fixed, by input.
+        sizes: the free dimensions that are fixed.
+        defaults: the defaults that some cases replace.
+        roles: what inputs are used for.
+        inner: the bytes of the values inside the model.
+        large: the integer inputs that may be very large.
+        divided: the inputs that must not be the least integer.
+        named: the values that the models compare inputs with.
+        loops: the model has steps, so that values that stay the same may overflow.
+        avoid_nothing: nothing of size 0 may reach the model.
+        seed: what values are drawn with.
+        level: how much is tried.
+        budget: the bytes that the inputs of a case, and of all cases together, may take.
+        asked: the largest number that the result compares sizes with.
+        least: the least sizes of free dimensions, if smaller ones are refused.
+        as_named: integers that the models compare with numbers are those numbers, because others are refused.
+    """
+
+    specs: Sequence[Spec]
+    given: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    defaults: Mapping[str, np.ndarray]
+    roles: Mapping[str, Role]
+    inner: KnownSizes
+    large: Set[str]
+    divided: Set[str]
+    named: Named
+    loops: bool
+    avoid_nothing: bool
+    seed: int
+    level: Level
+    budget: Budget
+    asked: int
+    least: Mapping[str, int] = field(default_factory=dict)
+    as_named: bool = False
+
+    @property
+    def missing(self) -> list[Spec]:
+        """The inputs whose values are generated."""
+        return [spec for spec in self.specs if spec.name not in self.given]
+
+    @property
+    def others(self) -> list[str]:
+        """The integer inputs that have unusual values in some cases."""
+        return other_integers(self.missing, self.roles)
+
+    @property
+    def names_integers(self) -> bool:
+        """True if the models compare an integer input with numbers that it can be."""
+        return any(is_integer(spec) and self._named_for(spec, None, beside=False) for spec in self.missing)
+
+    @property
+    def free_sizes(self) -> list[str]:
+        """The dimensions whose sizes are chosen here."""
+        return [name for name in self._names() if name not in self.sizes]
+
+    def planned_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
+        """Return the cases to try first, with the advice in ``learned``."""
+        if not self.missing:
+            return [PlannedCase(self.completed(Point()), ATTEMPTS[:1])]
+        points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
+        alone = [point for point in points if point.override == "zeros" and len(self.defaults) > 1]
+        points += [replace(point, only=name) for point in alone for name in [*self.defaults][:MOST_ALONE]]
+        return self._as_planned(points)
+
+    def unusual_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
+        """Return cases with unusual values, of one input or of all."""
+        kinds = [*value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)]
+        counts = [len(self._named_for(spec, None)) for spec in self.missing]
+        if any(counts):
+            kinds.append(("named", "", cases_of_named(self.missing, counts, self.level)))
+        if self.level == "full" and self.loops:
+            kinds += [(kind, "", 1) for kind in steady_kinds(self.missing)]
+        return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
+
+    def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
+        """Return the case in which ``axes`` have ``sizes`` and the values are of a ``kind``; none if it takes too much memory."""
+        return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
+
+    def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
+        """Return cases with all free dimensions equal, up to 16 or larger."""
+        return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
+
+    def apart_cases(self, learned: SizeFacts, loose: SizeFacts) -> list[PlannedCase]:
+        """Return cases with sizes that ``loose`` allows and ``learned`` does not."""
+        axes, most = self.axes(loose), _MOST_APART[self.level]
+        apart, empty = (
+            [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
+            for points in (plan_cases(axes, level=self.level), plan_empty_cases(axes, self.level))
+        )
+        points = [*apart[:2], *empty[:2], *apart[2:], *empty[2:]] if self.level == "full" else apart
+        return self._as_planned(points)
+
+    def empty_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
+        """Return cases with a dimension of size 0."""
+        return self._as_planned(plan_empty_cases(self.axes(learned), self.level)) if self.missing else []
+
+    def _as_planned(self, points: Sequence[Point]) -> list[PlannedCase]:
+        integers = any(is_integer(spec) or spec.name in self.roles for spec in self.missing)
+        risky = self.avoid_nothing and any(spec.elem_type == onnx.TensorProto.BOOL for spec in self.missing)
+        attempts = (AS_NAMED,) if self.as_named else ATTEMPTS if integers else ATTEMPTS[:1]
+        kinds = useless_kinds(self.missing, self.roles) | ({"zeros"} if risky else set())
+        completed = [self.completed(point) for point in points if point.kind not in kinds]
+        if self.avoid_nothing:
+            completed = [point for point in completed if all(point.sizes[name] for name in self.free_sizes)]
+        special = {"other integers": OTHER_ATTEMPTS, "named": ATTEMPTS[:1]}
+        return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
+
+    def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
+        """Yield those of ``points`` whose inputs fit the budget, few of them large; at least one if sizes are given."""
+        taken, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
+        for point in points:
+            size = self.bytes_at(point)
+            fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
+                size <= _SMALL_BYTES or self.budget.allows(taken + size)
+            )
+            shapes = (shape_of(spec, point.sizes) for spec in self.missing)
+            countable = all(math.prod(max(1, dim) for dim in shape) <= _MOST_ELEMENTS for shape in shapes)
+            if (fits and countable) or (point is first and (size > 0 or countable)):
+                taken += size
+                yield point
+
+    def bytes_at(self, point: Point) -> int:
+        """Return the bytes that the generated inputs take."""
+        return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
+
+    def feed(self, point: Point, attempt: str) -> dict[str, Any]:
+        """Return the values to run with."""
+        feed = {}
+        for spec in self.missing:
+            own = replace(point, kind=self._kind_for(spec, point))
+            named = self._named_for(spec, point.sizes) if point.kind == "named" else ()
+            if attempt == AS_NAMED and is_integer(spec):
+                named = self._named_for(spec, point.sizes, beside=False)
+            feed[spec.name] = make_value(spec, own, self.roles.get(spec.name), attempt, self.seed, named)
+        if point.override:
+            others = other_defaults(self.defaults, "replaced" if point.only else point.override, self.seed)
+            alone = {name: array for name, array in self.defaults.items() if name == point.only}
+            feed.update(others | other_defaults(alone, point.override, self.seed))
+        return {**feed, **self.given}
+
+    def _kind_for(self, spec: Spec, point: Point) -> str:
+        if point.kind == "alone":
+            return "absent" if spec.optional and spec.name != point.only else "normal"
+        if point.only:
+            return "normal" if spec.name != point.only else "zeros" if point.kind == "zero" else point.kind
+        if point.kind != "large integers":
+            return point.kind
+        return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
+
+    def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
+        """Return the named values that an input can take if the dimensions have ``sizes`` (or any), and those ``beside`` them."""
+        role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
+        if role is not None and role.trips:
+            return []
+        return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
+
+    def completed(self, point: Point) -> Point:
+        """Return ``point`` with the sizes that are fixed, and those that are computed from others."""
+        sizes = {**self.sizes, **point.sizes}
+        sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
+        return replace(point, sizes={name: sizes[name] for name in self._names()})
+
+    def _names(self) -> list[str]:
+        """Return all free dimensions, in the order of the inputs."""
+        dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
+        generated = {dim for spec in self.missing for dim in spec.dims or ()}
+        return [name for name in dict.fromkeys(dims) if name in self.sizes or name in generated]
+
+    def axes(self, learned: SizeFacts | None) -> list[Axis]:
+        """Return what varies: the dimensions, joined if they are known to be equal, then the trip counts."""
+        derived = derived_dims(self._names())
+        names = [name for name in self._names() if name not in derived]
+        groups = [[[name]] for name in names] if learned is None else learned.groups(names)
+        axes = [axis for position, group in enumerate(groups) for axis in self._axes_of(group, position, learned)]
+        for spec in self.missing:
+            if self.roles.get(spec.name, Role()).trips:
+                counts = trip_values(self.level, self.named.values(spec.name))
+                kept = tuple(count for count in counts if count > 0 or not self.avoid_nothing)
+                axes.append(Axis(((spec.name,),), kept, trips=True))
+        return axes
+
+    def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
+        """Yield axes for dimensions that vary together: one for each part that is fixed, and one for all others."""
+        rest, known = [], []
+        for part in group:
+            size = next((self.sizes[name] for name in part if name in self.sizes), None)
+            if size is None:
+                rest.append(tuple(part))
+            else:
+                known.append(size)
+                yield Axis((tuple(part),), (size,))
+        if rest:
+            values = likely_values(rest, max(known, default=1), position, learned, self.level, self.asked)
+            least = max(self.least.get(name, 1) for part in rest for name in part)
+            yield Axis(tuple(rest), raised(values, least) if len(values) > 1 else values)

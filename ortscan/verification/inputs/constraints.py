@@ -1,0 +1,213 @@
+"""What the operators of a model say of the sizes of its inputs: which free dimensions are equal, and the numbers they are.
+
+    x [T, B, I],  MatMul(x, W [5, 8])       ->   I is 5
+    x [N],  Add(x, c [7])                   ->   N is 7, or 1
+    Scan over x [T, 4] and y [S, 4]         ->   T and S are the same
+
+All of it is advice: if it is wrong the original fails, and other sizes are tried.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+
+import onnx_ir as ir
+
+from ortscan.running.analysis import Analysis
+
+__all__ = ["SizeFacts", "learn_sizes"]
+
+_Known = int | str | None
+_ELEMENTWISE = (
+    "Add Sub Mul Div Pow Mod Min Max Sum Mean And Or Xor Equal Greater GreaterOrEqual Less LessOrEqual Where PRelu "
+    "BitwiseAnd BitwiseOr BitwiseXor BitShift"
+)
+_BROADCASTING = frozenset([*_ELEMENTWISE.split(), "LayerNormalization"])
+
+
+class _Classes:
+    """Classes of equal names. A class may have a number."""
+
+    def __init__(self) -> None:
+        self.parent: dict[str, str] = {}
+        self.numbers: dict[str, int] = {}
+
+    def root(self, name: str) -> str:
+        while name in self.parent:
+            name = self.parent[name]
+        return name
+
+    def join(self, left: _Known, right: _Known) -> None:
+        if isinstance(left, int):
+            left, right = right, left
+        if not isinstance(left, str) or right is None:
+            return
+        root = self.root(left)
+        if isinstance(right, int):
+            self.numbers.setdefault(root, right)
+            return
+        target = self.root(right)
+        if root != target:
+            self.parent[root] = target
+            if root in self.numbers:
+                self.numbers.setdefault(target, self.numbers.pop(root))
+
+
+class SizeFacts:
+    """What is known of the free dimensions: what must hold (`same`), and what holds unless a 1 is broadcast (`broadcasts`)."""
+
+    def __init__(self) -> None:
+        self._certain = _Classes()
+        self._likely = _Classes()
+
+    def same(self, left: _Known, right: _Known) -> None:
+        """Learn that two sizes are equal. If two facts contradict each other the first one stands."""
+        self._certain.join(left, right)
+        self._likely.join(left, right)
+
+    def broadcasts(self, left: _Known, right: _Known) -> None:
+        """Learn that two sizes are equal unless either is 1."""
+        if 1 not in (left, right):
+            self._likely.join(left, right)
+
+    def groups(self, names: Iterable[str]) -> list[list[list[str]]]:
+        """Group ``names``: dimensions of one group are equal unless broadcast; those of one part of a group are always equal."""
+        groups: dict[str, dict[str, list[str]]] = {}
+        for name in names:
+            parts = groups.setdefault(self._likely.root(name), {})
+            parts.setdefault(self._certain.root(name), []).append(name)
+        return [list(parts.values()) for parts in groups.values()]
+
+    def facts(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
+        """Return all that is known of ``names``: the groups, the number of each part, and the likely number of the group."""
+        return [
+            (parts, [*(self.number(part[0]) for part in parts), self.likely_number(parts[0][0])]) for parts in self.groups(names)
+        ]
+
+    def allow(self, sizes: Mapping[str, int]) -> bool:
+        """Return True if dimensions may have these sizes as far as is known."""
+        for parts, numbers in self.facts(sizes):
+            own = [{sizes[name] for name in part} for part in parts]
+            if any(len(part) > 1 for part in own) or len(set().union(*own, numbers) - {1, None}) > 1:
+                return False
+            if any(number not in (None, *part) for part, number in zip(own, numbers, strict=False)):
+                return False
+        return True
+
+    def number(self, name: str) -> int | None:
+        """Return the number that a dimension must be, or None."""
+        return self._certain.numbers.get(self._certain.root(name))
+
+    def likely_number(self, name: str) -> int | None:
+        """Return the number that a dimension is unless it is broadcast, or None."""
+        return self._likely.numbers.get(self._likely.root(name))
+
+
+def learn_sizes(analysis: Analysis, *, branches: bool = True) -> SizeFacts:
+    """Read all operators of the model and its bodies. ``branches=False`` leaves out the branches of Ifs, of which only one runs."""
+    sizes = SizeFacts()
+    for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph, recursive=lambda node: branches or node.op_type != "If"):
+        if node.op_type in _BROADCASTING:
+            shapes = [dims for value in node.inputs if (dims := analysis.dims(value))]
+            for left, right in pairwise(shapes):
+                for a, b in zip(reversed(left), reversed(right), strict=False):
+                    sizes.broadcasts(a, b)
+        elif node.op_type in _READERS:
+            _READERS[node.op_type](node, analysis, sizes)
+    return sizes
+
+
+def _read_matmul(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
+    if left and right:
+        sizes.same(left[-1], right[max(len(right) - 2, 0)])
+        for a, b in zip(reversed(left[:-2]), reversed(right[:-2]), strict=False):
+            sizes.broadcasts(a, b)
+
+
+def _read_gemm(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
+    if left and right and len(left) == len(right) == 2:
+        sizes.same(left[1 - _int(node, "transA", 0)], right[_int(node, "transB", 0)])
+
+
+def _read_concat(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    shapes = [dims for value in node.inputs if (dims := analysis.dims(value))]
+    for left, right in pairwise(shapes):
+        if len(left) == len(right):
+            axis = _int(node, "axis", 1) % len(left)
+            for position, (a, b) in enumerate(zip(left, right, strict=True)):
+                if position != axis:
+                    sizes.same(a, b)
+
+
+def _read_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    """Inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H].
+
+    Quantised weights are transposed.
+    """
+    last = 1 if node.op_type == "DynamicQuantizeLSTM" else 2
+    x, w, r, _, lengths, *states = [*node.inputs, *[None] * 8][:7]
+    sizes.same(analysis.dim(x, 2), analysis.dim(w, last))
+    sizes.same(analysis.dim(lengths, 0), analysis.dim(x, 1))
+    for state in states:
+        sizes.same(analysis.dim(state, 0), analysis.dim(w, 0))
+        sizes.same(analysis.dim(state, 1), analysis.dim(x, 1))
+        sizes.same(analysis.dim(state, 2), analysis.dim(r, last))
+
+
+def _read_scan(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    body, batched = node.attributes["body"].as_graph(), analysis.model.opset_imports.get("", 1) < 9
+    operands = node.inputs[1:] if batched else node.inputs
+    states = len(body.inputs) - _int(node, "num_scan_inputs", 1)
+    axes = node.attributes["scan_input_axes"].as_ints() if "scan_input_axes" in node.attributes else None
+    steps = [analysis.dim(v, 1 if batched else axes[i] if axes else 0) for i, v in enumerate(operands[states:])]
+    batches = [analysis.dim(v, 0) for v in operands] if batched else []
+    if batched and node.inputs[0] is not None:
+        batches.append(analysis.dim(node.inputs[0], 0))
+    for series in (steps, batches):
+        for left, right in pairwise(series):
+            sizes.same(left, right)
+    for formal, result in zip(body.inputs[:states], body.outputs, strict=False):
+        for a, b in zip(analysis.dims(formal) or [], analysis.dims(result) or [], strict=False):
+            sizes.same(a, b)
+
+
+def _read_conv(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    channels = analysis.dim(node.inputs[1], 1)
+    if isinstance(channels, int):
+        sizes.same(analysis.dim(node.inputs[0], 1), channels * _int(node, "group", 1))
+
+
+def _read_channels(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    sizes.same(analysis.dim(node.inputs[0], 1), analysis.dim(node.inputs[1], 0))
+
+
+def _read_reverse_sequence(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    sizes.same(analysis.dim(node.inputs[0], _int(node, "batch_axis", 1)), analysis.dim(node.inputs[1], 0))
+
+
+def _read_einsum(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    terms = node.attributes["equation"].as_string().replace(" ", "").split("->")[0].split(",")
+    letters: dict[str, int | str | None] = {}
+    for term, value in zip(terms, node.inputs, strict=False):
+        dims = analysis.dims(value)
+        if dims is not None and len(dims) == len(term) and "." not in term:
+            for letter, dim in zip(term, dims, strict=True):
+                sizes.same(letters.setdefault(letter, dim), dim)
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    return node.attributes.get_int(name, default)
+
+
+_READERS: dict[str, Callable[[ir.Node, Analysis, SizeFacts], None]] = {
+    "MatMul": _read_matmul,
+    "Gemm": _read_gemm,
+    "Concat": _read_concat,
+    **dict.fromkeys(("RNN", "LSTM", "GRU", "DynamicQuantizeLSTM"), _read_recurrent),
+    "Scan": _read_scan,
+    "Conv": _read_conv,
+    "BatchNormalization": _read_channels,
+    "ReverseSequence": _read_reverse_sequence,
+    "Einsum": _read_einsum,
+}

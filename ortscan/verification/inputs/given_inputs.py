@@ -1,0 +1,199 @@
+"""Read inputs that the caller passes, and the outputs that were recorded with them.
+
+They are dicts of arrays, an .npz file, or a folder of test data as onnx writes it: ``input_0.pb``, ``output_0.pb`` and so on,
+directly in the folder or in folders ``test_data_set_0`` in it.
+"""
+
+import itertools
+import math
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from ortscan.base.paths import is_path
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.specs import Spec
+from rewrites.base.errors import ModelFileError, OptionError
+from rewrites.base.plain_text import shown
+
+__all__ = ["Given", "read_inputs"]
+
+_MOST_SETS, _MOST_FOLDERS = 100_000, 10_000
+_MOST_BYTES = 2**31
+_FILE = re.compile(r"(input|output)_(\d{1,6})\.pb")
+_IN, _OUT = "in:", "out:"
+_Arrays = dict[str, Any]
+
+Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+
+
+def read_inputs(
+    inputs: Given, specs: Sequence[Spec], optional: Set[str], outputs: Sequence[Spec]
+) -> tuple[list[_Arrays], list[_Arrays]]:
+    """Return the input sets, each by input name, and the outputs recorded with each by output name (none beside plain dicts).
+
+    Args:
+        inputs: what the caller passes. The keys of an .npz are input names, ``in:`` and a name (other keys are then left alone), or
+            ``out:`` and the name or position of an output.
+        specs: the inputs that have to be fed.
+        optional: the names of the inputs that need not be fed.
+        outputs: the outputs of the model.
+
+    Raises:
+        OptionError: there is no set, a name is unknown, or a type, rank or fixed size is not the model's.
+        ModelFileError: a file cannot be read, or is for an input or output that the model does not have.
+    """
+    known = {spec.name: spec for spec in specs}
+    sets: Any
+    recorded: list[_Arrays] = []
+    is_archive = False
+    if is_path(inputs) and os.path.isdir(inputs):
+        sets, recorded = map(list, zip(*_read_folder(Path(inputs), specs, outputs), strict=True))
+    elif isinstance(inputs, str | os.PathLike):
+        is_archive = True
+        arrays, outs = _read_archive(inputs, known.keys(), optional)
+        sets, recorded = [arrays], [{_output_name(key, outputs, inputs): value for key, value in outs.items()}]
+    elif isinstance(inputs, Iterable) and not isinstance(inputs, Mapping | bytes | np.ndarray):
+        sets = list(itertools.islice(inputs, _MOST_SETS))
+        if len(sets) == _MOST_SETS:
+            raise OptionError(f"inputs has {_MOST_SETS} sets or more.")
+    else:
+        sets = [inputs]
+    if not sets:
+        raise OptionError("inputs is an empty list: there is nothing to compare")
+    for arrays in sets:
+        if not isinstance(arrays, Mapping):
+            raise OptionError(f"inputs must be a dict of arrays, a list of such dicts, or the path of an .npz, not {shown(arrays)}")
+        if known and not arrays:
+            where = f"{os.fspath(inputs)} holds" if is_archive else "inputs has"  # type: ignore[arg-type]
+            raise OptionError(f"{where} no array, but the model's inputs are {', '.join(map(repr, known))}")
+    for name in itertools.chain(*sets):
+        if name not in known and name not in optional:
+            raise OptionError(f"inputs has '{name}', but the model's inputs are {', '.join(map(repr, known)) or 'none'}")
+    return [{name: _checked(name, known.get(name), value) for name, value in arrays.items()} for arrays in sets], recorded
+
+
+def _read_archive(path: str | os.PathLike[str], known: Set[str], optional: Set[str]) -> tuple[_Arrays, _Arrays]:
+    """Return the inputs of an .npz by name, and its recorded outputs by key."""
+    if not is_path(path):
+        raise ModelFileError(f"{shown(path)} is not a path")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ModelFileError(f"{os.fspath(path)} is not an .npz file")
+            names = {*known, *optional}
+            recorded = [key for key in archive.files if key.startswith(_OUT) and key not in known]
+            keys = {key.removeprefix(_IN): key for key in archive.files if key.startswith(_IN) and key not in names}
+            keys = keys or {key: key for key in archive.files if key in names or not key.startswith(_OUT)}
+            outputs = {key: _member(archive, key) for key in recorded}
+            return {name: _member(archive, key) for name, key in keys.items()}, outputs
+    except (OSError, ValueError, EOFError, BadZipFile, NotImplementedError, struct.error, zlib.error) as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be read as .npz: {error}") from error
+
+
+def _member(archive: Any, key: str) -> Any:
+    """Read an array, unless its header declares more bytes than the file has."""
+    member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
+    with archive.zip.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    declared, held = math.prod(shape) * dtype.itemsize, archive.zip.getinfo(member).file_size
+    if declared > held:
+        raise ValueError(f"the array {key!r} tells of {declared} bytes and has {held}")
+    return archive[key]
+
+
+def _output_name(key: str, outputs: Sequence[Spec], path: str | os.PathLike[str]) -> str:
+    wanted, names = key.removeprefix(_OUT), [spec.name for spec in outputs]
+    if wanted in names:
+        return wanted
+    if wanted.isdecimal() and int(wanted) < len(names):
+        return names[int(wanted)]
+    raise ModelFileError(f"{os.fspath(path)} has '{key}', but the model's outputs are {', '.join(map(repr, names))}")
+
+
+def _read_folder(folder: Path, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Iterator[tuple[_Arrays, _Arrays]]:
+    """Yield the inputs and the recorded outputs of each set in a folder of test data."""
+
+    def number(path: Path) -> tuple[int, str]:
+        digits = re.search(r"(\d{1,9})$", path.name)
+        return int(digits[1]) if digits else 0, path.name
+
+    folders = [inner for inner in sorted(folder.iterdir(), key=number) if inner.is_dir() and _files_in(inner)][:_MOST_FOLDERS]
+    if _files_in(folder):
+        folders = [folder]
+    if not folders:
+        raise ModelFileError(f"{folder} holds no input_0.pb, and neither do folders in it")
+    for inner in folders:
+        arrays: Mapping[str, _Arrays] = {"input": {}, "output": {}}
+        for (kind, position), file in sorted(_files_in(inner).items()):
+            specs = inputs if kind == "input" else outputs
+            if position >= len(specs):
+                raise ModelFileError(f"{file} is for {kind} {position}, and the model has {len(specs)}")
+            arrays[kind][specs[position].name] = _read_value(file, specs[position])
+        yield arrays["input"], arrays["output"]
+
+
+def _files_in(folder: Path) -> dict[tuple[str, int], Path]:
+    files = {(match[1], int(match[2])): file for file in folder.iterdir() if (match := _FILE.fullmatch(file.name))}
+    return files if any(kind == "input" for kind, _ in files) else {}
+
+
+def _read_value(file: Path, spec: Spec) -> Any:
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise ModelFileError(f"{file} is too large")
+        content = file.read_bytes()
+        if spec.kind == "sequence":
+            return onnx.numpy_helper.to_list(onnx.SequenceProto.FromString(content))
+        if spec.optional:
+            return onnx.numpy_helper.to_optional(onnx.OptionalProto.FromString(content))
+        return onnx.numpy_helper.to_array(onnx.TensorProto.FromString(content))
+    except (OSError, DecodeError, ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise ModelFileError(f"{file} cannot be read as a value of '{spec.name}': {error}") from error
+
+
+def _checked(name: str, spec: Spec | None, value: Any) -> Any:
+    if spec is None:
+        return _array(name, value)
+    if spec.kind == "other" or (spec.optional and value is None):
+        return value
+    if spec.kind == "sequence":
+        if not isinstance(value, list | tuple):
+            raise OptionError(f"inputs['{spec.name}'] must be a list of arrays: the model takes {spec.declared}")
+        return [_checked_array(spec, item) for item in value]
+    return _checked_array(spec, value)
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise OptionError(f"inputs['{name}'] is no array: {str(error) or 'it does not fit into memory'}") from None
+
+
+def _checked_array(spec: Spec, value: Any) -> np.ndarray:
+    array = _array(spec.name, value)
+    wanted = numpy_type(spec.elem_type)
+    if spec.elem_type == onnx.TensorProto.STRING:
+        if array.dtype.kind not in "OSU":
+            raise OptionError(f"inputs['{spec.name}'] is {array.dtype}, but the model takes strings")
+        return array.astype(object)
+    if array.dtype != wanted:
+        raise OptionError(f"inputs['{spec.name}'] is {array.dtype}, but the model takes {wanted}")
+    if spec.dims is not None and len(spec.dims) != array.ndim:
+        raise OptionError(f"inputs['{spec.name}'] has rank {array.ndim}, but the model takes rank {len(spec.dims)}")
+    for axis, dim in enumerate(spec.dims or ()):
+        if isinstance(dim, int) and dim != array.shape[axis]:
+            raise OptionError(f"inputs['{spec.name}'] has size {array.shape[axis]} in axis {axis}, but the model takes {dim}")
+    return array

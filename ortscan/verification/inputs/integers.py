@@ -1,0 +1,148 @@
+"""Integers for inputs: in the range of the input's role, of any magnitude, or lengths of batch entries.
+
+Works round ORT-DIVISION-OVERFLOW.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ortscan.verification.inputs.point import Point
+from ortscan.verification.inputs.roles import Role
+
+__all__ = ["AS_NAMED", "ATTEMPTS", "OTHER_ATTEMPTS", "ROW_KINDS", "in_turn", "make_integers", "some", "takes_row_kind"]
+
+ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
+"""The ways to draw integers, in this order while the original refuses them."""
+AS_NAMED = "as named"
+"""The way to draw integers for a model that compares them with numbers, such as 8000 and 16000, and runs with no others."""
+OTHER_ATTEMPTS = ("by use", "near zero", "above zero")
+"""The ways to draw integers that are to be unusual."""
+_EMPTY_ROWS = ("no rows but empty ones", "an empty first row", "an empty last row")
+ROW_KINDS = (*_EMPTY_ROWS, "full rows", "short rows")
+"""The kinds of values that only sequence lengths take. Random lengths seldom have them."""
+_BITS = 8
+_ENDS = 2
+"""In so many of three cases indices include the least and the greatest one."""
+
+
+def make_integers(
+    dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
+) -> np.ndarray:
+    """Return integers for one input, drawn as ``attempt`` says."""
+    by_use, turn = attempt == ATTEMPTS[0], point.draw % 10
+    if role is None and by_use and point.kind in ("large integers", "divided integers"):
+        return _any_integers(dtype, shape, turn if point.kind == "large integers" else None, random)
+    if point.kind == "other integers" and role is not None and (others := role.others(point.sizes)):
+        return _others(others, role.usual(point.sizes), shape, point, attempt, random).astype(dtype)
+    low, high = _bounds(dtype, shape, point, role, attempt)
+    values = np.asarray(random.integers(low, high, shape, endpoint=True))
+    if point.kind == "zeros":
+        values = np.full(shape, max(low, min(0, high)))
+    elif role is not None and role.positive and values.size:
+        values.reshape(-1)[0] = high
+    elif role is not None and role.highs and values.size and by_use and point.draw % 3 < _ENDS:
+        ends = (high, low) if values.size > 1 else (low if point.draw % 3 else high,)
+        values.reshape(-1)[random.choice(values.size, len(ends), replace=False)] = ends
+    if point.kind == "empty rows" and role is not None and role.lengths and values.size:
+        values[some(values.shape, random)] = 0
+    if takes_row_kind(role, point.kind):
+        values = _row_lengths(values, point.kind, high, random)
+    return values.astype(dtype)
+
+
+def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
+    """Return booleans of which one in eight is true, and at least one."""
+    chosen = np.asarray(random.random(shape) < 1 / 8)
+    if chosen.size:
+        chosen.reshape(-1)[random.integers(chosen.size)] = True
+    return chosen
+
+
+def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
+    """Put ``numbers`` into every second element. Each ``turn`` goes on where the one before ended."""
+    flat = values.reshape(-1)
+    positions = range(0, flat.size, 2)
+    for position, number in zip(positions, itertools.islice(itertools.cycle(numbers), turn * len(positions), None), strict=False):
+        flat[position] = number
+
+
+def takes_row_kind(role: Role | None, kind: str) -> bool:
+    """Return True if an input is to have lengths of this kind: a length of 0 only if onnxruntime takes it."""
+    if role is None or kind not in ROW_KINDS:
+        return False
+    return role.lengths if kind in _EMPTY_ROWS else role.positive and bool(role.highs) and not role.ranges
+
+
+def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, random: np.random.Generator) -> np.ndarray:
+    """Return numbers of all magnitudes. Every second one is noteworthy, and another one in each ``turn``.
+
+    If ``turn`` is None, the least integer does not occur, nor what sums to it: divided by -1 it crashes onnxruntime.
+    """
+    info = np.iinfo(dtype)
+    bits = _BITS * dtype.itemsize
+    drawn = random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    values = np.asarray(drawn >> random.integers(0, bits - 1, shape).astype(dtype)).astype(dtype)
+    if turn is None:
+        flat = values.reshape(-1)
+        flat[:1], flat[1:2] = info.max >> 1, info.min // 2 + 1
+    elif values.size > 1 or turn % 2 == 0:
+        known = dict.fromkeys(number for number in _noteworthy(bits, int(info.max)) if info.min <= number <= info.max)
+        in_turn(values, list(known), turn if values.size > 1 else turn // 2)
+    return values
+
+
+def _noteworthy(bits: int, largest: int) -> Iterator[int]:
+    """Yield numbers at which something may change, the most likely first."""
+    yield from (-largest - 1, largest, -1, 0, 1, 100, 1000, 1 << 16, 1 << 31, -largest, largest - 1, 10, -100)
+    for power in range(bits):
+        yield from (1 << power, 10 ** (power // 3), -(1 << power), (1 << power) - 1)
+
+
+def _others(
+    numbers: Sequence[int], usual: Sequence[int], shape: Sequence[int], point: Point, attempt: str, random: np.random.Generator
+) -> np.ndarray:
+    """Return ``numbers`` in turn with ``usual`` ones between them. If all inputs have others, a single element is random."""
+    if attempt == "near zero":
+        numbers = [number for number in numbers if -1 <= number <= 1] or numbers
+    elif attempt == "above zero":
+        numbers = [number for number in numbers if number > 0] or numbers
+    values = np.asarray(random.choice(np.asarray(numbers if math.prod(shape) == 1 else usual), shape))
+    if values.size > 1 or point.only:
+        in_turn(values, numbers, point.draw % 10)
+    return values
+
+
+def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str) -> tuple[int, int]:
+    least = 1 if role is not None and role.positive else 0
+    match attempt:
+        case "zeros":
+            return least, least
+        case "ones":
+            return 1, 1
+        case "0 or 1":
+            return least, 1
+        case "below smallest size":
+            return least, max(least, min((size for size in (*point.sizes.values(), *shape) if size > 1), default=2) - 1)
+    if role is not None:
+        usual = role.usual(point.sizes)
+        return usual[0], usual[-1]
+    return (0, 9) if dtype.kind == "u" or dtype.name.startswith("uint") else (-5, 9)
+
+
+def _row_lengths(values: np.ndarray, kind: str, most: int, random: np.random.Generator) -> np.ndarray:
+    """Return ``values``, lengths from 1 to ``most``, changed to be of ``kind``."""
+    first, last = (np.arange(values.size).reshape(values.shape) == position for position in (0, values.size - 1))
+    match kind:
+        case "no rows but empty ones":
+            return np.zeros_like(values)
+        case "an empty first row":
+            return np.where(first, 0, values)
+        case "an empty last row":
+            return np.where(last, 0, values)
+        case "full rows":
+            return np.full_like(values, most)
+    return np.asarray(random.integers(1, max(1, most - 1), values.shape, endpoint=True), values.dtype)

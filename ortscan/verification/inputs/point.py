@@ -1,0 +1,49 @@
+"""One case to try: the sizes, the kind of values, and the number they are drawn with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["PlannedCase", "Point"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case to try.
+
+    Attributes:
+        sizes: the free dimensions, by name.
+        trips: the trip counts, by input.
+        kind: the kind of values.
+        draw: the number that values are drawn with.
+        override: what replaces the defaults of inputs; empty if they stay.
+        only: the one input whose values are of that kind, or whose default is replaced so; empty for all.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    trips: Mapping[str, int] = field(default_factory=dict)
+    kind: str = "normal"
+    draw: int = 0
+    override: str = ""
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case, and the ways to draw its integers in the order to try them."""
+
+    point: Point
+    attempts: tuple[str, ...]
+
+    def varied(self, attempt: str) -> dict[str, Any]:
+        """Return what distinguishes the case besides its sizes. ``attempt``: how its integers were drawn; empty if nothing ran."""
+        point = self.point
+        alone = f" for '{point.only}'" if point.only else ""
+        varied: dict[str, Any] = dict(point.trips)
+        if point.kind != "normal":
+            varied["values"] = point.kind + alone
+        if point.override:
+            varied["defaults"] = point.override + alone
+        if attempt not in ("", self.attempts[0]):
+            varied["integers"] = attempt
+        return varied

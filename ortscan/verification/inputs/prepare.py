@@ -1,0 +1,180 @@
+"""Read what a pair of models tells of its inputs, and prepare the inputs that are tried."""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.running.analysis import Analysis, KnownSizes, analyse, known_sizes
+from ortscan.running.budget import Budget, Level
+from ortscan.running.crash_risks import crashes_on_empty_input, may_crash, rank_conflicts
+from ortscan.running.graph_index import all_nodes
+from ortscan.running.specs import Spec, input_specs, overridable_names
+from ortscan.verification.inputs.axis import asked_size
+from ortscan.verification.inputs.cases import Inputs
+from ortscan.verification.inputs.constraints import SizeFacts, learn_sizes
+from ortscan.verification.inputs.interface import quoted
+from ortscan.verification.inputs.make_value import is_integer, unmakeable
+from ortscan.verification.inputs.may_be_large import may_be_divided, may_be_large
+from ortscan.verification.inputs.named_values import Named, named_values
+from ortscan.verification.inputs.plan import untried_rows
+from ortscan.verification.inputs.roles import Role, find_roles
+from ortscan.verification.inputs.shapes import with_arrays
+from ortscan.verification.inputs.value_kinds import MOST_ALONE, can_be_zero, unfed
+from ortscan.verification.readable import if_readable
+from rewrites.base.errors import is_from_elsewhere
+
+__all__ = ["InputPlan", "prepare"]
+
+_SMALL = 1 << 22
+_LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
+_MANY = 16
+
+
+@dataclass(frozen=True)
+class InputPlan:
+    """The inputs to try.
+
+    Attributes:
+        inputs: the inputs.
+        learned: advice on sizes, None if the graph cannot be read.
+        loose: the same without the branches of Ifs, None if that makes no difference.
+        problems: why nothing can be tried.
+        notes: remarks for the reader.
+        perilous: a run may crash the process.
+        not_tried: what the cases do not cover.
+        too_large: why not even a session may be made.
+    """
+
+    inputs: Inputs
+    learned: SizeFacts | None
+    loose: SizeFacts | None
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    perilous: bool
+    not_tried: tuple[str, ...] = ()
+    too_large: tuple[str, ...] = ()
+
+
+def prepare(
+    models: tuple[onnx.ModelProto, onnx.ModelProto],
+    watched: Sequence[Set[tuple[str, ...]]],
+    specs: Sequence[Spec],
+    sizes: Mapping[str, int],
+    given: Mapping[str, Any],
+    seed: int,
+    level: Level,
+    budget: Budget,
+) -> InputPlan:
+    """Prepare running both models.
+
+    Args:
+        models: the original and the result.
+        watched: for each the nodes, by their outputs, that `Guards` watches, so that they need no process of their own.
+        specs: the inputs of the original.
+        sizes: the free dimensions that are fixed.
+        given: the inputs that are fixed. The rest is generated.
+        seed: what values are drawn with.
+        level: how much is tried.
+        budget: the memory there is.
+    """
+    before, after = models
+    specs, bound = with_arrays(specs, given)
+    sizes = {**sizes, **bound}
+    fragile = crashes_on_empty_input(before) or crashes_on_empty_input(after)
+    problems = [reason for spec in specs if spec.name not in given and (reason := unmakeable(spec)) is not None]
+    if fragile and (0 in sizes.values() or any(isinstance(v, np.ndarray) and v.size == 0 for v in given.values())):
+        problems.append(f"a size of zero is asked for, and {fragile} kills onnxruntime's process on it")
+    analysis, notes = _analysis(before, specs)
+    if any(spec.dims is None for spec in input_specs(before.graph)):
+        problems += _conflicts("original", analysis) + _conflicts("result", _analysis(after, specs)[0])
+    roles = {} if analysis is None else find_roles(analysis)
+    inner = KnownSizes({}) if analysis is None else known_sizes(analysis)
+    size, name = inner.fixed()
+    fits = size <= _MANY * sum(value.nbytes for value in given.values() if isinstance(value, np.ndarray)) or budget.allows(size)
+    candidates = {spec.name for spec in specs if is_integer(spec) and spec.name not in given and spec.name not in roles}
+    inputs = Inputs(
+        specs=specs,
+        given=given,
+        sizes=sizes,
+        defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(given)),
+        roles=roles,
+        inner=inner,
+        large=candidates & may_be_large(analysis) if candidates and analysis is not None else set(),
+        divided=set() if analysis is None else may_be_divided(analysis),
+        named=if_readable(lambda: named_values(models, specs)) or Named(),
+        loops=any(node.op_type in _LOOPS for model in models for node, _ in all_nodes(model)),
+        avoid_nothing=fragile is not None,
+        seed=seed,
+        level=level,
+        budget=budget,
+        asked=asked_size(after),
+    )
+    if fragile and inputs.free_sizes:
+        notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
+    learned = None if analysis is None else learn_sizes(analysis)
+    loose = None if analysis is None else learn_sizes(analysis, branches=False)
+    if loose is not None and learned is not None and loose.facts(inputs.free_sizes) == learned.facts(inputs.free_sizes):
+        loose = None
+    other = _analysis(after, specs)[0] if crashes_on_empty_input(after) else None
+    return InputPlan(
+        inputs,
+        learned,
+        loose,
+        problems=tuple(problems),
+        notes=tuple(notes),
+        perilous=may_crash(before, analysis, watched[0]) or may_crash(after, other, watched[1]),
+        not_tried=(*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
+        too_large=() if fits else (f"'{name}' would take {size >> 20} MiB",),
+    )
+
+
+def _analysis(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:
+    """Return the analysis, which only helps to choose good inputs, or None and the reason if the graph cannot be read."""
+    try:
+        return analyse(proto, specs), []
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return None, [f"inputs were chosen without reading the graph ({type(error).__name__}: {error})"]
+
+
+def _conflicts(label: str, analysis: Analysis | None) -> list[str]:
+    if analysis is None:
+        return [f"the {label} has inputs without a declared rank and cannot be read, so running it is not safe"]
+    return [f"the {label} would crash onnxruntime: {conflict}" for conflict in rank_conflicts(analysis.model)]
+
+
+def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
+    """Return the small float defaults among the initializers ``names``."""
+    defaults = {}
+    for tensor in proto.graph.initializer:
+        small = tensor.name in names and int(np.prod(tensor.dims)) <= _SMALL and not tensor.external_data
+        if small and tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16):
+            defaults[tensor.name] = onnx.numpy_helper.to_array(tensor)
+    return defaults
+
+
+def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
+    """Say which inputs do not get values that other inputs get."""
+    missing, roles = inputs.missing, inputs.roles
+    if inputs.level == "full":
+        small = [spec.name for spec in missing if is_integer(spec) and spec.name not in inputs.large]
+        if small := [name for name in small if not roles.get(name, Role()).trips]:
+            yield f"large integers for {quoted(small)}, which may be an index or decide sizes"
+        ragged = [name for name, role in roles.items() if role.positive and not role.lengths and role.highs and not role.ranges]
+        if ragged := [name for name in ragged if name in {spec.name for spec in missing}]:
+            yield f"0 for {quoted(ragged)}"
+        whole = [spec.name for spec in missing if not is_integer(spec) and roles.get(spec.name, Role()).decisive]
+        if whole:
+            yield f"large floats for {quoted(whole)}, which decide sizes"
+        if alone := can_be_zero(missing, roles, inputs.avoid_nothing)[MOST_ALONE:]:
+            yield f"zeros for {quoted(alone)} alone"
+        yield from unfed(missing, inputs.named, roles, inputs.large - inputs.divided)
+        if least := [name for name in inputs.large if name in inputs.divided]:
+            yield f"the least integer for {quoted(least)}, which is divided"
+    kept = sorted((overridable_names(before) & overridable_names(after)) - set(inputs.defaults) - set(inputs.given))
+    if kept:
+        yield f"other values for the defaults of {quoted(kept)}"

@@ -1,0 +1,119 @@
+"""Say where the first difference comes from: which value inside differs first, or that onnxruntime's optimisation is to blame.
+
+    before: 14.5    before, with graph optimisation off: -18.2    after: -18.2
+
+To compare inner values, those that both main graphs compute by the same name become outputs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ortscan.base.proto_graphs import all_graphs
+from ortscan.modelio.source import Source, changed_source
+from ortscan.running.budget import RUN_SECONDS
+from ortscan.running.runner import Runs
+from ortscan.verification.judge.compare_outputs import Comparer
+from ortscan.verification.judge.compare_values import compare_values
+from ortscan.verification.judge.judge import Judged
+from ortscan.verification.judge.tolerances import Tolerances
+from rewrites.base.plain_text import quoted
+from rewrites.ops.quirks import QUIRKS
+
+__all__ = ["blame", "first_inside", "known_defect"]
+
+_BETWEEN = ("Cast", "Identity")
+_TRANSPOSED = QUIRKS["ORT-TRANSPOSED-TIMES-VECTOR"]
+_MOST_VALUES = 1000
+"""The number of inner values to compare, the first ones."""
+
+
+def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], Runs]) -> str:
+    """Say that onnxruntime computes the original otherwise once it is optimised. Empty if it does not.
+
+    Args:
+        proto: the original.
+        comparer: compares its outputs.
+        witness: the first case that differs.
+        plain: runs the original with graph optimisation off.
+    """
+    assert witness.witness is not None
+    feed, after = witness.witness
+    values = _values(plain(), feed)
+    if values is None or not comparer.finds_equal(values, after, witness.gaps.keys()):
+        return ""
+    return f"with onnxruntime's graph optimisation off the original computes what the result computes{known_defect(proto)}"
+
+
+def known_defect(proto: onnx.ModelProto) -> str:
+    """Return the defect of onnxruntime that may explain other results of the original, in parentheses. Empty if none is known."""
+    return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
+
+
+def _multiplies_a_transpose(proto: onnx.ModelProto) -> bool:
+    """Return True if the left factor of a MatMul is a Transpose, and the right one may be a vector."""
+    graphs = [*all_graphs(proto), *proto.functions]
+    nodes = [node for graph in graphs for node in graph.node]
+    producers = {name: node for node in nodes for name in node.output}
+    matrices = {value.name for graph in all_graphs(proto) for value in graph.initializer if len(value.dims) != 1}
+
+    def is_transposed(name: str) -> bool:
+        node = producers.get(name)
+        for _ in nodes:
+            if node is None or node.op_type not in _BETWEEN:
+                break
+            node = producers.get(node.input[0])
+        return node is not None and node.op_type == "Transpose"
+
+    return any(node.op_type == "MatMul" and node.input[1] not in matrices and is_transposed(node.input[0]) for node in nodes)
+
+
+def first_inside(
+    old: Source,
+    new: Source,
+    feed: Mapping[str, Any],
+    runs: Callable[[Source, Sequence[str]], Runs],
+    tolerances: Tolerances,
+    stack: ExitStack,
+) -> str:
+    """Return in words which value of both main graphs is the first to differ on ``feed``. Empty if there is none.
+
+    ``runs`` makes what computes outputs of a model. A value of another rank or element type is another value of that name.
+    """
+    producers = {name: node for node in old.proto.graph.node for name in node.output if name}
+    shared = {name for node in new.proto.graph.node for name in node.output} - {value.name for value in old.proto.graph.output}
+    names = [name for name in producers if name in shared][:_MOST_VALUES]
+    values = []
+    for source in (old, new) if names else ():
+        values.append(_values(runs(changed_source(source, _with_outputs(source.proto, names), stack), names), feed))
+        if values[-1] is None:
+            return ""
+    for name, before, after in zip(names, *(each for each in values if each is not None), strict=True):
+        arrays = isinstance(before, np.ndarray) and isinstance(after, np.ndarray)
+        if not arrays or before.ndim != after.ndim or before.dtype != after.dtype:
+            continue
+        gap = compare_values(before, after, tolerances)
+        if gap.reason is not None:
+            node = producers[name]
+            label = f"{node.op_type} {quoted(node.name)}" if node.name else node.op_type
+            where = f" at {list(gap.index)}" if gap.index else ""
+            return f"the first value inside that differs is {quoted(name)} ({label}){where}: it {gap.reason}"
+    return ""
+
+
+def _values(runs: Runs, feed: Mapping[str, Any]) -> Sequence[Any] | None:
+    return None if runs.error is not None else runs.run(feed, RUN_SECONDS).values
+
+
+def _with_outputs(proto: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
+    """Return a copy of a model with ``names`` for its outputs. onnxruntime infers their types."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    known = {value.name: value for value in copy.graph.value_info}
+    outputs = [known.get(name, onnx.ValueInfoProto(name=name)) for name in names]
+    del copy.graph.output[:]
+    copy.graph.output.extend(outputs)
+    return copy

@@ -1,0 +1,191 @@
+"""Compare all outputs of one run of both models, with further runs of the original if they differ.
+
+Works round ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from ortscan.running.budget import Budget
+from ortscan.running.runner import Runs
+from ortscan.verification.judge.compare_values import Gap, compare_values
+from ortscan.verification.judge.sensitivity import Sensitivity
+from ortscan.verification.judge.tolerances import History, Tolerances
+from ortscan.verification.oracle.in_double import feed_in_double
+from ortscan.verification.oracle.rounding_noise import noise_feeds
+
+__all__ = ["SPECIAL", "RunLimit", "Comparer"]
+
+SPECIAL = ("infinite", "NaN")
+"""The kinds of values with infinities or NaN."""
+_REPEATS = 2
+_SHORTEST_LIMIT = 1.0
+_SWALLOWED = "what NaN and infinity become was not compared where onnxruntime drops them, as in recurrent nodes or maxima"
+_MILD = (
+    "output '{}' was compared as far as roundings, of the inputs or inside, leave the original itself",
+    "elements of output '{}' that hang on the last digits of the inputs, or of what is computed, or overflow, were not compared",
+)
+_GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
+
+_Values = Sequence[Any]
+_Feed = Mapping[str, Any]
+
+
+@dataclass
+class RunLimit:
+    """How long a run of the original may take.
+
+    Attributes:
+        budget: the time for all runs.
+        patience: seconds after which a run is stopped, None for no limit but the budget.
+        slowest: the seconds of the slowest run so far.
+    """
+
+    budget: Budget
+    patience: float | None
+    slowest: float = 0.0
+
+    def seconds(self) -> float:
+        """Return the seconds that a run may take: much longer than the slowest run, at most what patience and budget allow.
+
+        There is some time for the first cases, whatever the budget: else a busy machine would leave nothing compared.
+        """
+        left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self.slowest) if self.slowest else _SHORTEST_LIMIT)
+        limit = left if self.patience is None else min(left, self.patience)
+        return limit if not self.slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self.slowest))
+
+
+@dataclass
+class Comparer:
+    """Compares outputs, and remembers what it learns of them for later cases.
+
+    Attributes:
+        before: runs the original.
+        tolerances: what the floats of each output may differ by.
+        limit: how long a run may take.
+        shapes_vary: the sizes of empty outputs of the original mean nothing.
+        sized: makes the original with more sizes declared, for outputs that are empty in the original alone.
+        noisy: makes the original with noise in all roundings, if that can be.
+        exact: makes the original in float64, if that can be.
+        swallowing: the outputs of nodes that do not pass NaN and infinity on.
+        draws: the original may draw random numbers, so that its first case runs again.
+        unstable: the outputs that differ between two runs of the original.
+        disowned: the outputs that onnxruntime computes otherwise once nodes that change no number are added to the original. Then
+            noise says nothing of roundings, and the original does not say which of the two results is meant.
+        notes: remarks for the reader.
+    """
+
+    before: Runs
+    tolerances: Mapping[str, Tolerances]
+    limit: RunLimit
+    shapes_vary: bool
+    sized: Callable[[], Runs]
+    noisy: Callable[[], Runs | None]
+    exact: Callable[[], Runs | None]
+    swallowing: Set[str] = frozenset()
+    draws: bool = False
+    unstable: set[str] = field(default_factory=set)
+    disowned: set[str] = field(default_factory=set)
+    notes: dict[str, None] = field(default_factory=dict)
+    _history: dict[tuple[str, bool], History] = field(default_factory=dict)
+
+    def compare(self, kind: str, feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
+        """Return the gap of each output that can be compared, on values of a ``kind``."""
+        special = kind in SPECIAL
+        sensitivity = Sensitivity(cache(partial(self._exact, feed)), cache(partial(self._noisy, feed)), special=special)
+        gaps = self._gaps(expected, actual, sensitivity, tiny=kind == "tiny")
+        if self.draws or any(gap.reason for gap in gaps.values()):
+            self._find_unstable(feed, expected)
+            self.draws = False
+            gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
+        if not special:
+            self._find_disowned(gaps, feed, expected)
+        elif swallowed := {name for name, gap in gaps.items() if gap.reason} & self.swallowing:
+            self.notes[_SWALLOWED] = None
+            gaps = {name: gap for name, gap in gaps.items() if name not in swallowed}
+        return gaps | self._without_guesses(gaps, feed, expected, actual) if self.shapes_vary else gaps
+
+    def finds_equal(self, expected: _Values, actual: _Values, names: Set[str]) -> bool:
+        """Return True if outputs are equal by all that was learned of them."""
+        gaps = (
+            compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
+            for name, old, new in zip(self.before.outputs, expected, actual, strict=True)
+            if name in names
+        )
+        return all(gap.reason is None for gap in gaps)
+
+    def _gaps(
+        self, expected: _Values, actual: _Values, sensitivity: Sensitivity | None = None, *, tiny: bool = False
+    ) -> dict[str, Gap]:
+        gaps = {}
+        for position, (name, old, new) in enumerate(zip(self.before.outputs, expected, actual, strict=True)):
+            if name in self.unstable:
+                continue
+            if self.shapes_vary and _both_empty(old, new):
+                self.notes[_GUESSED] = None
+                gaps[name] = Gap()
+                continue
+            tolerances = self.tolerances[name]
+            widening = None if sensitivity is None else sensitivity.widening(name, position, tolerances.roundings)
+            special = sensitivity is not None and sensitivity.special
+            history = self._history.setdefault((name, tiny), History())
+            gaps[name] = compare_values(old, new, tolerances, history, widening, special=special)
+        for name, left_out in sensitivity.hit.items() if sensitivity is not None else ():
+            if gaps[name].reason is None:
+                self.notes[_MILD[left_out].format(name)] = None
+        return gaps
+
+    def _exact(self, feed: _Feed) -> _Values | None:
+        runs = self.exact()
+        return None if runs is None or runs.error is not None else runs.run(feed_in_double(feed), self.limit.seconds()).values
+
+    def _noisy(self, feed: _Feed, *roundings: float) -> list[_Values]:
+        runs = self.noisy()
+        if runs is None or runs.error is not None:
+            return []
+        feeds = [noisy for each in roundings for noisy in noise_feeds(each, feed)]
+        return [values for each in feeds if (values := runs.run(each, self.limit.seconds()).values) is not None]
+
+    def _find_unstable(self, feed: _Feed, expected: _Values) -> None:
+        for _ in range(_REPEATS):
+            again = self.before.run(feed, self.limit.seconds()).values
+            if again is not None:
+                self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
+
+    def _find_disowned(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
+        """Find the outputs that could not be compared, and on which all runs with noise agree, but not with the original."""
+        sensitive = {name for name, gap in gaps.items() if gap.reason is None and gap.left_out and not gap.numbers}
+        runs = self._noisy(feed, 0.0, 1.0) if sensitive else []
+        for position, name in enumerate(self.before.outputs if runs else ()):
+            if name in sensitive:
+                first, *others = (values[position] for values in runs)
+                reasons = [compare_values(first, other, self.tolerances[name]).reason for other in others]
+                if compare_values(expected[position], first, self.tolerances[name]).reason is not None and not any(reasons):
+                    self.disowned.add(name)
+
+    def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
+        """Return the gaps of outputs that are empty for the original alone, and equal once more sizes are declared."""
+        pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
+        positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
+        sized = self.sized() if positions else None
+        values = sized.run(feed, self.limit.seconds()).values if sized is not None and sized.error is None else None
+        if values is None:
+            return {}
+        own = {name: compare_values(values[at], actual[at], self.tolerances[name]) for name, at in positions.items()}
+        equal = {name: gap for name, gap in own.items() if gap.reason is None}
+        if equal:
+            self.notes[_GUESSED] = None
+        return equal
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.size == 0
+
+
+def _both_empty(old: Any, new: Any) -> bool:
+    """Return True if two arrays of one type have no elements, and other sizes."""
+    return _is_empty(old) and _is_empty(new) and old.dtype == new.dtype and old.shape != new.shape

@@ -1,0 +1,129 @@
+"""Run one case on both models and judge it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ortscan.running.budget import RUN_SECONDS
+from ortscan.running.runner import Runs
+from ortscan.verification.inputs.cases import Inputs
+from ortscan.verification.inputs.point import PlannedCase
+from ortscan.verification.judge.compare_outputs import SPECIAL, Comparer, RunLimit
+from ortscan.verification.judge.compare_values import Gap
+from ortscan.verification.judge.guards import LETS_IN, Guards
+from ortscan.verification.result import Case, CaseStatus, OutputError
+
+__all__ = ["Judge", "Judged"]
+
+_SHORTEST_LIMIT = 1.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One case with all that was measured.
+
+    Attributes:
+        planned: the case as it was planned.
+        case: the case with its outcome.
+        gaps: how far the outputs are apart.
+        witness: the inputs and the outputs of the result, of the first case that differs.
+        timed_out: a run was stopped.
+        seconds: how long both runs took, if they agree.
+    """
+
+    planned: PlannedCase
+    case: Case
+    gaps: Mapping[str, Gap] = field(default_factory=dict)
+    witness: tuple[Mapping[str, Any], Sequence[Any]] | None = None
+    timed_out: bool = False
+    seconds: tuple[float, float] | None = None
+
+    @property
+    def ran(self) -> bool:
+        """True if the original ran."""
+        return self.case.status != "skipped"
+
+
+@dataclass
+class Judge:
+    """Runs cases, and remembers what holds for later ones.
+
+    Attributes:
+        before: runs the original.
+        after: runs the result.
+        comparer: compares their outputs.
+        limit: how long a run may take.
+        guards: those of the original and of the result, which are asked before a run in this process; else none.
+        stopped: how many runs in search of sizes had to be stopped, or crashed their process.
+    """
+
+    before: Runs
+    after: Runs
+    comparer: Comparer
+    limit: RunLimit
+    guards: Sequence[Guards] = ()
+    stopped: int = 0
+    _attempts: dict[str, str] = field(default_factory=dict)
+    _witnessed: bool = False
+
+    def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
+        """Run the original, with other integers while it refuses, then the result on the same inputs; compare."""
+        first_error, timed_out, kind = None, False, plan.point.kind
+        for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
+            feed = inputs.feed(plan.point, attempt)
+            if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
+                return _without_comparison(plan, "", "skipped", f"the original was not run: {risk}")
+            outcome = self.before.run(feed, self.limit.seconds())
+            if outcome.values is not None:
+                self._attempts[kind], self.limit.slowest = attempt, max(self.limit.slowest, outcome.seconds)
+                return self._judge_run(plan, attempt, feed, outcome.values, outcome.seconds)
+            timed_out = timed_out or outcome.timed_out
+            first_error = first_error or outcome.error
+            if timed_out or outcome.died:
+                break
+        only = "" if timed_out or self.after.run(feed, self.limit.seconds()).values is None else "only "
+        return _without_comparison(plan, "", "skipped", f"{only}the original fails: {first_error}", timed_out)
+
+    def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
+        """Return the errors of the original on the case, for each way to draw integers; nothing if it runs with one."""
+        errors = []
+        for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
+            if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
+                return [risk]
+            outcome = self.before.run(feed, self.limit.seconds())
+            errors.append(outcome.error or "")
+            self.stopped += outcome.timed_out or outcome.died
+            if outcome.values is not None or outcome.timed_out or outcome.died:
+                return errors if outcome.values is None else []
+        return errors
+
+    def _judge_run(
+        self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
+    ) -> Judged:
+        if self.guards and (risk := self.guards[1].let_in(feed)) is not None:
+            status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
+            return _without_comparison(plan, attempt, status, f"it was not run: {risk}")
+        budget = self.limit.budget
+        outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, budget.left()), max(RUN_SECONDS, 10 * seconds)))
+        if outcome.timed_out and budget.is_spent():
+            return _without_comparison(plan, attempt, "skipped", f"no time was left for the result, {outcome.error}", True)
+        if outcome.exhausted:
+            return _without_comparison(plan, attempt, "skipped", f"there was not enough memory for the result: {outcome.error}")
+        if outcome.values is None:
+            return _without_comparison(plan, attempt, "fails only after", outcome.error)
+        gaps = self.comparer.compare(plan.point.kind, feed, expected, outcome.values)
+        if not gaps:
+            special = plan.point.kind in SPECIAL
+            unlike = "is computed from NaN or infinity by a recurrent node" if special else "differs from run to run"
+            return _without_comparison(plan, attempt, "skipped", f"every output of the original {unlike}")
+        status = "different" if any(gap.reason for gap in gaps.values()) else "equal"
+        errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
+        case = Case(plan.point.sizes, plan.varied(attempt), status, outputs=errors)
+        if status == "equal" or self._witnessed:
+            return Judged(plan, case, gaps, seconds=(seconds, outcome.seconds))
+        self._witnessed = True
+        return Judged(plan, case, gaps, (feed, outcome.values))
+
+
+def _without_comparison(plan: PlannedCase, attempt: str, status: CaseStatus, reason: str | None, timed_out: bool = False) -> Judged:
+    return Judged(plan, Case(plan.point.sizes, plan.varied(attempt), status, reason), timed_out=timed_out)

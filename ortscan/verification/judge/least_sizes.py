@@ -1,0 +1,172 @@
+"""Search for sizes that the original takes, if it refuses those that were tried.
+
+    x [B, N],  Pad <mode = "reflect"> (x, 128, 128),  Conv by a window of 400    ->    N is 400 or more
+    x [B, N], h [C, 8],  LSTM in a branch of an If, on frames of x               ->    B and C are equal
+
+A waveform is cut into windows, a page shrunk several times. onnxruntime's messages differ from operator to operator, so only the
+numbers in them are read. Most of these are wrong, and soon tried:
+
+    Pad reflect: post-pad (64) exceeds maximum allowed (1) for axis 1              ->   64 and 65 for each dimension
+    Input initial_h must have shape {1,3,128}. Actual:{1,7,128}, sizes 3 and 7     ->   3 for both, 7 for both
+
+Then larger and larger sizes are tried, of one dimension, all but one, or all. If the message is a new one, the search goes on from
+there. The sizes are then made as small as possible, and equal dimensions are recorded.
+"""
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from ortscan.verification.inputs.axis import Axis
+from ortscan.verification.inputs.cases import Inputs
+from ortscan.verification.inputs.constraints import SizeFacts
+from ortscan.verification.judge.judge import Judge
+
+__all__ = ["least_sizes", "rows_by_numbers"]
+
+_STEPS = (8, 10, 12, 15)
+"""SizeFacts to try are these times a power of two: windows have 512 samples, 160 or 480, frames 96 or 80 rows."""
+_MOST_ALONE, _TOGETHER = 6, 32
+_MOST_TRIES, _DEEPEST = 800, 6
+"""The number of rows of sizes to try, and the number of messages to follow one from another."""
+_PATIENCE = 3
+"""After this many runs that had to be stopped, or crashed their process, the search ends."""
+_LARGEST = 1 << 17
+"""The largest size to try."""
+_Row = tuple[int, ...]
+_QUOTED = re.compile(r"'[^']*'")
+_NUMBER = re.compile(r"\d+")
+_MOST_NUMBERS = 12
+
+
+def least_sizes(
+    judge: Judge, inputs: Inputs, learned: SizeFacts | None, kind: str = "normal"
+) -> tuple[Mapping[str, int], SizeFacts] | None:
+    """Return the least sizes of free dimensions, by name, with which the original runs, and what is known of sizes then.
+
+    None if there are no such sizes, or the usual sizes do. ``kind``: the kind of values to run on.
+    """
+    search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
+    usual = tuple(axis.values[0] for axis in search.axes)
+    row = search.first(usual) if search.free else None
+    if row is None or row == usual:
+        return None
+    sizes = SizeFacts() if learned is None else copy.deepcopy(learned)
+    row = _smallest(search, row, usual, _equal(search, row, usual, sizes), sizes)
+    least = {name: row[at] for at in search.free if row[at] > usual[at] for name in search.axes[at].names}
+    return {**inputs.least, **least}, sizes
+
+
+@dataclass
+class _SizeSearch:
+    judge: Judge
+    inputs: Inputs
+    axes: Sequence[Axis]
+    kind: str
+    _asked: dict[_Row, Sequence[str]] = field(default_factory=dict)
+    _complaints: set[str] = field(default_factory=set)
+    """Messages without their numbers: a size that is still too small has the same one, the next node that refuses has not."""
+
+    @property
+    def free(self) -> list[int]:
+        """The positions of the dimensions whose size nothing determines."""
+        return [position for position, axis in enumerate(self.axes) if axis.any_size]
+
+    def takes(self, row: _Row) -> bool:
+        """Return True if the original runs on ``row``; False once the search is over."""
+        return self._is_left() and not self._refusals(row)
+
+    def first(self, row: _Row, depth: int = 0) -> _Row | None:
+        """Return the first row that the original takes, of ``row`` and those that its messages lead to."""
+        if self.takes(row):
+            return row
+        messages = dict.fromkeys(self._asked.get(row, ()))
+        by_numbers = (other for message in messages for other in rows_by_numbers(message, row, self.free[:_MOST_ALONE]))
+        for other in (*by_numbers, *_larger_rows(row, self.free)):
+            if other in self._asked or not self._is_left():
+                continue
+            known = len(self._complaints)
+            if not self._refusals(other):
+                return other
+            if len(self._complaints) > known and depth < _DEEPEST and (deeper := self.first(other, depth + 1)) is not None:
+                return deeper
+        return None
+
+    def _is_left(self) -> bool:
+        return len(self._asked) < _MOST_TRIES and self.judge.stopped < _PATIENCE and not self.judge.limit.budget.is_spent()
+
+    def _refusals(self, row: _Row) -> Sequence[str]:
+        if row not in self._asked:
+            cases = self.inputs.case_of(self.axes, row, self.kind)
+            self._asked[row] = self.judge.refusals(cases[0], self.inputs) if cases else ["it takes too much"]
+            self._complaints.update(_NUMBER.sub("", message) for message in self._asked[row])
+        return self._asked[row]
+
+
+def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> list[list[int]]:
+    """Return the positions of dimensions in classes of equal ones: refused with one of them larger, taken with both."""
+    classes = [[position] for position in search.free]
+    for first, second in combinations(search.free, 2):
+        if row[first] != row[second] or usual[first] == usual[second]:
+            continue
+        size = row[first] + 1
+        if not any(search.takes(_with(row, [at], size)) for at in (first, second)) and search.takes(
+            _with(row, [first, second], size)
+        ):
+            sizes.same(search.axes[first].names[0], search.axes[second].names[0])
+            joined = [part for part in classes if first in part or second in part]
+            classes = [part for part in classes if part not in joined] + [sorted({at for part in joined for at in part})]
+    return classes
+
+
+def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Sequence[int]], sizes: SizeFacts) -> _Row:
+    """Return ``row`` with each class as small as it may be. Record a size that may be no other."""
+    for positions in classes:
+        below, size = min(usual[position] for position in positions), row[positions[0]]
+        if size <= below:
+            continue
+        if search.takes(_with(row, positions, below)):
+            row = _with(row, positions, below)
+            continue
+        while size - below > 1:
+            middle = (below + size) // 2
+            below, size = (below, middle) if search.takes(_with(row, positions, middle)) else (middle, size)
+        row = _with(row, positions, size)
+        if not search.takes(_with(row, positions, size + 1)) and not search.takes(_with(row, positions, 2 * size)):
+            sizes.same(search.axes[positions[0]].names[0], size)
+    return row
+
+
+def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_Row]:
+    """Yield other sizes for ``free`` positions of a refused ``row``: equal ones, then the numbers of the message and the next."""
+    numbers = list(dict.fromkeys(int(number) for number in _NUMBER.findall(_QUOTED.sub("", message))))[:_MOST_NUMBERS]
+    for first, second in combinations(free, 2):
+        if row[first] != row[second] and row[first] in numbers and row[second] in numbers:
+            yield _with(row, [second], row[first])
+            yield _with(row, [first], row[second])
+    for number in numbers:
+        for size in (number, number + 1):
+            yield from (_with(row, [position], size) for position in free if row[position] < size <= _LARGEST)
+
+
+def _larger_rows(usual: _Row, free: Sequence[int]) -> Iterator[_Row]:
+    """Yield rows in which one free dimension, all but one, or all, have larger and larger sizes."""
+    for size in _sizes():
+        yield from (_with(usual, [position], size) for position in free[:_MOST_ALONE] if size > usual[position])
+        if len(free) > 1 and size >= _TOGETHER and size & (size - 1) == 0:
+            for left in (*(free[:_MOST_ALONE] if len(free) > 2 else ()), None):
+                yield _with(usual, [position for position in free if position != left], size)
+
+
+def _sizes() -> Iterator[int]:
+    yield from range(2, _STEPS[0] * 2)
+    factor = 2
+    while factor * _STEPS[0] <= _LARGEST:
+        yield from (factor * step for step in _STEPS)
+        factor *= 2
+
+
+def _with(row: _Row, positions: Sequence[int], size: int) -> _Row:
+    return tuple(size if position in positions else own for position, own in enumerate(row))

@@ -1,0 +1,115 @@
+"""How far the original is from float64, and how far it moves when it rounds otherwise: no other order of sums need be closer.
+
+    float64: 1.00    original: 1.02    result: 1.05, which is no further away than 16 times as far as the original
+
+This is computed only if the two models differ by more than the tolerance. A wide product of large numbers, a difference of equals
+or a long recurrence moves further than most models do. If it moves so far that nothing can be compared, a note says so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ortscan.verification.judge.compare_values import LEFT_OUT, Widening, as_table
+from ortscan.verification.judge.tolerances import own_scales
+
+__all__ = ["Sensitivity"]
+
+_FACTOR = 16.0
+_OTHERS = 8
+"""The number of elements that must share an index, or be as small, before it is no accident that none of them moves."""
+_STRONGER = -8.0
+"""Noise that is stronger and has the other sign, so that a number at a threshold passes it in one run or another."""
+_AS_NOISE = 2.0
+"""An element that stronger noise moves by less than this many times the move jumps or is chaotic: it does not round."""
+_FINER = 8.0
+"""How much further noise moves a result than roundings do."""
+_FAR = 4.0
+"""An element for which this many times the move exceeds the numbers themselves cannot be compared."""
+_LEAP = 64.0
+"""How much further stronger noise moves an element that jumps at a threshold."""
+
+
+@dataclass
+class Sensitivity:
+    """How sensitive one run of the original is to roundings.
+
+    Attributes:
+        exact: runs the original in float64; None if that fails.
+        noisy: runs the original several times with noise of so many roundings inside: see ``rounding_noise``.
+        special: NaN or infinities were fed.
+        hit: the outputs that were judged more mildly; True if elements were left out.
+    """
+
+    exact: Callable[[], Sequence[Any] | None]
+    noisy: Callable[[float], Sequence[Sequence[Any]]]
+    special: bool = False
+    hit: dict[str, bool] = field(default_factory=dict)
+
+    def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
+        """Return how much more each element of the output at ``position`` may differ by, with so many roundings of noise.
+
+        The answer is infinite for elements that cannot be compared.
+        """
+
+        def widened(before: np.ndarray, most: float, path: tuple[int, ...]) -> np.ndarray:
+            self.hit.setdefault(name, False)
+
+            def moves(runs: Sequence[Sequence[Any] | None]) -> np.ndarray:
+                values = [_at(values[position], path) for values in runs if values is not None]
+                return _furthest(before, [value for value in values if np.shape(value) == before.shape])
+
+            exact = self.exact()
+            noise = moves(self.noisy(roundings))
+            move = noise if exact is None else np.maximum(moves([exact]), noise / _FINER)
+            leap = moves(self.noisy(_STRONGER * roundings))
+            if before.dtype.kind in "biuOSU":
+                far = np.maximum(move, leap) > 0
+            else:
+                finite = np.isfinite(before)
+                with np.errstate(invalid="ignore"):
+                    magnitudes = own_scales(np.abs(np.where(finite, before, 0).astype(np.float64)))
+                far = np.maximum(_FACTOR * move, _FAR * leap) > magnitudes + most
+                far |= (leap > np.maximum(_LEAP * move, most)) | ((noise > most) & (leap < _AS_NOISE * noise))
+                if exact is not None and np.shape(wide := _at(exact[position], path)) == before.shape:
+                    far |= ~finite & np.isfinite(wide)  # whether it overflows, and to what, depends on the order of sums
+            if far.any():
+                self.hit[name] = True
+            return np.where(far & np.isfinite(move), LEFT_OUT, np.where(far, np.inf, _FACTOR * move))
+
+        return widened
+
+
+def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
+    """Return how far each element moves at most, in its row or column, or in elements that are no larger."""
+    move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
+    if before.dtype.kind in "biuOSU" or not move.any():
+        return move
+    order = np.argsort(np.abs(before), axis=None)
+    few = min(_OTHERS, before.size // _OTHERS)
+    no_larger = np.maximum.accumulate(move.reshape(-1)[order])
+    no_larger[:few] = no_larger[few]
+    pooled = np.empty(before.size)
+    pooled[order] = no_larger
+    return np.asarray(np.minimum(own_scales(move, _OTHERS), pooled.reshape(before.shape)))
+
+
+def _move(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    if before.dtype.kind in "biuOSU":
+        return np.where(before != after, np.inf, 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        old, new = before.astype(np.float64), after.astype(np.float64)
+        same = (old == new) | (np.isnan(old) & np.isnan(new))
+        return np.nan_to_num(np.where(same, 0.0, np.abs(old - new)), nan=np.inf, posinf=np.inf)
+
+
+def _at(value: Any, path: tuple[int, ...]) -> Any:
+    """Return the item at a position of a sequence or map, or None if it has none."""
+    for position in path:
+        items = list(value.values()) if isinstance(value, Mapping) else value
+        if not isinstance(items, list) or position >= len(items):
+            return None
+        value = items[position]
+    return as_table(value)

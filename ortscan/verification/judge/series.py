@@ -1,0 +1,168 @@
+"""Run all cases, with other cases if the original refuses the first choice.
+
+Exporters call dimensions ``N`` or ``dynamic`` all over, and onnxruntime does not compare sizes of one name. So if the original runs
+with no common size, each of these dimensions gets a name of its own:
+
+    x [T, N],  z [N],  x @ W [5, 4] + z @ V [7, 4]    ->    x [T, 'N of x[1]'],  z ['N of z[0]']
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from ortscan.running.specs import Spec
+from ortscan.verification.inputs.cases import Inputs
+from ortscan.verification.inputs.constraints import SizeFacts
+from ortscan.verification.inputs.interface import quoted
+from ortscan.verification.inputs.point import PlannedCase
+from ortscan.verification.inputs.prepare import InputPlan
+from ortscan.verification.judge.judge import Judge, Judged
+from ortscan.verification.judge.least_sizes import least_sizes
+
+__all__ = ["run_all"]
+
+_PATIENCE = 3
+_LEAST = 3
+_FEW = 4
+"""If the original runs in fewer cases of all sizes, larger sizes are searched for."""
+_SEARCH_SECONDS = 2.0
+"""The least time for the search, if nothing ran at all."""
+_FIRST = 4
+"""The number of cases of unequal sizes to try first. The others are tried if the original runs in one of these."""
+
+
+def run_all(
+    judge: Judge,
+    plans: Sequence[InputPlan],
+    prepared: Callable[[InputPlan, Sequence[Spec]], InputPlan],
+    notes: list[str],
+    not_tried: list[str],
+) -> list[Judged]:
+    """Run the cases of all sets of inputs.
+
+    Args:
+        judge: runs the cases.
+        plans: the inputs, one plan for each set.
+        prepared: makes the plan of a set with other specifications of its inputs.
+        notes: receives remarks for the reader.
+        not_tried: receives what the cases do not cover.
+    """
+    results = []
+    for position, first in enumerate(plans):
+        plan, series = first, _run_series(judge, first)
+        untried = sorted(_shared_names(plan.inputs.missing).intersection(_untried_sizes(series, plan.inputs)))
+        if untried:
+            other = prepared(plan, _with_own_names(plan.inputs.missing, untried))
+            other_series = _run_series(judge, other)
+            if _any_ran(other_series):
+                plan, series = other, other_series
+                notes.append(f"inputs share names of dimensions that the original takes no common size for: {quoted(untried)}")
+        if _any_ran(series):
+            notes += [f"the original did not run with '{name}' above 1" for name in _untried_sizes(series, plan.inputs)]
+            if plan.inputs.level == "full" and (usual := _untried_integers(series, plan.inputs)):
+                not_tried.append(f"other than usual values of {quoted(usual)}, such as negative ones")
+            if _untried_named(series):
+                not_tried.append("the values that the models compare inputs with, which the original refuses")
+        for result in series:
+            varied = {**result.case.varied, "input set": position} if len(plans) > 1 else result.case.varied
+            results.append(replace(result, case=replace(result.case, varied=varied)))
+    return results
+
+
+def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
+    """Run the cases of one set of inputs.
+
+    If the planned cases leave a size at 1 or less, other cases run; if something ran, also sizes of 0 and unusual values. If next
+    to nothing ran, sizes are searched for that the original takes, and the planned cases start from there. The same happens if it
+    refuses the values that the models name: another branch of an If may want larger sizes. If it takes no others, those are fed.
+
+    If only branches of Ifs say that sizes are equal, unequal ones are tried. Nothing more is tried after three runs of the original
+    that had to be stopped, or after three cases if the budget is spent.
+    """
+    inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
+    started, known = _start(judge, inputs, learned, judged)
+    if not _any_ran(judged) and inputs.names_integers:
+        started, known = _start(judge, replace(inputs, as_named=True), learned, judged)
+    inputs, learned = (started, known) if _any_ran(judged) else (inputs, learned)
+    if _untried_sizes(judged, inputs):
+        _run(judge, inputs, inputs.uniform_cases(large=True), judged)
+    if _any_ran(judged) and learned is not None and plan.loose is not None:
+        apart, before = inputs.apart_cases(learned, plan.loose), len(judged)
+        _run(judge, inputs, apart[:_FIRST], judged)
+        if _any_ran(judged[before:]):
+            _run(judge, inputs, apart[_FIRST:], judged)
+    if _any_ran(judged) and not inputs.avoid_nothing:
+        _run(judge, inputs, inputs.empty_cases(learned), judged)
+    if _any_ran(judged):
+        _run(judge, inputs, inputs.unusual_cases(learned), judged)
+    if _untried_named(judged) and (found := least_sizes(judge, inputs, learned, "named")) is not None:
+        least, sizes = found
+        others = replace(inputs, least=least).unusual_cases(sizes)
+        _run(judge, inputs, [planned for planned in others if planned.point.kind == "named"], judged)
+    return judged
+
+
+def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list[Judged]) -> tuple[Inputs, SizeFacts | None]:
+    """Run the planned cases, small ones, and those of sizes that are searched for; return what is known of them then."""
+    _run(judge, inputs, inputs.planned_cases(learned), judged)
+    if learned is not None and not _any_ran(judged):
+        _run(judge, inputs, inputs.planned_cases(None), judged)
+    if _untried_sizes(judged, inputs):
+        _run(judge, inputs, inputs.uniform_cases(large=False), judged)
+    if sum(result.ran for result in judged) >= _FEW:
+        return inputs, learned
+    if not any(result.ran or result.timed_out for result in judged):
+        judge.limit.budget.grant(_SEARCH_SECONDS)
+    found = least_sizes(judge, inputs, learned)
+    if found is None:
+        return inputs, learned
+    least, sizes = found
+    inputs = replace(inputs, least=least)
+    _run(judge, inputs, inputs.planned_cases(sizes), judged, _FEW)
+    return inputs, sizes
+
+
+def _run(judge: Judge, inputs: Inputs, planned_cases: Sequence[PlannedCase], judged: list[Judged], least: int = 0) -> None:
+    for turn, planned in enumerate(planned_cases):
+        spent = len(judged) >= _LEAST and turn >= least and judge.limit.budget.is_spent()
+        if spent or sum(result.timed_out for result in judged) >= _PATIENCE:
+            return
+        if all(result.planned != planned for result in judged):
+            judged.append(judge.judge(planned, inputs))
+
+
+def _any_ran(judged: Sequence[Judged]) -> bool:
+    return any(result.ran for result in judged)
+
+
+def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
+    """Return the free dimensions that are larger than 1 in no case that ran on the original."""
+    dims = [result.case.dims for result in judged if result.ran]
+    return [name for name in inputs.free_sizes if not any(sizes.get(name, 0) > 1 for sizes in dims)]
+
+
+def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
+    """Return the integer inputs that take unusual values, but have them in no case that ran on the original."""
+    points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
+    tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
+    return [name for name in inputs.others if name not in tried]
+
+
+def _untried_named(judged: Sequence[Judged]) -> bool:
+    """Return True if the original refused every case with the values that the models name."""
+    return {result.case.status for result in judged if result.planned.point.kind == "named"} == {"skipped"}
+
+
+def _shared_names(specs: Sequence[Spec]) -> set[str]:
+    counts = Counter(dim for spec in specs for dim in spec.dims or () if isinstance(dim, str))
+    return {name for name, count in counts.items() if count > 1}
+
+
+def _with_own_names(specs: Sequence[Spec], names: Collection[str]) -> list[Spec]:
+    """Return ``specs`` with a name of its own for each dimension called one of ``names``."""
+
+    def renamed(spec: Spec) -> Spec:
+        dims = tuple(f"{dim} of {spec.name}[{axis}]" if dim in names else dim for axis, dim in enumerate(spec.dims or ()))
+        return spec if spec.dims is None else replace(spec, dims=dims)
+
+    return [renamed(spec) for spec in specs]

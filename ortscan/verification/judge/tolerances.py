@@ -1,0 +1,155 @@
+"""What the floats of an output may differ by: some roundings of numbers as large as those in the same row or column.
+
+    |y|  =  1000  0.1                       1000  0.1
+            2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
+            1500  0.3                       1500  0.3
+
+The scale of an element is the least of the largest magnitudes of what shares its index along one axis. If all cases have one shape,
+it is also no more than what the element has been in proportion to the largest of a case. An element may differ by
+
+    atol + rtol * scale
+
+which is what adding the same numbers in another order can cost. The defaults are some roundings of the coarsest float type that the
+output is computed with (about a thousand of float32, ten of float16). ``atol`` shrinks with outputs that never exceed 1.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ortscan.ort.element_types import rounding
+
+__all__ = ["History", "Tolerances", "is_float", "own_scales"]
+
+_DEFAULTS = {"float64": (1e-9, 1e-10), "float32": (1e-4, 1e-5), "float16": (1e-2, 4e-3), "bfloat16": (5e-2, 3e-2)}
+_COARSEST = (2.5e-1, 2.5e-1)
+_PART = 100.0
+_TINY = 0.1
+_LEAST_OTHERS = 2
+_LEAST_CASES = 4
+"""The number of cases in which an element has to be small for that to be no accident."""
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The caller's tolerances. None means the default of the type of the output, or of ``computed`` if that is coarser.
+
+    ``roundings``: how many roundings of 1 a single operator may be off by; the recurrent nodes have activations of their own.
+    """
+
+    rtol: float | None = None
+    atol: float | None = None
+    computed: np.dtype[Any] | None = None
+    roundings: float = 1.0
+
+    def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type whose roundings an output of ``dtype`` has."""
+        kinds = [kind for kind in (dtype, self.computed) if kind is not None and is_float(kind)]
+        return max(kinds, key=rounding, default=dtype)
+
+    def one_rounding(self, dtype: np.dtype[Any]) -> float:
+        """Return what a single operator that returns ``dtype`` may be off by, such as an activation that returns up to 1."""
+        return self.roundings * rounding(self.coarsest(dtype))
+
+    def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
+        """Return what values may differ by.
+
+        Args:
+            dtype: the type of the values.
+            scale: the scale of each element in this case.
+            largest: the scale of each element in all cases so far.
+            over_all: the largest magnitude of the whole output in all cases so far.
+        """
+        dtype = self.coarsest(dtype)
+        rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
+        part = np.where(largest < over_all, np.minimum(1.0, _PART * largest), 1.0) if over_all > _TINY else 1.0
+        least = np.maximum(self.one_rounding(dtype) * part, atol * np.minimum(1.0, largest))
+        return np.asarray((least if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale)
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Return True for floats, those of ml_dtypes (whose kind is void) included."""
+    return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
+
+
+def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
+    """Return the scale of every element, in a shape that broadcasts to that of ``magnitudes``, which are finite.
+
+    ``others``: how many elements must share an index for their largest to be no accident.
+    """
+    scales = np.asarray(magnitudes.max(initial=0.0))
+    for along in _axes(magnitudes, others).values():
+        scales = np.minimum(scales, along)
+    return scales
+
+
+def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
+    """Return the largest magnitudes along each axis that has at least so many elements for each index."""
+    largest = {}
+    for axis, size in enumerate(magnitudes.shape):
+        if size > 1 and magnitudes.size >= least * size:
+            others = tuple(other for other in range(magnitudes.ndim) if other != axis)
+            largest[axis] = magnitudes.max(axis=others, keepdims=True)
+    return largest
+
+
+@dataclass
+class History:
+    """The largest magnitudes of an output so far: of all, along axes that have had one size only, and of each element.
+
+    Those of each element are known after some cases of one shape: as they were, and in proportion to the largest of their case.
+    """
+
+    largest: float = 0.0
+    _rank: int | None = None
+    _along: dict[int, np.ndarray] = field(default_factory=dict)
+    _cases: int = 0
+    _elements: list[np.ndarray] | None = None
+    _items: dict[int, "History"] = field(default_factory=dict)
+
+    def item(self, position: int) -> "History":
+        """Return the history of one item of an output that is a sequence."""
+        return self._items.setdefault(position, History())
+
+    def learn(self, magnitudes: np.ndarray) -> None:
+        """Take the magnitudes of another case into account."""
+        most = float(magnitudes.max(initial=0.0))
+        self.largest = max(self.largest, most)
+        if not magnitudes.size:
+            return
+        if most:
+            self._learn_elements([magnitudes, magnitudes / most])
+        fresh = _axes(magnitudes)
+        if self._rank != magnitudes.ndim:
+            self._along = fresh if self._rank is None else {}
+            self._rank = magnitudes.ndim
+            return
+        same = {axis: along for axis, along in self._along.items() if magnitudes.shape[axis] == along.size}
+        self._along = {axis: np.maximum(along, fresh[axis]) if axis in fresh else along for axis, along in same.items()}
+
+    def _learn_elements(self, fresh: list[np.ndarray]) -> None:
+        self._cases += 1
+        if self._cases == 1:
+            self._elements = fresh
+        elif self._elements is not None:
+            alike = self._elements[0].shape == fresh[0].shape
+            self._elements = list(map(np.maximum, self._elements, fresh)) if alike else None
+
+    def scales(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the largest magnitudes of the elements of an output of this shape; they broadcast to ``shape``."""
+        largest = np.asarray(self.largest)
+        for axis, along in self._along.items():
+            if self._rank == len(shape) and shape[axis] == along.size:
+                largest = np.minimum(largest, along)
+        elements = self._known(shape)
+        return largest if elements is None else np.minimum(largest, elements[0])
+
+    def proportions(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return how large each element is at most in proportion to the largest of its case; it broadcasts to ``shape``."""
+        elements = self._known(shape)
+        return np.ones(()) if elements is None else elements[1]
+
+    def _known(self, shape: tuple[int, ...]) -> list[np.ndarray] | None:
+        known = self._cases >= _LEAST_CASES and self._elements is not None and self._elements[0].shape == shape
+        return self._elements if known else None

@@ -1,0 +1,217 @@
+"""Draw the conclusion from all cases, and from outputs that were recorded with given inputs."""
+
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx
+
+from ortscan.running.budget import RUN_SECONDS
+from ortscan.running.graph_index import all_nodes
+from ortscan.verification.judge.blame import known_defect
+from ortscan.verification.judge.compare_values import Gap, compare_values
+from ortscan.verification.judge.judge import Judge, Judged
+from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
+from rewrites.base.plain_text import counted
+
+__all__ = ["RecordedOutcome", "compare_with_records", "conclude", "refuse"]
+
+_FEWEST_RUNS = 6
+"""The least number of runs that say something of speed."""
+_WIDEST_SPREAD = 4.0
+"""How much the middle half of the ratios may differ: on a busy machine they differ by more."""
+_DISOWNED = (
+    "onnxruntime computes output '{}' of the original otherwise once nodes that change nothing stand in it, "
+    "so that nothing can be told of it{}"
+)
+_FAILED_LOOP = re.compile(r"the original fails: .*running (Scan|Loop) node\. Name:'([^']*)' Status Message: ((?!.*node\. Name:).*)")
+"""A loop that fails itself. If a node in its body fails, the message goes on with that node."""
+
+
+@dataclass
+class RecordedOutcome:
+    """What comparing with recorded outputs found.
+
+    Attributes:
+        broken: outputs that the original computes as recorded and the result does not.
+        unlike: outputs that the original itself does not compute as recorded.
+        notes: remarks for the reader.
+    """
+
+    broken: list[str] = field(default_factory=list)
+    unlike: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> RecordedOutcome:
+    """Run both models on the given inputs of each set, and compare their outputs with what was ``recorded``."""
+    records, equal, tolerances = RecordedOutcome(), 0, judge.comparer.tolerances
+    for number, (given, record) in enumerate(zip(sets, recorded, strict=True)):
+        if not record:
+            continue
+        where = f" of set {number}" if len(sets) > 1 else ""
+        old, new = judge.before.run(given, RUN_SECONDS), judge.after.run(given, RUN_SECONDS)
+        if old.values is None:
+            records.notes.append(f"recorded outputs{where} were not compared: the original does not run on the given inputs alone")
+            continue
+        for position, name in enumerate(judge.before.outputs):
+            if name not in record:
+                continue
+            own = compare_values(record[name], old.values[position], tolerances[name])
+            other = None if new.values is None else compare_values(record[name], new.values[position], tolerances[name])
+            if own.reason is not None:
+                records.unlike.append(f"the original itself does not give the recorded output '{name}'{where}: {_in_words(own)}")
+            elif other is None or other.reason is not None:
+                why = "it does not run" if other is None else _in_words(other)
+                records.broken.append(
+                    f"the result does not give the recorded output '{name}'{where}, which the original gives: {why}"
+                )
+            else:
+                equal += 1
+    if equal:
+        records.notes.append(f"both give {counted(equal, 'recorded output')}")
+    return records
+
+
+def _in_words(gap: Gap) -> str:
+    return f"at {list(gap.index)} {gap.reason}" if gap.index else str(gap.reason)
+
+
+def refuse(
+    outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
+) -> Verification:
+    """Return the outcome if nothing ran."""
+    results = [OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0) for name in outputs]
+    return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
+
+
+def conclude(
+    judge: Judge,
+    judged: Sequence[Judged],
+    notes: Sequence[str],
+    not_tried: Sequence[str],
+    records: RecordedOutcome,
+    original: onnx.ModelProto,
+    inside: str = "",
+) -> Verification:
+    """Sum up the cases: ok only if something was compared and nothing is different.
+
+    Args:
+        judge: what ran them.
+        judged: all cases.
+        notes: remarks for the reader.
+        not_tried: what the cases do not cover.
+        records: what comparing with recorded outputs found.
+        original: the original.
+        inside: the first value inside that differs, in words.
+    """
+    cases, comparer = [result.case for result in judged], judge.comparer
+    outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
+    problems = _failures(cases) + [_DISOWNED.format(name, known_defect(original)) for name in sorted(comparer.disowned)]
+    if not any(output.compared for output in outputs):
+        problems += [] if problems else [_why_nothing(cases, outputs, judge, original)]
+    else:
+        gaps = [gap for result in judged for gap in result.gaps.values()]
+        if not any(gap.reason or gap.numbers for gap in gaps):
+            problems.append(
+                f"every output {_lack(gaps)} in every case, so nothing was learned: pass inputs the model can work with"
+            )
+    problems += [*records.broken, *records.unlike]
+    different = bool(records.broken) or any(output.status == "different" for output in outputs)
+    failed = any(case.status == "fails only after" for case in cases)
+    return Verification(
+        ok=not problems and not different,
+        cases=cases,
+        outputs=outputs,
+        first_difference=_first_difference(judged, inside),
+        problems=tuple(problems),
+        notes=(*notes, *records.notes, *comparer.notes, *_remarks(judged, outputs, judge)),
+        inconclusive=bool(problems) and not different and not failed,
+        witness=next((result.witness[0] for result in judged if result.witness is not None), None),
+        not_tried=tuple(not_tried),
+        times_as_fast=_times_as_fast(judged),
+    )
+
+
+def _times_as_fast(judged: Sequence[Judged]) -> float | None:
+    """Return the median of how many times as fast the result ran, without the first run. None for few runs, or if they disagree."""
+    timed = [result.seconds for result in judged[1:] if result.seconds is not None]
+    ratios = [before / after for before, after in timed if before and after]
+    if len(ratios) < _FEWEST_RUNS:
+        return None
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return middle if high <= _WIDEST_SPREAD * low else None
+
+
+def _summed_up(name: str, judge: Judge, cases: Sequence[Case]) -> OutputResult:
+    if name in judge.comparer.unstable:
+        reason = "the original gives another value in each run"
+        return OutputResult(name, "not comparable", 0.0, 0.0, 0.0, 0, reason)
+    errors = [case.outputs[name] for case in cases if name in case.outputs]
+    if not errors:
+        return OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0)
+
+    def badness(error: OutputError) -> tuple[bool, float]:
+        return error.reason is not None, math.inf if math.isnan(error.absolute) else error.absolute
+
+    worst = max(errors, key=badness)
+    numbers = (worst.absolute, worst.relative, worst.allowed)
+    return OutputResult(name, "different" if worst.reason else "equal", *numbers, len(errors), worst.reason)
+
+
+def _failures(cases: Sequence[Case]) -> list[str]:
+    failed = [case for case in cases if case.status == "fails only after"]
+    if not failed:
+        return []
+    others = f", and in {len(failed) - 1} more" if len(failed) > 1 else ""
+    return [f"the result fails where the original runs ({failed[0].label}{others}): {failed[0].reason}"]
+
+
+def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: Judge, original: onnx.ModelProto) -> str:
+    if not outputs:
+        return "the model has no outputs"
+    if len(judge.comparer.unstable) == len(outputs):
+        return "every output of the original differs from run to run"
+    if not cases:
+        return f"there was no case to run{''.join(f' within {limit}' for limit in judge.limit.budget.hits)}"
+    reasons = [(case.reason or "").removeprefix("only ") for case in cases]
+    failure = _FAILED_LOOP.fullmatch(reasons[0])
+    if failure is None or len(set(reasons)) > 1:
+        return f"the original ran in none of {len(cases)} cases: {cases[0].reason}"
+    kind, name, message = failure.groups()
+    number = f"all {len(cases)} cases" if len(cases) > 1 else "the only case"
+    return f"the original itself does not run: {_label(original, kind, name)} fails in {number}: {message.rstrip('. ')}"
+
+
+def _label(original: onnx.ModelProto, kind: str, name: str) -> str:
+    """Return the name of a node or, if it has none and there is no other of its kind, the name of its first output."""
+    outputs = [node.output[0] for node, _ in all_nodes(original) if node.op_type == kind and node.name == name and node.output]
+    subject = name or (outputs[0] if len(outputs) == 1 else "")
+    return f"{kind} '{subject}'" if subject else f"a {kind}"
+
+
+def _remarks(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: Judge) -> list[str]:
+    unstable = sorted(judge.comparer.unstable)
+    remarks = [f"output '{name}' was not compared: it differs from run to run of the original" for name in unstable]
+    for output in outputs:
+        gaps = [result.gaps[output.name] for result in judged if output.name in result.gaps]
+        if output.status == "equal" and not any(gap.numbers for gap in gaps):
+            remarks.append(f"output '{output.name}' {_lack(gaps)} in every case")
+    return remarks
+
+
+def _lack(gaps: Sequence[Gap]) -> str:
+    if any(gap.left_out for gap in gaps):
+        return "was NaN or hung on the last digits of what is computed"
+    return "was NaN" if any(gap.elements for gap in gaps) else "was empty"
+
+
+def _first_difference(judged: Sequence[Judged], inside: str) -> FirstDifference | None:
+    for result in judged:
+        for name, gap in result.gaps.items():
+            if gap.reason is not None:
+                return FirstDifference(name, result.case, gap.index, gap.before, gap.after, gap.reason, inside)
+    return None

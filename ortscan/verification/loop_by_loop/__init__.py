@@ -1,3 +1,0 @@
-"""Large models, compared loop by loop."""
-
-__all__: list[str] = []

@@ -1,0 +1,180 @@
+"""A model that rounds a little otherwise: each float that it computes, and each weight, is moved in its last digits.
+
+    y = MatMul (x, w)     ->     y' = y + amount * (y - y rounded to few digits)        (Monte Carlo arithmetic)
+
+What the lower digits of a number are is as good as random, so no operator draws anything. A number of few digits, such as 0.5, a
+count or an infinity, stands for itself: it stays as it is, and so does what is computed of such numbers without rounding.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortscan.base.proto_graphs import default_opset
+from ortscan.modelio import inline_functions
+from ortscan.modelio.protos import hide_map_types
+from ortscan.modelio.refusals import called_nodes
+from ortscan.modelio.slots import own_ir
+from ortscan.modelio.source import Source, changed_source
+from ortscan.ort.element_types import numpy_type
+from ortscan.running.graph_index import all_nodes
+from ortscan.verification.readable import if_readable
+from rewrites.analysis.shapes.inference import infer_model
+from rewrites.graph.names import Names
+from rewrites.graph.walk import inner_graphs, node_graphs
+
+__all__ = ["noise_feeds", "noisy_source", "with_rounding_noise"]
+
+_FIRST_OPSET = 9
+"""Since when there is a Where."""
+_MOST_NODES = 2_000
+_MOST_INLINED = 2_000
+_LARGEST = 1 << 22
+"""The elements of a weight that is moved."""
+_DIGITS = {ir.DataType.DOUBLE: 16, ir.DataType.FLOAT: 16, ir.DataType.FLOAT16: 7, ir.DataType.BFLOAT16: 5}
+"""The bits that a number of few digits has at most."""
+_OF_DOUBLE = 53
+_FINITE = 1e290
+_ROUNDINGS = 2.0
+_RUNS = ((0, 1.0), (0, -1.0), (1, -1.0), (1, 1.0), (2, 1.0), (2, -1.0))
+"""By how many bits fewer a number of few digits has in each run, and whither the others are moved."""
+_GIVE_BACK = (
+    "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Gather GatherElements GatherND Concat Split Expand Tile Pad Where "
+    "Max Min Relu Neg Abs Clip Floor Ceil Round Sign MaxPool Compress ScatterElements ScatterND Scatter ReverseSequence Trilu TopK "
+    "ReduceMax ReduceMin DepthToSpace SpaceToDepth OneHot EyeLike If Loop Scan"
+)
+_GIVING_BACK = frozenset(_GIVE_BACK.split())
+"""The operators that give back numbers that they were given, or whole ones."""
+
+
+def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
+    """Return the model with inputs more, which `noise_feeds` has values for; None where it is too old, too large or unreadable."""
+    large = sum(1 for _ in all_nodes(proto)) > _MOST_NODES
+    return None if large or (default_opset(proto.opset_import) or 1) < _FIRST_OPSET else if_readable(lambda: _with_noise(proto))
+
+
+def noisy_source(source: Source, stack: ExitStack) -> Source | None:
+    """Return the source of `with_rounding_noise`, with the same external data."""
+    proto = with_rounding_noise(source.proto)
+    return None if proto is None else changed_source(source, proto, stack)
+
+
+def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
+    model = own_ir(hide_map_types(proto, "the model"))
+    if called_nodes(proto) <= _MOST_INLINED:
+        inline_functions(model, lambda _: True)
+    infer_model(model)
+    noise = _Noise(model)
+    for graph in [model.graph, *inner_graphs(model.graph)]:
+        noise.add_to(graph)
+    noisy = ir.to_proto(model)
+    for mine, theirs in zip(noisy.graph.output, proto.graph.output, strict=True):
+        mine.type.CopyFrom(theirs.type)
+    return noisy
+
+
+def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
+    """Return values for all inputs, so that each number moves by ``roundings`` times as much as it may be rounded by.
+
+    It moves the other way if that is negative, and so do the numbers in ``feed``: a threshold that one of them meets is passed.
+    """
+    for fewer, direction in _RUNS:
+        inputs = {}
+        for kind, digits in _DIGITS.items():
+            kept = digits - fewer
+            rounding = float(ml_dtypes.finfo(numpy_type(int(kind))).eps)  # type: ignore[no-untyped-call]
+            split, amount = _inputs(kind)
+            inputs[split] = np.array(2.0 ** (_OF_DOUBLE - kept) + 1)
+            inputs[amount] = np.array(direction * _ROUNDINGS * roundings * rounding * 2.0**kept)
+        yield {name: _moved(value, inputs) for name, value in feed.items()} | inputs
+
+
+def _moved(value: Any, inputs: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_moved(item, inputs) for item in value]
+    kind = next((kind for kind in _DIGITS if isinstance(value, np.ndarray) and value.dtype == numpy_type(int(kind))), None)
+    if kind is None:
+        return value
+    split, amount = (inputs[name] for name in _inputs(kind))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = value.astype(np.float64) * split
+        rest = value - (spread - (spread - value))
+        return np.asarray(np.where(np.isfinite(rest) & (rest != 0), value - amount * rest, value)).astype(value.dtype)
+
+
+def _inputs(kind: ir.DataType) -> tuple[str, str]:
+    return f"rounding_noise_split_{kind.name.lower()}", f"rounding_noise_amount_{kind.name.lower()}"
+
+
+class _Noise:
+    def __init__(self, model: ir.Model):
+        self._names = Names(model)
+        self._added = {kind: tuple(map(_scalar, _inputs(kind))) for kind in _DIGITS}
+        model.graph.inputs.extend(value for pair in self._added.values() for value in pair)
+        self._bounds = []
+        for bound in (_FINITE, -_FINITE):
+            name = self._names.fresh("rounding_noise_bound")
+            value = ir.Value(name=name, type=ir.TensorType(ir.DataType.DOUBLE), shape=ir.Shape([]))
+            value.const_value = ir.tensor(np.array(bound), name=name)
+            model.graph.register_initializer(value)
+            self._bounds.append(value)
+        self._ours = set(self._bounds)
+
+    def add_to(self, graph: ir.Graph) -> None:
+        """Move the weights of ``graph`` and what its own nodes compute."""
+        nodes = list(graph)
+        given = set(graph.inputs)
+        for value in list(graph.initializers.values()):
+            if value not in self._ours and value not in given and not value.is_graph_output() and _is_small(value) and nodes:
+                self._move(value, nodes[0], graph, before=True)
+        for node in nodes:
+            if node.op_type in _GIVING_BACK or node_graphs(node):
+                continue
+            for value in node.outputs:
+                self._move(value, node, graph, before=False)
+
+    def _move(self, value: ir.Value, beside: ir.Node, graph: ir.Graph, before: bool) -> None:
+        kind = value.dtype
+        if kind not in self._added or not isinstance(value.type, ir.TensorType) or not value.name:
+            return
+        split, amount = self._added[kind]
+        made: list[ir.Node] = []
+
+        def node(op_type: str, *inputs: ir.Value, to: ir.DataType | None = None) -> ir.Value:
+            attributes = {} if to is None else {"to": int(to)}
+            made.append(ir.node(op_type, inputs, attributes))
+            result = made[-1].outputs[0]
+            result.name = self._names.fresh(f"{value.name}_noise")
+            return result
+
+        users = tuple(value.uses())
+        wide = value if kind == ir.DataType.DOUBLE else node("Cast", value, to=ir.DataType.DOUBLE)
+        finite = node("Max", node("Min", wide, self._bounds[0]), self._bounds[1])
+        spread = node("Mul", finite, split)
+        few = node("Sub", spread, node("Sub", spread, finite))
+        rest = node("Sub", finite, few)
+        moved = node("Where", node("Cast", rest, to=ir.DataType.BOOL), node("Add", wide, node("Mul", rest, amount)), wide)
+        if kind != ir.DataType.DOUBLE:
+            moved = node("Cast", moved, to=kind)
+        moved.type, moved.shape = value.type, value.shape
+        for user, position in users:
+            user.replace_input_with(position, moved)
+        for position, output in enumerate(graph.outputs):
+            if output is value:
+                graph.outputs[position] = moved
+                moved.name, value.name = value.name, moved.name
+        (graph.insert_before if before else graph.insert_after)(beside, made)
+
+
+def _scalar(name: str) -> ir.Value:
+    return ir.Value(name=name, type=ir.TensorType(ir.DataType.DOUBLE), shape=ir.Shape([]))
+
+
+def _is_small(value: ir.Value) -> bool:
+    return value.const_value is not None and value.const_value.size <= _LARGEST
