@@ -1,14 +1,18 @@
-"""Models as real exporters write them, through the whole of `optimize`."""
+"""Models as real exporters write them: complete, optimised for all targets, and with their loops written out."""
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import ortscan
 from ortscan.report.codes import lookup
-from tests.support.corpus import corpus_models
+from ortscan.targets import TARGETS
+from tests.support.corpus import CorpusModel, big_corpus, corpus_models, shipped_corpus
+from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
-from tests.support.runtime import ort_run
+from tests.support.runtime import ort_run, ort_session
+from tests.support.standalone import loops_of_length
 
 LOOPS = {"Scan", "Loop"}
 MODELS = pytest.mark.parametrize("model", corpus_models())
@@ -85,3 +89,88 @@ def nodes_within(graph):
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 yield from nodes_within(attribute.g)
+
+
+STOPPED_BY_DATA = {"jax2onnx__while_sum", "tf2onnx__tf_while_sum", "torch__script_while", "torch__while_sum"}
+CONTROL_FLOW, RECURRENT = {"Scan", "Loop", "If"}, {"RNN", "GRU", "LSTM"}
+
+
+def ops(model: onnx.ModelProto) -> set[str]:
+    """The operators of all graphs, bodies and functions included."""
+    loaded = ir.from_proto(model)
+    return {node.op_type for graph in (loaded.graph, *loaded.functions.values()) for node in graph.all_nodes()}
+
+
+def fixed(model: CorpusModel) -> dict[str, list[int]]:
+    return {name: list(array.shape) for name, array in model.feeds().items()}
+
+
+@pytest.mark.parametrize("model", corpus_models(only=lambda name: name not in STOPPED_BY_DATA))
+def test_with_its_shapes_fixed_a_model_has_neither_loops_nor_recurrent_nodes_where_the_target_has_none(model):
+    after = ortscan.optimize(model.load(), target="coreml", fix_shapes=fixed(model))
+    assert not ops(after) & (CONTROL_FLOW | RECURRENT)
+    expected = ort_run(model.load(), model.feeds())
+    assert_same_numbers(ort_run(after, model.feeds()), expected, rtol=model.tolerance, atol=model.tolerance)
+    declared = [[dim.dim_value for dim in info.type.tensor_type.shape.dim] for info in after.graph.output]
+    unfixed = [(shape, value.shape) for shape, value in zip(declared, expected, strict=True) if tuple(shape) != value.shape]
+    assert all(0 in shape for shape, _ in unfixed)
+
+
+@pytest.mark.parametrize("model", corpus_models(shipped_only=True))
+@pytest.mark.parametrize("target", ["directml", "webgpu", "nnapi", "qnn"])
+def test_so_for_the_other_targets_without_loops(model, target):
+    after = ortscan.optimize(model.load(), target=target, fix_shapes=fixed(model))
+    assert not ops(after) & (CONTROL_FLOW - TARGETS[target].control_flow)
+    assert ops(after) & RECURRENT <= set(TARGETS[target].recurrent)
+    assert_same_numbers(
+        ort_run(after, model.feeds()), ort_run(model.load(), model.feeds()), rtol=model.tolerance, atol=model.tolerance
+    )
+
+
+LONG = [pytest.param(*param.values, 64, id=f"{param.id}-64") for param in corpus_models(shipped_only=True)]
+SHORT = [pytest.param(*param.values, 16, id=f"{param.id}-16") for param in corpus_models(only=lambda name: "post__" not in name)]
+
+
+@pytest.mark.parametrize(("model", "steps"), SHORT + LONG)
+def test_each_loop_of_known_length_is_written_out_in_no_more_nodes_than_its_steps_have(model, steps):
+    for loop in loops_of_length(model.load(), model.feeds(), steps):
+        after = ortscan.optimize(loop.model, passes=["unroll"], max_unroll=steps, verify=False)
+        assert not ops(after) & {"Scan", "Loop"}
+        reading_and_stacking = 2 * (len(loop.feeds) + len(loop.model.graph.output))
+        assert len(after.graph.node) <= steps * loop.body + reading_and_stacking
+        expected = ort_run(loop.model, loop.feeds)
+        assert_same_numbers(ort_run(after, loop.feeds), expected, rtol=max(1e-4, model.tolerance), atol=model.tolerance)
+        reduced_first = ortscan.optimize(loop.model, target="coreml", verify=False)
+        assert len(reduced_first.graph.node) <= steps * loop.body + 2
+
+
+@pytest.mark.parametrize("model", corpus_models())
+def test_onnxruntime_and_the_oracle_agree_on(model: CorpusModel) -> None:
+    expected = run_model(model.load(), model.feeds())
+    assert_same_numbers(ort_run(model.path, model.feeds()), expected, rtol=model.tolerance, atol=model.tolerance)
+
+
+@pytest.mark.parametrize("model", corpus_models())
+def test_the_framework_computed_the_same_as(model: CorpusModel) -> None:
+    results = ort_run(model.path, model.feeds())
+    recorded = model.framework_outputs()
+    assert recorded
+    for position, array in recorded.items():
+        same = np.allclose(results[position], array, rtol=1e-3, atol=2e-3)
+        assert same == model.faithful
+
+
+def test_the_shipped_corpus_is_small_and_holds_every_kind_of_loop() -> None:
+    shipped = [param.values[0] for param in corpus_models(shipped_only=True)]
+    assert sum(file.stat().st_size for file in shipped_corpus().iterdir()) < 300_000
+    loops = {(node.op_type, model.load().opset_import[0].version < 9) for model in shipped for node in model.load().graph.node}
+    assert {("Scan", True), ("Scan", False), ("Loop", False)} <= loops
+
+
+def test_the_larger_corpus_adds_to_the_shipped_one() -> None:
+    if big_corpus() is None:
+        pytest.skip("no larger corpus: set ORTSCAN_CORPUS to its folder to test with it")
+    assert len(corpus_models()) > len(corpus_models(shipped_only=True))
+    for model in [param.values[0] for param in corpus_models(loadable=False) if not param.values[0].loads]:
+        with pytest.raises(Exception, match="ONNXRuntimeError"):
+            ort_session(model.path)

@@ -1,9 +1,12 @@
-"""The tables made from the code say what the code has."""
+"""The tables in documents say what the code does, and what was measured still holds."""
 
 import pytest
 
+import ortscan
 from ortscan.options import rule_names
 from rewrites.registry import ON_MODELS
+from tests.support.corpus import corpus_models
+from tests.support.exporter_tables import found
 from tests.support.tables import FOLDER, PARTS, ROOT, TABLES, with_parts
 
 
@@ -27,3 +30,11 @@ def test_a_part_that_was_changed_by_hand_is_found():
 def test_every_rule_has_a_row():
     names = {*rule_names(), *(rule.name for rule in ON_MODELS)}
     assert [name for name in names if f"| `{name}` |" not in TABLES["RULES.md"]()] == []
+
+
+@pytest.mark.parametrize("model", corpus_models(shipped_only=True))
+def test_what_is_said_of_the_loops_of_exporters_is_so(model):
+    (said,) = [[(loop.fate, loop.code) for loop in gain.loops] for gain in found().gains if gain.model == model.name]
+    loops = ortscan.explain(model.path).loops
+    is_so = [(loop.fate, loop.reasons[0].code if loop.reasons else "") for loop in loops]
+    assert said == is_so, "run python -m tests.campaigns benchmarks.exporters --write"

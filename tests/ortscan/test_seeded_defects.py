@@ -15,8 +15,7 @@ from rewrites.cleanup import hoist_invariants
 from rewrites.fission import loop_fission
 from rewrites.loop_form import loop_to_scan, written_rows
 from rewrites.recurrences.cells import recurrent_cell
-from tests.support.defects import failing
-from tests.support.spoilt_rules import Spoil, constant, put_after, spoil
+from tests.support.spoilt_rules import Spoil, constant, failing, put_after, spoil
 from tests.support.text import parsed
 
 MAP = """<ir_version: 8, opset_import: ["": 18]>

@@ -16,7 +16,7 @@ from ortscan.report.codes import lookup
 from rewrites.cleanup import common_subexpressions, fold_constants, hoist_invariants
 from rewrites.fission import loop_fission
 from rewrites.rule import Patch
-from tests.support.defects import failing
+from tests.support.spoilt_rules import failing
 from tests.support.text import model_from_text, normalised, ort_run, parsed
 
 TWO = """

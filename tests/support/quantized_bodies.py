@@ -1,11 +1,12 @@
-"""Scans of an LSTM, GRU or RNN whose products are quantized: dynamically, or by constant scales (static quantization)."""
+"""Quantized recurrences: Scans of an LSTM, GRU or RNN whose products are quantized, and models around onnxruntime's DynamicQuantizeLSTM."""
 
 import numpy as np
 import onnx
 
-from tests.support.text import model_from_text
+from tests.support.text import model_from_text, parsed
 
-__all__ = ["WAYS", "WEIGHTS_ALONE", "quantized_scan"]
+__all__ = ["HIDDEN", "WAYS", "WEIGHTS_ALONE", "WIDE", "quantized_lstm", "quantized_scan"]
+
 
 _CELLS = {
     "LSTM": """p = Add (xw, hr) q = Add (p, b) i, o, f, g = Split <axis = -1, num_outputs = 4> (q) si = Sigmoid (i) so = Sigmoid (o) sf = Sigmoid (f)
@@ -52,3 +53,24 @@ def quantized_scan(cell: str, way: str, steps: int | str = 20, rows: int = 1, wi
         constants |= {f"{one}_z": np.uint8(128) for one in ("x", "h", "xw", "hr")}
     model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items())
     return model
+
+
+WIDE, HIDDEN = 4, 8
+_TEXT = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+g (float[T,B,4] x) => (float[T,?,B,8] y, float[?,B,8] h, float[?,B,8] c, AFTER) {
+    y, h, c = com.microsoft.DynamicQuantizeLSTM <hidden_size = 8, direction = "DIRECTION"> (x, W, R, , , , , , s, z, s, z)
+    o = Constant <value_floats = [1.0]> () NODES
+}"""
+
+
+def quantized_lstm(nodes: str = "", after: str = "", direction: str = "forward") -> onnx.ModelProto:
+    """A node that gives y, h and c of x, and what else stands beside it."""
+    text = _TEXT.replace("NODES", nodes).replace(", AFTER", f", {after}" if after else "").replace("DIRECTION", direction)
+    rng, ways = np.random.default_rng(0), 1 + (direction == "bidirectional")
+    weights = {
+        "W": rng.integers(-50, 50, (ways, WIDE, 4 * HIDDEN)).astype(np.int8),
+        "R": rng.integers(-50, 50, (ways, HIDDEN, 4 * HIDDEN)).astype(np.int8),
+        "s": np.full(ways, 0.01, np.float32),
+        "z": np.zeros(ways, np.int8),
+    }
+    return parsed(text, weights=weights)

@@ -1,4 +1,4 @@
-"""Rules that go wrong on purpose: each patch of a rule makes a second change, such as a defect in the rule would."""
+"""Rules and functions that go wrong on purpose."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,8 @@ import pytest
 
 from rewrites.rule import Patch
 
-__all__ = ["Spoil", "constant", "put_after", "spoil"]
+__all__ = ["Spoil", "constant", "failing", "put_after", "spoil"]
+
 
 Spoil = Callable[[ir.Model], object]
 
@@ -53,3 +54,10 @@ def constant(model: ir.Model, array: Any) -> ir.Value:
     value.type, value.shape = ir.TensorType(value.const_value.dtype), ir.Shape(np.asarray(array).shape)
     model.graph.register_initializer(value)
     return value
+
+
+def failing(defect: BaseException | type[BaseException], module: str = "ortscan.broken") -> Callable[..., Any]:
+    """Give a function that raises ``defect``, and is in ``module`` for whoever asks where it was raised."""
+    names: dict[str, Any] = {"__name__": module, "defect": defect}
+    exec("def fails(*_, **__):\n    raise defect", names)
+    return names["fails"]

@@ -64,7 +64,7 @@ OPERATORS = (
             "rewrites.repair.growing_state",
             "rewrites.loop_form.loop_to_scan",
             "rewrites.analysis.whole_reversals",
-            "tests.campaigns.fuzz.blocks",
+            "tests.campaigns.fuzz.model_builder",
             "tests.campaigns.fuzz.spellings.reading",
         ),
     ),

@@ -19,7 +19,7 @@ from rewrites.base.errors import InvariantBroken
 from tests.campaigns.fuzz.case import Case, Feeds
 from tests.campaigns.fuzz.comparing import coarseness, difference
 from tests.campaigns.fuzz.trust import is_shaky, runs_as_written, session_of
-from tests.campaigns.fuzz.twists.misdeclared import MISDECLARED
+from tests.campaigns.fuzz.twists.declarations import MISDECLARED
 from tests.campaigns.fuzz.unaliased import unaliased
 from tests.support.runtime import run_session
 

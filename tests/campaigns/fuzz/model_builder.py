@@ -1,20 +1,28 @@
-"""Draws a whole model: blocks of loops, what lies between them, and the interface. Model k of seed S is always the same."""
+"""Draw a model: its blocks are loops in some spelling, loops in branches, and recurrent nodes.
+
+Works round ORT-GATHER-STRINGS.
+"""
 
 import random
 
 from onnx import ModelProto, helper
 
 from tests.campaigns.fuzz.after_loops import worked_on
-from tests.campaigns.fuzz.blocks import add_block
 from tests.campaigns.fuzz.case import Case
 from tests.campaigns.fuzz.drawn_options import drawn_options
 from tests.campaigns.fuzz.feeding import drawn_feeds
+from tests.campaigns.fuzz.idioms import IDIOMS
+from tests.campaigns.fuzz.recurrent_nodes import add_recurrent_nodes
 from tests.campaigns.fuzz.scope import Scope
+from tests.campaigns.fuzz.spellings.loops import as_loop
+from tests.campaigns.fuzz.spellings.scans import as_scan
+from tests.campaigns.fuzz.spelt import elementwise, filled
 from tests.campaigns.fuzz.twists import twisted
-from tests.campaigns.fuzz.values import Val, typed_info
+from tests.campaigns.fuzz.values import FLOATS, Dim, Val, typed_info
 from tests.campaigns.fuzz.world import World
 
-__all__ = ["draw_case"]
+__all__ = ["add_block", "draw_case"]
+
 
 OPSETS = [7, 8, 8, 8, 9, 10, 11, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 22, 23, 24, 25, 26]
 
@@ -73,3 +81,52 @@ def _model(world: World, main: Scope, outputs: list[Val]) -> ModelProto:
     if "com.microsoft operator" in world.features:
         imports.append(helper.make_opsetid("com.microsoft", 1))
     return helper.make_model(graph, ir_version=world.ir_version, opset_imports=imports)
+
+
+def add_block(outer: Scope, idiom: str = "") -> list[Val]:
+    """Add a loop, or something like it, to the graph and give its results."""
+    world = outer.world
+    if not idiom and world.chance(0.07):
+        return add_recurrent_nodes(outer)
+    if world.chance(0.08) and world.depth == 0:
+        return _in_branch(outer, idiom)
+    return _loop(outer, idiom)
+
+
+def _loop(outer: Scope, idiom: str) -> list[Val]:
+    world = outer.world
+    name = idiom or world.choose(list(IDIOMS))
+    time: Dim = world.choose(["T", "T", "T", world.between(1, 4)])
+    scan = world.opset >= 8 and world.chance(0.55)
+    batched = scan and world.opset == 8
+    if batched:
+        lead: tuple[Dim, ...] = () if world.chance(0.85) else (2,)
+    else:
+        lead = world.choose([("B",), ("B",), ("B",), (), (1,), (2,)])
+    made = IDIOMS[name](world, lead)
+    if not scan and world.opset < 10 and any(stream.dtype == "string" for stream in made.streams):
+        made = IDIOMS["elman"](world, lead)  # Gather, which reads there, garbles strings
+    world.feature(f"{'Scan' if scan else 'Loop'}: {made.name}")
+    if scan:
+        return as_scan(outer, made, time, "B" if batched else None)
+    return as_loop(outer, made, time)
+
+
+def _in_branch(outer: Scope, idiom: str) -> list[Val]:
+    """The loop in one branch of an If; the other gives something of the same sizes."""
+    world = outer.world
+    one, other = outer.inner(), outer.inner()
+    results = [value for value in _loop(one, idiom) if value.dims is not None and value.dtype in FLOATS]
+    if not results:
+        return []
+    kept = [one.op("Identity", [value], value.dims) for value in results]
+    others: list[Val] = []
+    for value in kept:
+        known = all(isinstance(dim, int) or dim in ("B", "T") for dim in value.shape)
+        zeros = filled(other, value.dtype, value.shape if known else (), 0.5)
+        others.append(elementwise(other, "Add", zeros, zeros))
+    world.feature("loop in a branch")
+    mask = outer.main.feed("bool", ()) if world.chance(0.6) else outer.const(world.choose([True, False]), "bool")
+    graphs = [one.graph(world.name("then"), [], kept, "types"), other.graph(world.name("else"), [], others, "types")]
+    outs = [Val("", value.dtype, value.dims) for value in kept]
+    return outer.ops("If", [mask], outs, then_branch=graphs[0], else_branch=graphs[1])

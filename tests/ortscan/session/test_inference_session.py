@@ -25,8 +25,8 @@ from ortscan.session import opening, optimizing
 from ortscan.session.applied import in_words
 from ortscan.session.optimizing import known_outputs
 from ortscan.session.weights_in_options import hold_weights
-from tests.support.defects import failing
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, X, expected_of_map, with_weights
+from tests.support.spoilt_rules import failing
 from tests.support.text import parsed
 
 SUMS = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
-from tests.support.quantized_lstm import WIDE, quantized_lstm
+from tests.support.quantized_bodies import WIDE, quantized_lstm
 from tests.support.quirks import dies, gives, model, ones, refuses, shows, unwritten
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

@@ -19,7 +19,7 @@ def nested(world: World, lead: tuple[Dim, ...]) -> Recurrence:
     dims = (*lead, width)
 
     def step(s: Scope, states: Vals, slices: Vals) -> tuple[list[Val], list[Val]]:
-        from tests.campaigns.fuzz.blocks import add_block
+        from tests.campaigns.fuzz.model_builder import add_block
 
         first = elementwise(s, "Add", *slices, *states)
         s.world.depth += 1

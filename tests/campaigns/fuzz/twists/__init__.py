@@ -2,12 +2,10 @@
 
 from tests.campaigns.fuzz.case import Case
 from tests.campaigns.fuzz.twists.dead_parts import add_dead_parts
+from tests.campaigns.fuzz.twists.declarations import list_constants, make_overridable, misdeclare
 from tests.campaigns.fuzz.twists.functions import outline
-from tests.campaigns.fuzz.twists.listed_constants import list_constants
-from tests.campaigns.fuzz.twists.misdeclared import misdeclare
 from tests.campaigns.fuzz.twists.mutations import mutate
 from tests.campaigns.fuzz.twists.names import rename
-from tests.campaigns.fuzz.twists.overridable import make_overridable
 from tests.campaigns.fuzz.world import World
 
 __all__ = ["twisted"]
