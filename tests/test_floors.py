@@ -24,6 +24,7 @@ FLOORS = {
         "loops",
         "analysis",
         "batching",
+        "scans",
         "rule",
         *(
             "cleanup",

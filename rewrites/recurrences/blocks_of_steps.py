@@ -18,12 +18,11 @@ from dataclasses import replace
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
-from rewrites.fission.stackable import not_plain
 from rewrites.graph.context import Context, RuleInUse
-from rewrites.loops import Loop, LoopView, ScanView
-from rewrites.recurrences.or_loop import is_kept_loop
+from rewrites.loops import Loop, ScanView
+from rewrites.recurrences.closed_form import plain_scan, plan_is_faster
 from rewrites.recurrences.step_blocks import Cut, put_in_blocks, tried_on_a_block
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
@@ -42,19 +41,19 @@ _BLOCK_NS = 40_000
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether a rule takes a loop over a block."""
-    if isinstance(loop, LoopView) or not loop.states or isinstance(loop.steps, int) or ctx.opset < since.ALLOWZERO:
+    """Return the patch for a loop that rules take out once it is over a block."""
+    scan = plain_scan(loop, ctx, since.ALLOWZERO)
+    if scan is None or isinstance(scan.steps, int) or not {"If", "Scan"} <= ctx.options.target.control_flow:
         return NOTHING_HERE
-    control_flow = ctx.options.target.control_flow
-    if not_plain(loop, ctx) is not None or is_kept_loop(loop, ctx) or not {"If", "Scan"} <= control_flow:
-        return NOTHING_HERE
-    answers = [rule.check(loop, ctx) for rule in ctx.rules if rule.recognises]
-    is_asked = any(isinstance(answer, NotApplicable) and answer.code in _ASK_FOR_STEPS for answer in answers)
-    least = _least(loop, ctx) if is_asked or len(loop.states) > 1 else None
+    answers = [rule.check(scan, ctx) for rule in ctx.rules if rule.recognises]
+    needs_steps = any(isinstance(answer, NotApplicable) and answer.code in _ASK_FOR_STEPS for answer in answers)
+    least = _least(scan, ctx) if needs_steps or len(scan.states) > 1 else None
     if least is None:
         return NOTHING_HERE
-    if is_to_be_compiled(loop, ctx):
-        return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
+    return plan_is_faster(scan, ctx, "COST-LINEAR", "blocks of steps") or _in_blocks(scan, least, ctx)
+
+
+def _in_blocks(loop: ScanView, least: Cut, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     if sizes.steps_known and sizes.steps < least.length:
         return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, {sizes.steps} are usual")
@@ -83,10 +82,10 @@ def _is_taken_out(loop: ScanView, cut: Cut, ctx: Context) -> bool:
     with tried_on_a_block(loop, cut, ctx) as (block, recorded):
         left = [block]
         for _ in range(_MOST * len(loop.states)):
-            found = _first(left.pop(), recorded)
-            if found is None:
+            patch_found = _first(left.pop(), recorded)
+            if patch_found is None:
                 return False
-            rule, patch = found
+            rule, patch = patch_found
             if not rule.recognises or rule.name == _BY_STATES:
                 left += [ScanView.of(node, ctx.opset) for node in patch.edit()]
             if not left:

@@ -17,9 +17,9 @@ _DEEPEST = 12
 class Constants:
     """Reads constants of one opset; what was read once is remembered. ``given``: what some tensors are taken to hold."""
 
-    def __init__(self, opset: int, given: Mapping[ir.Value, np.ndarray] | None = None) -> None:
+    def __init__(self, opset: int, known: Mapping[ir.Value, np.ndarray] | None = None) -> None:
         self.opset = opset
-        self._known: dict[ir.Value, np.ndarray | None] = {**(given or {})}
+        self._known: dict[ir.Value, np.ndarray | None] = {**(known or {})}
 
     def of(self, value: ir.Value | None, depth: int = 0) -> np.ndarray | None:
         """Return the array that ``value`` always is, or None."""
@@ -34,16 +34,16 @@ class Constants:
 
     def _computed(self, node: ir.Node, value: ir.Value, depth: int) -> np.ndarray | None:
         arrays = [self.of(operand, depth + 1) for operand in node.inputs]
-        given = [array for array in arrays if array is not None]
-        if not given or any(array is None for array, operand in zip(arrays, node.inputs, strict=True) if operand is not None):
+        known = [array for array in arrays if array is not None]
+        if len(known) < sum(operand is not None for operand in node.inputs) or not known:
             return None
         compute = _ARITHMETIC.get(node.op_type)
         if compute is not None:
             with np.errstate(all="ignore"):
-                return compute(node, given)
-        moved = movement(node, self.opset, given[0].shape, lambda index: arrays[index] if index < len(arrays) else None)
-        made = None if moved is None else moved.make(given if node.op_type == "Concat" else given[:1])
-        return None if made is None else made[list(node.outputs).index(value)]
+                return compute(node, known)
+        moved = movement(node, self.opset, known[0].shape, lambda index: arrays[index] if index < len(arrays) else None)
+        moved_arrays = None if moved is None else moved.make(known if node.op_type == "Concat" else known[:1])
+        return None if moved_arrays is None else moved_arrays[list(node.outputs).index(value)]
 
 
 def _cast(node: ir.Node, x: list[np.ndarray]) -> np.ndarray | None:

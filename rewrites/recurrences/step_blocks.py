@@ -18,7 +18,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.fission.copied import copied
 from rewrites.fission.trial import tried
-from rewrites.graph.branches import say_has_steps, write_if
+from rewrites.graph.branches import say_has_steps
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes, without_axis
@@ -26,7 +26,8 @@ from rewrites.graph.marks import ASSUMED_SIZE, ONE_BLOCK
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis
-from rewrites.recurrences.or_loop import keep_loop, put_under_if
+from rewrites.recurrences.fallback import WrittenForm, guard_with_fallback, sizes_at_most, write_fallback
+from rewrites.recurrences.results import is_used
 from rewrites.scan_form.lengths import most_steps
 
 __all__ = ["Cut", "put_in_blocks", "tried_on_a_block"]
@@ -53,10 +54,10 @@ class Cut:
 def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
     """Return the loop over the steps of one block, all of whose results are wanted, and the context to try rules on it with."""
     node = _over_a_block(loop, cut, _begun(loop, ctx), ctx)[0]
-    with tried(node, ctx) as found:
+    with tried(node, ctx) as values:
         assert isinstance(node.graph, ir.Graph)
         node.graph.outputs.extend(node.outputs)
-        yield found
+        yield values
 
 
 def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
@@ -64,28 +65,26 @@ def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     build, inside = ctx.builder(), ctx.builder()
     steps = most_steps(build, loop)
     are_enough = build.op("Less", build.const([cut.length - 1]), steps)
-    found, made = _in_blocks(loop, cut, steps, inside, ctx)
+    values, inner_loops = _in_blocks(loop, cut, steps, inside, ctx)
     are_narrow = ctx.builder()
     is_fit = _are_narrow(loop, cut, are_narrow, ctx)
     if is_fit is not None:
         wide = ctx.builder()
         as_it_was = copied(loop, loop.states, ctx)
         wide.nodes.append(as_it_was)
-        found = write_if(are_narrow, is_fit, (inside, found), (wide, as_it_was.outputs), loop.node.name)
-        keep_loop(as_it_was, ctx)
-        inside, made = are_narrow, [*made, as_it_was]
-    wanted = [value if old.uses() or old.is_graph_output() else None for old, value in zip(loop.node.outputs, found, strict=True)]
-    return [*made, put_under_if(loop, ctx, build, are_enough, inside, wanted)]
+        kept = (wide, as_it_was.outputs)
+        values = write_fallback(are_narrow, is_fit, (inside, values), kept, as_it_was, loop.node.name, ctx)
+        inside, inner_loops = are_narrow, [*inner_loops, as_it_was]
+    results = {old: value for old, value in zip(loop.node.outputs, values, strict=True) if is_used(old)}
+    return [*inner_loops, guard_with_fallback(loop, WrittenForm(build, results, (are_enough, inside)), ctx)]
 
 
 def _are_narrow(loop: ScanView, cut: Cut, build: Builder, ctx: Context) -> ir.Value | None:
     """Return whether states are no wider than was assumed, None where that is known."""
-    widest, answer = cut.widest(loop, ctx), None
-    for state in loop.states if widest is not None else ():
-        if static_dims(state.initial) is None:
-            is_narrow = build.op("Less", build.op("Size", state.initial), build.const([(widest or 0) + 1]))
-            answer = is_narrow if answer is None else build.op("And", answer, is_narrow)
-    return answer
+    widest = cut.widest(loop, ctx)
+    if widest is None:
+        return None
+    return sizes_at_most(build, [(state.initial, widest) for state in loop.states if static_dims(state.initial) is None])
 
 
 def _in_blocks(
@@ -104,12 +103,10 @@ def _in_blocks(
     for output, first, then in zip(loop.scan_outputs, stacks, left.outputs[len(finals) :], strict=True):
         whole.append(rest.op("Concat", *((then, first) if output.reverse else (first, then)), axis=0))
     is_left = inside.op("Less", end, steps)
-    made = write_if(
-        inside, is_left, (rest, whole), (none, [none.op("Identity", one) for one in (*finals, *stacks)]), loop.node.name
-    )
-    keep_loop(left, ctx)
+    unchanged = [none.op("Identity", value) for value in (*finals, *stacks)]
+    inner_loops = write_fallback(inside, is_left, (rest, whole), (none, unchanged), left, loop.node.name, ctx)
     say_has_steps(left.graph)
-    return made, [inner, outer, left]
+    return inner_loops, [inner, outer, left]
 
 
 def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:

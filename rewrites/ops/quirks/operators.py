@@ -74,7 +74,7 @@ OPERATORS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Where gives 0 where it takes -0 from its second operand; from the third it takes -0 as it is.",
-        worked_round=("rewrites.recurrences.cumulative.rows", "rewrites.recurrences.cumulative.prefix_latches"),
+        worked_round=("rewrites.recurrences.cumulative.accumulation", "rewrites.recurrences.cumulative.prefix_choices"),
     ),
     Quirk(
         id="ORT-REDUCED-INTEGERS",
@@ -91,7 +91,7 @@ OPERATORS = (
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceMax, ReduceMin, ArgMax and ArgMin drop NaN or not, by its position and the number of elements.",
         worked_round=(
-            "rewrites.recurrences.cumulative.prefix_extremes",
+            "rewrites.recurrences.cumulative.prefix_choices",
             "rewrites.fission.sums_over_time",
             "ortscan.verification.judge.precision",
         ),

@@ -1,18 +1,25 @@
 """States to which each step does something associative with what does not depend on them: ``s' = s + x``, ``s' = max(s, x)``.
 
-Also the larger by a choice, ``s' = x if x > s else s``, and the last value that was taken on, ``s' = x if c else s``.
+Also the larger by a choice, ``s' = x if x > s else s``, and the last value that was taken on, ``s' = x if c else s``; and what
+comes to such a state in all steps. A Where here chooses on the sides on which the loop does: works round ORT-WHERE-MINUS-ZERO.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
-from rewrites.graph.values import rank_of, through_identity
+from rewrites.batching.alignment import repeated
+from rewrites.fission.stacks import Stacks
+from rewrites.graph.dims import same, without_axis
+from rewrites.graph.values import const_array, rank_of, static_dims, through_identity
 from rewrites.loops import ScanView, State
+from rewrites.ops.versions import unsqueeze
 
-__all__ = ["Accumulation", "Choice", "Latch", "accumulations"]
+__all__ = ["Accumulation", "Choice", "Latch", "accumulations", "aligned", "expanded", "is_filled", "neutral", "rows_of", "shaped"]
+
 
 _BOTH = (0, 1)
 _SIDES = {"Add": _BOTH, "And": _BOTH, "Max": _BOTH, "Min": _BOTH, "Mul": _BOTH, "Or": _BOTH, "Sub": (0,)}
@@ -56,7 +63,7 @@ class Accumulation:
         return through_identity(self.node.inputs[0]) is self.state.inner
 
     @property
-    def given(self) -> list[ir.Value]:
+    def sources(self) -> list[ir.Value]:
         """What the next value is made of, beside the state."""
         return [self.operand] if self.mask is None else [self.operand, self.mask[0]]
 
@@ -96,13 +103,13 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
     """Find the states of ``loop`` that accumulate."""
     varying: set[ir.Value] | None = None
     for state in loop.states:
-        made = through_identity(state.next)
-        if (chooser := None if made is None else made.producer()) is not None and chooser.op_type == "Where":
-            varying = varying or varying_values(loop.body, [one.inner for one in loop.states])
-            if (found := _chosen(chooser, state, varying, loop)) is not None:
-                yield found
+        next_value = through_identity(state.next)
+        if (chooser := None if next_value is None else next_value.producer()) is not None and chooser.op_type == "Where":
+            varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
+            if (match := _chosen(chooser, state, varying, loop)) is not None:
+                yield match
                 continue
-        chosen = None if made is None else made.producer()
+        chosen = None if next_value is None else next_value.producer()
         node, mask = (chosen, None) if chosen is None or chosen.op_type != "Where" else _unmasked(chosen, state)
         if chosen is None or node is None or node.graph is not loop.body or node.domain != "" or len(node.inputs) != 2:
             continue
@@ -110,13 +117,13 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
         operand = node.inputs[1 - sides[0]] if len(sides) == 1 else None
         if operand is None:
             continue
-        varying = varying or varying_values(loop.body, [one.inner for one in loop.states])
+        varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
         if mask is not None and operand not in varying and mask[0] not in varying:
             yield Accumulation(state, node, operand, (chosen,), mask)
         elif mask is None and operand not in varying:
-            alike = _operands(node)
-            others = [one for one in loop.body if one is not node and (one.domain, one.op_type) == ("", node.op_type)]
-            makers = [node, *(one for one in others if _operands(one) == alike)]
+            operands = _operands(node)
+            others = [each for each in loop.body if each is not node and (each.domain, each.op_type) == ("", node.op_type)]
+            makers = [node, *(each for each in others if _operands(each) == operands)]
             yield Accumulation(state, node, operand, tuple(makers))
 
 
@@ -130,22 +137,22 @@ def _chosen(node: ir.Node, state: State, varying: set[ir.Value], loop: ScanView)
     kept = [index for index, side in enumerate(sides) if side is state.inner]
     if len(kept) != 1 or condition is None or node.domain != "" or node.graph is not loop.body:
         return None
-    taken, when = sides[1 - kept[0]], kept[0] == 1
-    if taken is None or taken in varying:
+    new_value, when = sides[1 - kept[0]], kept[0] == 1
+    if new_value is None or new_value in varying:
         return None
     kind = state.inner.dtype
     if condition not in varying:
         if kind is None or (kind.is_floating_point() and not when):
             return None  # onnxruntime's Where makes 0 of a -0 that it keeps as its second operand
-        return Latch(state, node, taken, (node,), (condition, when))
+        return Latch(state, node, new_value, (node,), (condition, when))
     compared = condition.producer()
     if compared is None or compared.op_type not in _LARGER or compared.domain != "" or not when:
         return None
     read = [through_identity(value) for value in compared.inputs]
-    if read not in ([state.inner, taken], [taken, state.inner]):
+    if read not in ([state.inner, new_value], [new_value, state.inner]):
         return None
-    is_max = read[_LARGER[compared.op_type]] is taken
-    return Choice(state, node, taken, (node,), None, is_max, compared)
+    is_max = read[_LARGER[compared.op_type]] is new_value
+    return Choice(state, node, new_value, (node,), None, is_max, compared)
 
 
 def _unmasked(chosen: ir.Node, state: State) -> tuple[ir.Node | None, tuple[ir.Value, bool] | None]:
@@ -154,11 +161,81 @@ def _unmasked(chosen: ir.Node, state: State) -> tuple[ir.Node | None, tuple[ir.V
     kept = [index for index, side in enumerate(sides) if side is state.inner]
     if len(kept) != 1 or condition is None:
         return None, None
-    taken = chosen.inputs[2 - kept[0]]
-    node = None if taken is None or len(taken.uses()) != 1 or taken.is_graph_output() else taken.producer()
+    new_value = chosen.inputs[2 - kept[0]]
+    node = None if new_value is None or len(new_value.uses()) != 1 or new_value.is_graph_output() else new_value.producer()
     return node, (condition, kept[0] == 1)
 
 
 def _operands(node: ir.Node) -> Collection[ir.Value | None]:
     read = [through_identity(value) for value in node.inputs]
     return read if node.op_type == "Sub" else set(read)
+
+
+def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
+    """Return what comes to the state in all steps, with the axes of the state behind the steps; of a difference the opposite."""
+    b, initial = stacks.build, total.state.initial
+    rows = aligned(stacks, total.operand, total.rank)
+    if total.op_type == "Sub":
+        rows = b.op("Neg", rows)
+    if total.mask is not None and not isinstance(total, Latch):
+        condition, when = total.mask
+        sides = [rows, b.const(neutral(total))]
+        rows = b.op("Where", aligned(stacks, condition, total.rank), *(sides if when else reversed(sides)))
+    return expanded(stacks, rows, initial)
+
+
+def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
+    """Return ``rows``, which broadcast to the axes of ``initial`` behind the steps, with those axes."""
+    b = stacks.build
+    if same(without_axis(rows.shape, 0), initial.shape):
+        return rows
+    dims = static_dims(initial)
+    shape = b.const([1, *dims]) if dims is not None else b.op("Concat", b.const([1]), b.op("Shape", initial), axis=0)
+    return b.op("Expand", rows, shape)
+
+
+def neutral(total: Accumulation) -> np.ndarray:
+    """Return what changes no state where it comes to it: of -0 a 0 that is added makes 0, a -0 does not."""
+    assert total.state.initial.dtype is not None
+    kind = np.dtype(total.state.initial.dtype.numpy())
+    if total.op_type in ("Max", "Min"):
+        is_max = total.op_type == "Max"
+        if kind.kind == "f":
+            return np.array(-np.inf if is_max else np.inf, kind)
+        return np.array(np.iinfo(kind).min if is_max else np.iinfo(kind).max, kind)
+    return np.array({"And": True, "Mul": 1, "Or": False}.get(total.op_type, -0.0 if kind.kind == "f" else 0), kind)
+
+
+def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
+    """Return ``value`` of all steps, with ``rank`` axes behind the steps, which broadcast to those of a state of that rank.
+
+    The body tells the rank of ``value`` in one step. A tensor that is scanned may have no rank of its own.
+    """
+    operand = stacks.get(value)
+    assert operand.rank is not None
+    rows = repeated(stacks.build, operand, stacks.steps)
+    return unsqueeze(stacks.build, rows, range(1, 1 + rank - operand.rank))
+
+
+def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:
+    """Return ``stack``, which has as many steps as ``rows`` and the axes of the state."""
+    if rows.shape is not None and initial.shape is not None:
+        stack.shape = ir.Shape([rows.shape[0], *initial.shape.dims])
+    return stack
+
+
+def is_filled(value: ir.Value, number: float) -> bool:
+    """Whether all elements of ``value`` are ``number``, and 0 is not -0."""
+    node = value.producer()
+    if node is not None and node.domain == "":
+        if node.op_type == "Expand" and node.inputs[0] is not None:
+            return is_filled(node.inputs[0], number)
+        if node.op_type == "ConstantOfShape":
+            filled = node.attributes.get_tensor("value")
+            return number == 0 if filled is None else _all_are(filled.numpy(), number)
+    array = const_array(value)
+    return array is not None and _all_are(array, number)
+
+
+def _all_are(array: np.ndarray, number: float) -> bool:
+    return bool((array == number).all()) and (array.dtype.kind != "f" or not np.signbit(array).any())

@@ -66,8 +66,8 @@ def averages(loop: ScanView, opset: int) -> Iterator[Average]:
 
 
 def _last(state: State, loop: ScanView) -> ir.Node | None:
-    made = through_identity(state.next)
-    node = None if made is None else made.producer()
+    next_value = through_identity(state.next)
+    node = None if next_value is None else next_value.producer()
     return node if node is not None and node.graph is loop.body and node.op_type in ("Add", "Sub", "Div", "Mul") else None
 
 
@@ -119,11 +119,11 @@ class _Reader:
     def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
         """Return the numbers that the state, and others, are multiplied by in ``value``; None where it is no such sum."""
         value = through_identity(value)
-        one = Numbers(lambda steps: steps * 0 + 1)
+        unit = Numbers(lambda steps: steps * 0 + 1)
         if value is None or value is self._state.inner:
-            return None if value is None else {value: one}
+            return None if value is None else {value: unit}
         node, is_free = value.producer(), value not in self._varying
-        found = None
+        result = None
         if (
             node is not None
             and node.graph is self._loop.body
@@ -131,8 +131,8 @@ class _Reader:
             and (not is_free or node.op_type in ("Div", "Mul"))
         ):
             self._left -= 1
-            found = self._read(node) if self._left >= 0 else None
-        return {value: one} if found is None and is_free else found
+            result = self._read(node) if self._left >= 0 else None
+        return {value: unit} if result is None and is_free else result
 
     def _read(self, node: ir.Node) -> dict[ir.Value, Numbers] | None:
         if node.op_type in ("Add", "Sub"):
@@ -150,12 +150,12 @@ class _Reader:
         factor = self._numbers.of(right)
         if factor is None and node.op_type == "Mul":
             left, factor = right, self._numbers.of(left)
-        found = None if factor is None else self.terms(left)
-        if found is None or factor is None:
+        result = None if factor is None else self.terms(left)
+        if result is None or factor is None:
             return None
         compute = np.multiply if node.op_type == "Mul" else np.true_divide
         if _is_large(factor, self._loop) == (node.op_type == "Mul"):
-            if self._state.inner not in found:
+            if self._state.inner not in result:
                 return None
             self.sums = True
-        return {value: combined(compute, number, factor) for value, number in found.items()}
+        return {value: combined(compute, number, factor) for value, number in result.items()}

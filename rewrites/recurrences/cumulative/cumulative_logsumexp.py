@@ -3,102 +3,182 @@
     Scan(s0, xs) body(s, x) => (m = Max(s, x), s2 = m + Log(Exp(s - m) + Exp(x - m)), s2)
     ->    If (that does) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
 
-However the step is spelled (``recurrences/cumulative/log_sums.py``): by the larger of both, ReduceLogSumExp, Softplus, or plainly.
-The loop stays, in the other branch of the If, for what is not finite, sums that grow by 36 and more after the first step, and
-numbers for which the spelling overflows. Sums come in another order, and logarithms of sums are not rounded in each step; nothing
-else is different.
+The step may be spelled in many ways (``recurrences/cumulative/log_sums.py``): by the larger of both, ReduceLogSumExp, Softplus, or
+plainly. Such a sum is right to the last bits if it does not grow beyond ``_LARGEST``, the square of what a rounding is. The loop
+stays, in the other branch of the If, for what is not finite, for larger sums and for numbers for which the spelling overflows. Sums
+come in another order, and logarithms of sums are not rounded in each step; nothing else is different.
 
 Conditions: the state is the only one, and scan outputs are the state, before or after each step; float or double; it is faster than
-the loop by a fifth; the target runs Scan and If. A loop that is to be compiled stays, where it has a plan.
+the loop by a fifth; the target runs Scan and If. A loop that is to be compiled stays, if it has a plan.
 """
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
-from rewrites.fission.stackable import not_plain
 from rewrites.fission.stacks import Stacks
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.values import rank_of, through_identity
-from rewrites.loops import Loop, LoopView, ScanView
-from rewrites.ops.versions import slice_axis
+from rewrites.graph.values import const_array, rank_of
+from rewrites.loops import Loop, ScanView
+from rewrites.ops.versions import reduce, slice_axis, squeeze, unsqueeze
+from rewrites.recurrences.closed_form import over_budget, plain_scan, plan_is_faster, replace_loop, slower_than_loop
+from rewrites.recurrences.cumulative.accumulation import Accumulation, rows_of
 from rewrites.recurrences.cumulative.log_sums import LogSum, log_sums
-from rewrites.recurrences.cumulative.prefix_log_sums import LogSums
-from rewrites.recurrences.linear.drive_rows import put_stacks
-from rewrites.recurrences.or_loop import is_kept_loop, put_under_if
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
+from rewrites.recurrences.fallback import WrittenForm, no_fallback
+from rewrites.recurrences.linear.decay_reader import gives_states_alone
+from rewrites.recurrences.linear.step_rows import put_stacks
+from rewrites.recurrences.results import bind_state
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scans.associative_scan import Ends
 
 __all__ = ["RULE", "check"]
 
 _OPERATORS = 30
-_MARGIN = 1.2
+_LARGEST = float(np.exp(36.0))
 _END = 2**63 - 1
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the only state is such a sum."""
-    if isinstance(loop, LoopView) or len(loop.states) != 1 or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
+    """Return the patch for a loop whose only state is such a sum."""
+    scan = plain_scan(loop, ctx, since.CUM_SUM)
+    log_sum = next(log_sums(scan, ctx.opset), None) if scan is not None and len(scan.states) == 1 else None
+    if scan is None or log_sum is None or not gives_states_alone(scan):
         return NOTHING_HERE
-    found = None if is_kept_loop(loop, ctx) else next(log_sums(loop, ctx.opset), None)
-    if found is None:
+    rank, other = rank_of(log_sum.state.inner), rank_of(log_sum.operand)
+    if rank is None or other is None:
         return NOTHING_HERE
-    seen = (found.state.inner, through_identity(found.state.next))
-    rank, other = rank_of(found.state.inner), rank_of(found.operand)
-    if any(through_identity(output.inner) not in seen for output in loop.scan_outputs) or rank is None or other is None:
-        return NOTHING_HERE
-    if other > rank + (found.extra is not None):
-        return NotApplicable("RANK-UNKNOWN", f"what comes to '{found.state.inner.name}' has more axes than that")
-    if is_to_be_compiled(loop, ctx):
-        return NotApplicable("CUMULATIVE-COST", "the plan of the loop, which is to be compiled, is faster than sums of powers")
-    if not ctx.options.target.loops or "If" not in ctx.options.target.control_flow:
-        return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
-    return _unfit(loop, found, StepSizes.of(loop, ctx)) or _at_once(loop, found, ctx)
+    if other > rank + (log_sum.extra is not None):
+        return NotApplicable("RANK-UNKNOWN", f"what comes to '{log_sum.state.inner.name}' has more axes than that")
+    reason = plan_is_faster(scan, ctx, "CUMULATIVE-COST", "sums of powers") or no_fallback(ctx)
+    sizes, name = StepSizes.of(scan, ctx), log_sum.state.inner.name
+    reason = reason or over_budget(f"'{name}' takes", _stack_bytes(log_sum, sizes), ctx, "for all steps at once")
+    return reason or _unprofitable(scan, log_sum, sizes) or _at_once(scan, log_sum, ctx)
 
 
-def _unfit(loop: ScanView, found: LogSum, sizes: StepSizes) -> NotApplicable | None:
-    state = found.state.inner
-    most, limit = _taken(found, sizes), sizes.options.memory_budget
-    if most > limit:
-        return NotApplicable("MEMORY-BUDGET", f"'{state.name}' takes about {most} bytes for all steps at once (limit {limit})")
-    numbers, costs = sizes.elements(state), sizes.options.costs
-    in_loop = costs.loop_ns(sizes.steps, len(loop.body), 0) + sizes.steps * numbers * (2 * costs.power + costs.logarithm)
-    at_once = costs.operator * _OPERATORS + sizes.steps * numbers * (costs.power + costs.logarithm)
-    if at_once * _MARGIN < in_loop:
-        return None
-    took = f"take about {in_loop / 1000:.0f} µs in the loop and {at_once / 1000:.0f} µs without"
-    return NotApplicable("CUMULATIVE-COST", f"{sizes.steps} steps of {numbers} logarithms of sums {took}")
+def _unprofitable(loop: ScanView, log_sum: LogSum, sizes: StepSizes) -> NotApplicable | None:
+    numbers, costs = sizes.elements(log_sum.state.inner), sizes.options.costs
+    loop_ns = costs.loop_ns(sizes.steps, len(loop.body), 0) + sizes.steps * numbers * (2 * costs.power + costs.logarithm)
+    form_ns = costs.operator * _OPERATORS + sizes.steps * numbers * (costs.power + costs.logarithm)
+    return slower_than_loop("CUMULATIVE-COST", f"{sizes.steps} steps of {numbers} logarithms of sums", loop_ns, form_ns)
 
 
-def _at_once(loop: ScanView, found: LogSum, ctx: Context) -> Patch | NotApplicable:
-    build, instead, sizes = ctx.builder(), ctx.builder(), StepSizes.of(loop, ctx)
+def _stack_bytes(log_sum: LogSum, sizes: StepSizes) -> int:
+    return 4 * sizes.step(log_sum.state.inner) * sizes.steps
+
+
+def _at_once(loop: ScanView, log_sum: LogSum, ctx: Context) -> Patch | NotApplicable:
+    build, inside, sizes, state = ctx.builder(), ctx.builder(), StepSizes.of(loop, ctx), log_sum.state
     stacks = Stacks(loop, build)
-    refusal = put_stacks([found.operand], stacks, sizes)
+    refusal = put_stacks([log_sum.operand], stacks, sizes)
     if refusal is not None:
         build.discard()
         return refusal
-    outer = [output.outer is not None for output in loop.scan_outputs]
-    sums = LogSums(stacks, found, has_steps=any(outer))
+    has_steps = any(output.outer is not None for output in loop.scan_outputs)
+    sums = _LogSums(stacks, log_sum, has_steps=has_steps)
     condition = sums.are_right()
-    results = dict[ir.Value, ir.Value]()
-    after = sums.after(instead) if any(outer) else None
-    for output in loop.scan_outputs:
-        if output.outer is not None and after is not None:
-            stack = sums.before(instead, after) if through_identity(output.inner) is found.state.inner else after
-            turned = output.reverse != stacks.backwards
-            results[output.outer] = slice_axis(instead, stack, 0, -1, -_END, -1) if turned else stack
-    final = found.state.final
-    if final is not None and (final.uses() or final.is_graph_output()):
-        results[final] = sums.last(instead)
-
-    def edit() -> list[ir.Node]:
-        return [put_under_if(loop, ctx, build, condition, instead, [results.get(value) for value in loop.node.outputs])]
-
-    what = f"computed '{found.state.inner.name}', the logarithm of a sum of powers, for all steps at once by CumSum"
-    return Patch(f"{what}; an If keeps the loop for what is not finite", edit, sizes.note(_taken(found, sizes), [found.state.next]))
+    after = sums.after(inside) if has_steps else state.initial
+    results = bind_state(
+        inside,
+        loop,
+        state,
+        lambda: sums.before(inside, after),
+        lambda: after,
+        lambda: sums.last(inside),
+        backwards=stacks.backwards,
+    )
+    what = f"computed '{state.inner.name}', the logarithm of a sum of powers, for all steps at once by CumSum"
+    notes = sizes.note(_stack_bytes(log_sum, sizes), [state.next])
+    return replace_loop(loop, WrittenForm(build, results, (condition, inside)), what, ctx, notes=notes)
 
 
-def _taken(found: LogSum, sizes: StepSizes) -> int:
-    return 4 * sizes.step(found.state.inner) * sizes.steps
+class _LogSums:
+    """The sums up to each step if ``has_steps``, and of all steps, by nodes of the builder of ``stacks``."""
+
+    def __init__(self, stacks: Stacks, log_sum: LogSum, *, has_steps: bool) -> None:
+        b, initial, self._log_sum = stacks.build, log_sum.state.initial, log_sum
+        self._ends, self._rows, self._backwards = Ends(b, stacks.backwards), _rows(stacks, log_sum), stacks.backwards
+        array = const_array(initial)
+        is_nothing = array is not None and bool((array == -np.inf).all())
+        self._first: ir.Value | None = None
+        powers, own = self._rows, None if is_nothing else initial
+        if not log_sum.is_power:
+            self._first = self._row(self._rows)
+            self._first = self._first if own is None else b.op("Max", self._first, own)
+            powers = b.op("Exp", b.op("Sub", powers, self._first))
+            own = None if own is None else b.op("Sub", own, self._first)
+        own = None if own is None else b.op("Exp", own)
+        self._sums: ir.Value | None = None
+        if has_steps:
+            axis, reverse = b.const(np.array(0, np.int64)), 1 if stacks.backwards else None
+            self._sums = self._with(b.op("CumSum", powers, axis, reverse=reverse), own)
+            self._last = self._ends.last(self._sums)
+        else:
+            self._last = self._with(reduce(b, "ReduceSum", powers, [0], False), own)
+        self._powers, self._own = powers, own
+
+    def _with(self, sums: ir.Value, own: ir.Value | None) -> ir.Value:
+        return sums if own is None else self._ends.b.op("Add", sums, own)
+
+    def _row(self, rows: ir.Value) -> ir.Value:
+        """Return the first step."""
+        b = self._ends.b
+        return squeeze(b, slice_axis(b, rows, 0, -1, _END) if self._backwards else slice_axis(b, rows, 0, 0, 1), [0])
+
+    def are_right(self) -> ir.Value:
+        """Return the flag that these are the sums of the loop."""
+        b, log_sum = self._ends.b, self._log_sum
+        answers = [self._below(b.op("ReduceSum", self._last, keepdims=0), _LARGEST)]
+        if self._first is None:
+            first = self._with(self._row(self._powers), self._own)
+            answers.append(b.op("Less", self._number(1 / _LARGEST), b.op("ReduceMin", first, keepdims=0)))
+            producer = self._rows.producer()
+            if producer is None or producer.op_type != "Exp":
+                is_negative = b.op("Less", b.op("ReduceMin", self._rows, keepdims=0), self._number(0))
+                answers.append(b.op("Not", is_negative))
+        elif np.isfinite(log_sum.largest):
+            answers.append(self._below(b.op("ReduceMax", b.op("Abs", self._first), keepdims=0), log_sum.largest))
+        if np.isfinite(log_sum.reach) and self._first is not None:
+            gap = b.op("Sub", self._first, log_sum.state.initial)
+            answers.append(self._below(b.op("ReduceMax", gap, keepdims=0), log_sum.reach))
+        answer = answers[0]
+        for flag in answers[1:]:
+            answer = b.op("And", answer, flag)
+        return answer
+
+    def _below(self, value: ir.Value, limit: float) -> ir.Value:
+        return self._ends.b.op("Less", value, self._number(limit))
+
+    def _number(self, number: float) -> ir.Value:
+        kind = self._log_sum.state.initial.dtype
+        assert kind is not None
+        return self._ends.b.const(np.array(number, kind.numpy()))
+
+    def after(self, b: Builder) -> ir.Value:
+        """Return the states after each step."""
+        assert self._sums is not None
+        return self._logarithm(b, self._sums)
+
+    def last(self, b: Builder) -> ir.Value:
+        """Return the state after the last step."""
+        return self._logarithm(b, self._last)
+
+    def _logarithm(self, b: Builder, sums: ir.Value) -> ir.Value:
+        logarithm = b.op("Log", sums)
+        return logarithm if self._first is None else b.op("Add", logarithm, self._first)
+
+    def before(self, b: Builder, after: ir.Value) -> ir.Value:
+        """Return the states before each step, of those ``after`` each."""
+        ends = Ends(b, self._backwards)
+        return ends.led(unsqueeze(b, self._log_sum.state.initial, [0]), ends.but_last(after))
+
+
+def _rows(stacks: Stacks, log_sum: LogSum) -> ir.Value:
+    """Return what the state takes up in all steps, with the axes of the state behind the steps."""
+    if log_sum.extra is not None:
+        return squeeze(stacks.build, stacks.full(log_sum.operand), [log_sum.extra + 1])
+    return rows_of(stacks, Accumulation(log_sum.state, log_sum.nodes[0], log_sum.operand, ()))
 
 
 RULE = Rule("cumulative-logsumexp", "recurrence", "loop", check, recognises=True)

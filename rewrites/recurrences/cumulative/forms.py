@@ -16,12 +16,9 @@ from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.stacks import Stacks
 from rewrites.recurrences.cumulative.accumulation import Accumulation, Choice
-from rewrites.recurrences.cumulative.prefix_extremes import place_extremes
-from rewrites.recurrences.cumulative.prefix_flags import place_flags
-from rewrites.recurrences.cumulative.prefix_latches import place_latches
-from rewrites.recurrences.cumulative.prefix_means import place_means
-from rewrites.recurrences.cumulative.prefix_sums import place_sums, starts_neutral
-from rewrites.recurrences.given_states import Wanted
+from rewrites.recurrences.cumulative.prefix_choices import place_extremes, place_latches
+from rewrites.recurrences.cumulative.prefix_sums import place_flags, place_means, place_sums, starts_neutral
+from rewrites.recurrences.results import StateUse
 
 __all__ = ["Form", "form_of"]
 
@@ -36,7 +33,7 @@ class Form:
     """
 
     name: str
-    place: Callable[[Stacks, Any, Wanted], ir.Value | NotApplicable | None]
+    place: Callable[[Stacks, Any, StateUse], ir.Value | NotApplicable | None]
     types: frozenset[ir.DataType]
     since: int
     widest_new: int
@@ -50,9 +47,9 @@ class Form:
         """Return True if wide steps cost several times what the loop costs: CumSum and CumProd lose at most about a half."""
         return self.place not in (place_sums, place_means)
 
-    def widest(self, found: Accumulation, returned: bool) -> int | None:
+    def widest(self, total: Accumulation, returned: bool) -> int | None:
         """Return how many bytes a step of the state may have; None for any number."""
-        if returned and self.place is place_sums and starts_neutral(found):
+        if returned and self.place is place_sums and starts_neutral(total):
             return None
         return self.widest_returned if returned else self.widest_new
 
@@ -97,6 +94,6 @@ _FORMS = {
 }
 
 
-def form_of(found: Accumulation) -> Form:
+def form_of(total: Accumulation) -> Form:
     """Return what becomes of a state."""
-    return _CHOICES if isinstance(found, Choice) else _FORMS[found.op_type]
+    return _CHOICES if isinstance(total, Choice) else _FORMS[total.op_type]

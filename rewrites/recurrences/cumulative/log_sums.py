@@ -50,9 +50,9 @@ def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     for state in loop.states:
         if state.inner.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) and rank_of(state.inner) is not None:
-            found = _reduced(state, varying, opset) or _spelled(state, varying, opset)
-            if found is not None:
-                yield found
+            match = _reduced(state, varying, opset) or _spelled(state, varying, opset)
+            if match is not None:
+                yield match
 
 
 def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
@@ -68,16 +68,16 @@ def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
     at = joined.attributes.get_int("axis", 0) % (rank + 1)
     if axes_of(node, opset, rank + 1) != (at,):
         return None
-    own = [place for place, value in enumerate(joined.inputs) if _unsqueezed(value, at, rank + 1, opset) is state.inner]
-    other = joined.inputs[1 - own[0]] if len(own) == 1 else None
-    if other is None or other in varying or rank_of(other) != rank + 1:
+    own = [index for index, value in enumerate(joined.inputs) if _unsqueezed(value, at, rank + 1, opset) is state.inner]
+    operand = joined.inputs[1 - own[0]] if len(own) == 1 else None
+    if operand is None or operand in varying or rank_of(operand) != rank + 1:
         return None
     lifted = _producer(joined.inputs[own[0]])
     assert lifted is not None
-    inner = _unsqueezed(other, at, rank + 1, opset)
-    if inner is None and (other.shape is None or other.shape[at] != 1):
+    inner = _unsqueezed(operand, at, rank + 1, opset)
+    if inner is None and (operand.shape is None or operand.shape[at] != 1):
         return None
-    return LogSum(state, inner or other, (node, joined, lifted), extra=None if inner is not None else at)
+    return LogSum(state, inner or operand, (node, joined, lifted), extra=None if inner is not None else at)
 
 
 def _unsqueezed(value: ir.Value | None, axis: int, rank: int, opset: int) -> ir.Value | None:
@@ -119,10 +119,10 @@ def _points(largest: float, below: float, reach: float) -> list[tuple[float, flo
     draw = np.random.default_rng(0)
     some = [*draw.uniform(-largest, largest, 40), *(largest * share for share in (-1, -1e-3, 0, 1e-3, 0.3, 1))]
     gaps = [0.0, 1e-3, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0, 1e4, below, np.inf]
-    taken = [(one, one - gap) for one, gap in itertools.product(some, gaps) if gap <= below or np.isinf(reach)]
+    rising = [(top, top - gap) for top, gap in itertools.product(some, gaps) if gap <= below or np.isinf(reach)]
     return [
-        *taken,
-        *((one - gap, one) for one, gap in itertools.product(some, gaps) if gap <= min(below, reach) or np.isinf(reach)),
+        *rising,
+        *((top - gap, top) for top, gap in itertools.product(some, gaps) if gap <= min(below, reach) or np.isinf(reach)),
     ]
 
 
@@ -174,18 +174,23 @@ class _Step:
         """Whether the step is the sum at ``points``, pairs of the state and of what it takes up."""
         s, x = (np.array(numbers, dtype) for numbers in zip(*points, strict=True))
         with np.errstate(all="ignore"):
-            given = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}
-            found, wanted = self._value(self._state.next, given, dtype), np.logaddexp(s.astype(np.float64), x.astype(np.float64))
-            close = np.abs(found - wanted) <= tolerance * (1 + np.abs(wanted))
+            values_known = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}
+            match, wanted = (
+                self._value(self._state.next, values_known, dtype),
+                np.logaddexp(s.astype(np.float64), x.astype(np.float64)),
+            )
+            close = np.abs(match - wanted) <= tolerance * (1 + np.abs(wanted))
         return bool(close.all())
 
-    def _value(self, value: ir.Value | None, given: dict[ir.Value, np.ndarray], dtype: np.dtype) -> np.ndarray:
+    def _value(self, value: ir.Value | None, values_known: dict[ir.Value, np.ndarray], dtype: np.dtype) -> np.ndarray:
         assert value is not None
-        if value not in given:
+        if value not in values_known:
             number, node = None if value in self._varying else self._constants.of(value), value.producer()
             if number is not None:
-                given[value] = number.reshape(-1)[0].astype(dtype)
+                values_known[value] = number.reshape(-1)[0].astype(dtype)
             else:
                 assert node is not None
-                given[value] = _OPERATORS[node.op_type](*(self._value(operand, given, dtype) for operand in node.inputs))
-        return given[value]
+                values_known[value] = _OPERATORS[node.op_type](
+                    *(self._value(operand, values_known, dtype) for operand in node.inputs)
+                )
+        return values_known[value]

@@ -1,117 +1,209 @@
-"""The sums and products of a state that accumulates, of all steps at once, by CumSum and CumProd.
+"""Sums, products, means and flags of all that came so far, for all steps at once, by CumSum and CumProd.
 
-onnxruntime's kernels go row after row, as the loop does: with the initial value as the row before the first, each result is the
-loop's to the last bit, through NaN, infinities and overflows; where the row before the first is not wanted, and there is a first,
-that takes the initial value up, which from opset 16 on one ScatterND does. Products from ones need no such row. Nor do sums from
-zeros, but that a sum of nothing but -0 would be -0 where it is 0 in the loop: 0 is added to the first row, or to all sums.
+onnxruntime's kernels go row after row, as the loop does. With the initial value as the row before the first, each result is the
+loop's to the last bit, through NaN, infinities and overflows. If the row before the first is not read, the first row takes the
+initial value up, which from opset 16 on one ScatterND does. Products from ones need no such row. Nor do sums from zeros, but a sum
+of nothing but -0 would be -0 and is 0 in the loop: so 0 is added to the first row, or to all sums.
+
+    m = Scan(m0, xs) body(m, x) => m + (x - m) / (t + 1)    ->    before = CumSum(xs) / t;  m = before + (xs - before) / (t + 1)
+
+The means before each step are sums, and the loop's own step goes on from each: so an infinite mean becomes what the loop makes of
+it, and zeros have its signs. Shares are summed up, so small that none overflows unless a mean does: a power of two, or the number
+of steps, is divided off, unless the loop computes the sum itself.
 """
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import nodes_behind
 from rewrites.base import since
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array
-from rewrites.ops.versions import slice_axis, unsqueeze
-from rewrites.recurrences.cumulative.accumulation import Accumulation
-from rewrites.recurrences.cumulative.rows import Ends, is_filled, rows_of, shaped
-from rewrites.recurrences.given_states import Wanted
+from rewrites.ops.versions import count_up, reduce, slice_axis, unsqueeze
+from rewrites.recurrences.cumulative.accumulation import Accumulation, is_filled, rows_of, shaped
+from rewrites.recurrences.cumulative.averages import Average
+from rewrites.recurrences.results import StateUse
+from rewrites.scans.associative_scan import Ends
 
-__all__ = ["place_sums", "starts_neutral"]
+__all__ = ["place_flags", "place_means", "place_sums", "starts_neutral"]
 
-_LISTED = 1 << 13
-
-
-def starts_neutral(found: Accumulation) -> bool:
-    """Whether the initial value changes nothing: zeros for a sum, ones for a product."""
-    return is_filled(found.state.initial, 1 if found.op_type == "Mul" else 0)
+_COUNTED = 1 << 13
+"""How many steps of a constant sum become a constant."""
+_LISTED = 1 << 16
+"""How many factors of means become a constant."""
 
 
-def place_sums(stacks: Stacks, found: Accumulation, need: Wanted) -> ir.Value | None:
-    """Put the values of the state that are needed of all steps into ``stacks``; return its last value where that is needed."""
-    b, initial, ends = stacks.build, found.state.initial, Ends(stacks.build, stacks.backwards)
-    counted = _counted(stacks, found)
+def starts_neutral(total: Accumulation) -> bool:
+    """Return True if the initial value changes nothing: zeros for a sum, ones for a product."""
+    return is_filled(total.state.initial, 1 if total.op_type == "Mul" else 0)
+
+
+def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value | None:
+    """Put the sums or products that are read of all steps into ``stacks``; return the last if it is read."""
+    b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
+    counted = _counted(stacks, total)
     if counted is not None:
-        if need.before:
-            stacks.place(found.state.inner, b.const(counted[1:] if stacks.backwards else counted[:-1]))
-        if need.after:
-            stacks.place(need.made[0], b.const(counted[:-1] if stacks.backwards else counted[1:]))
-        return b.op("Identity", b.const(np.asarray(counted[0 if stacks.backwards else -1]))) if need.final else None
-    rows = rows_of(stacks, found)
-    steps = stacks.loop.steps
-    has_first = not need.before and isinstance(steps, int) and steps > 0
-    is_begun = has_first and need.after and _may_be_minus_zero(found) and b.opset >= since.SCATTER_REDUCTION
-    if starts_neutral(found) and not is_begun and not (need.before and (need.after or need.final)):
-        return _from_neutral(stacks, rows, found, need)
+        if use.before:
+            stacks.place(total.state.inner, b.const(counted[1:] if stacks.backwards else counted[:-1]))
+        if use.after:
+            stacks.place(use.nexts[0], b.const(counted[:-1] if stacks.backwards else counted[1:]))
+        return b.op("Identity", b.const(np.asarray(counted[0 if stacks.backwards else -1]))) if use.final else None
+    rows, steps = rows_of(stacks, total), stacks.loop.steps
+    has_first = not use.before and isinstance(steps, int) and steps > 0
+    is_begun = has_first and use.after and _may_be_minus_zero(total) and b.opset >= since.SCATTER_REDUCTION
+    if starts_neutral(total) and not is_begun and not (use.before and (use.after or use.final)):
+        return _from_neutral(stacks, rows, total, use)
     if has_first:
         assert isinstance(steps, int)
-        whole = shaped(_run(stacks, _begun(stacks, rows, found, steps), found), rows, initial)
-        if need.after:
-            stacks.place(need.made[0], whole)
-        return ends.last(whole) if need.final else None
-    whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), found)
-    if need.before:
-        stacks.place(found.state.inner, shaped(ends.but_last(whole), rows, initial))
-    if need.after:
-        stacks.place(need.made[0], shaped(ends.but_first(whole), rows, initial))
-    return ends.last(whole) if need.final else None
+        whole = shaped(_run(stacks, _begun(stacks, rows, total, steps), total), rows, initial)
+        if use.after:
+            stacks.place(use.nexts[0], whole)
+        return ends.last(whole) if use.final else None
+    whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), total)
+    if use.before:
+        stacks.place(total.state.inner, shaped(ends.but_last(whole), rows, initial))
+    if use.after:
+        stacks.place(use.nexts[0], shaped(ends.but_first(whole), rows, initial))
+    return ends.last(whole) if use.final else None
 
 
-def _begun(stacks: Stacks, rows: ir.Value, found: Accumulation, steps: int) -> ir.Value:
-    """Return ``rows`` with what the first step makes of the initial value in the place of the first: one copy of the stack."""
-    b, place, initial = stacks.build, steps - 1 if stacks.backwards else 0, found.state.initial
+def _begun(stacks: Stacks, rows: ir.Value, total: Accumulation, steps: int) -> ir.Value:
+    """Return ``rows`` with the initial value in the first step, by one copy of the stack."""
+    b, index, initial = stacks.build, steps - 1 if stacks.backwards else 0, total.state.initial
     if b.opset >= since.SCATTER_REDUCTION:
-        return b.op("ScatterND", rows, b.const([place]), initial, reduction="mul" if found.op_type == "Mul" else "add")
-    first = slice_axis(b, rows, 0, place, place + 1)
-    begun = b.op("Mul" if found.op_type == "Mul" else "Add", initial, first)
-    return b.op("ScatterND", rows, b.const(np.array([[place]], np.int64)), begun)
+        return b.op("ScatterND", rows, b.const([index]), initial, reduction="mul" if total.op_type == "Mul" else "add")
+    first = slice_axis(b, rows, 0, index, index + 1)
+    begun = b.op("Mul" if total.op_type == "Mul" else "Add", initial, first)
+    return b.op("ScatterND", rows, b.const(np.array([[index]], np.int64)), begun)
 
 
-def _counted(stacks: Stacks, found: Accumulation) -> np.ndarray | None:
-    """Return the initial value, and that after each step, where one number counts by another; None elsewhere."""
-    initial, number, steps = const_array(found.state.initial), const_array(found.operand), stacks.loop.steps
-    if (
-        found.mask is not None
-        or initial is None
-        or number is None
-        or initial.size != 1
-        or number.size != 1
-        or not isinstance(steps, int)
-        or steps > _LISTED
-    ):
+def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
+    """Return the initial value, and that after each step, if one number counts by another; else None."""
+    initial, number, steps = const_array(total.state.initial), const_array(total.operand), stacks.loop.steps
+    if total.mask is not None or initial is None or number is None or initial.size != 1 or number.size != 1:
+        return None
+    if not isinstance(steps, int) or steps > _COUNTED:
         return None
     rows = np.full((steps + 1, *initial.shape), number.reshape(()), initial.dtype)
     rows[0] = initial
     with np.errstate(all="ignore"):
-        numbers = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[found.op_type].accumulate(rows, dtype=initial.dtype)
+        numbers = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[total.op_type].accumulate(rows, dtype=initial.dtype)
     return np.ascontiguousarray(numbers[::-1]) if stacks.backwards else np.asarray(numbers)
 
 
-def _from_neutral(stacks: Stacks, rows: ir.Value, found: Accumulation, need: Wanted) -> ir.Value | None:
-    b, initial, ends = stacks.build, found.state.initial, Ends(stacks.build, stacks.backwards)
-    if need.before:
-        stacks.place(found.state.inner, shaped(_mended(b, _run(stacks, rows, found, exclusive=1), found), rows, initial))
+def _from_neutral(stacks: Stacks, rows: ir.Value, total: Accumulation, use: StateUse) -> ir.Value | None:
+    b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
+    if use.before:
+        stacks.place(total.state.inner, shaped(_mended(b, _run(stacks, rows, total, exclusive=1), total), rows, initial))
         return None
-    if need.after:
-        whole = _mended(b, _run(stacks, rows, found), found)
-        stacks.place(need.made[0], shaped(whole, rows, initial))
-        return ends.last(whole) if need.final else None
-    return _mended(b, ends.last(_run(stacks, rows, found)), found)
+    if use.after:
+        whole = _mended(b, _run(stacks, rows, total), total)
+        stacks.place(use.nexts[0], shaped(whole, rows, initial))
+        return ends.last(whole) if use.final else None
+    return _mended(b, ends.last(_run(stacks, rows, total)), total)
 
 
-def _run(stacks: Stacks, rows: ir.Value, found: Accumulation, exclusive: int | None = None) -> ir.Value:
-    kind, reverse = "CumProd" if found.op_type == "Mul" else "CumSum", 1 if stacks.backwards else None
+def _run(stacks: Stacks, rows: ir.Value, total: Accumulation, exclusive: int | None = None) -> ir.Value:
+    kind, reverse = "CumProd" if total.op_type == "Mul" else "CumSum", 1 if stacks.backwards else None
     return stacks.build.op(kind, rows, stacks.build.const(np.array(0, np.int64)), exclusive=exclusive, reverse=reverse)
 
 
-def _may_be_minus_zero(found: Accumulation) -> bool:
-    kind = found.state.initial.dtype
-    return found.op_type != "Mul" and kind is not None and kind.is_floating_point()
+def _may_be_minus_zero(total: Accumulation) -> bool:
+    kind = total.state.initial.dtype
+    return total.op_type != "Mul" and kind is not None and kind.is_floating_point()
 
 
-def _mended(b: Builder, whole: ir.Value, found: Accumulation) -> ir.Value:
+def _mended(b: Builder, whole: ir.Value, total: Accumulation) -> ir.Value:
     """Return sums of which none is -0."""
-    if whole.dtype is None or not _may_be_minus_zero(found):
+    if whole.dtype is None or not _may_be_minus_zero(total):
         return whole
     return b.op("Add", whole, b.const(np.array(0, whole.dtype.numpy())))
+
+
+def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotApplicable | None:
+    """Put the means that are read of all steps into ``stacks``; return the last if it is read."""
+    initial, ends, after = mean.state.initial, Ends(stacks.build, stacks.backwards), use.nexts[0]
+    rows = rows_of(stacks, mean)
+    stacks.place(mean.state.inner, shaped(_means_before(stacks, rows, mean), rows, initial))
+    reason = stacks.add_all(nodes_behind(stacks.body, [after], [*stacks.known, *stacks.sources()]))
+    if reason is not None:
+        return reason
+    if use.before:  # what a sum makes of an infinite mean is not what the loop's steps make of it
+        known = ends.led(unsqueeze(stacks.build, initial, [0]), ends.but_last(stacks.full(after)))
+        stacks.place(mean.state.inner, shaped(known, rows, initial))
+    return ends.last(stacks.full(after)) if use.final else None
+
+
+def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
+    b, initial, ends = stacks.build, mean.state.initial, Ends(stacks.build, stacks.backwards)
+    whole, first = _whole(stacks, mean), b.const(np.array(0, np.int64))
+    shares = rows if whole is None else b.op("Div", rows, whole)
+    factors, reverse = _factors(stacks, mean, whole), 1 if stacks.backwards else None
+    if is_filled(initial, 0):
+        means = b.op("Mul", b.op("CumSum", shares, first, exclusive=1, reverse=reverse), factors)
+        return b.op("Add", means, _number(b, 0, mean))  # a sum of nothing but -0 is 0 in a loop that starts from 0
+    share = b.op("Mul", unsqueeze(b, initial, [0]), _number(b, mean.weight, mean))
+    if whole is not None:
+        share = b.op("Div", share, whole)  # if it counts for nothing, infinity becomes NaN, as in the loop
+    means = b.op("Mul", b.op("CumSum", ends.led(share, ends.but_last(shares)), first, reverse=reverse), factors)
+    return means if mean.weight else ends.led(unsqueeze(b, initial, [0]), ends.but_first(means))
+
+
+def _whole(stacks: Stacks, mean: Average) -> ir.Value | None:
+    """Return what is divided off before sums are taken: at least the number of all that comes, if anything."""
+    steps, b, kind = stacks.loop.steps, stacks.build, mean.state.initial.dtype
+    if mean.sums:
+        return None
+    if isinstance(steps, int):
+        return _number(b, 2.0 ** np.ceil(np.log2(steps + mean.weight)), mean)
+    assert kind is not None
+    return b.op("Add", b.op("Cast", stacks.steps, to=int(kind)), _number(b, mean.weight, mean))
+
+
+def _factors(stacks: Stacks, mean: Average, whole: ir.Value | None) -> ir.Value:
+    """Return ``whole`` by the number of what came before each step, one number a step; any number if nothing did."""
+    b, initial, steps, rank = stacks.build, mean.state.initial, stacks.loop.steps, mean.rank
+    assert initial.dtype is not None
+    number = const_array(whole)
+    if isinstance(steps, int) and steps <= _LISTED and (whole is None or number is not None):
+        numbers = np.maximum(np.arange(steps, dtype=np.float64) + mean.weight, 0.5)
+        listed = ((1.0 if number is None else number) / numbers).astype(initial.dtype.numpy())
+        return b.const((listed[::-1] if stacks.backwards else listed).reshape(-1, *[1] * rank))
+    counted = b.op("Cast", stacks.ordered(count_up(b, stacks.steps), False), to=int(initial.dtype))
+    counts = b.op("Max", b.op("Add", counted, _number(b, mean.weight, mean)), _number(b, 0.5, mean))
+    return unsqueeze(b, b.op("Div", _number(b, 1, mean) if whole is None else whole, counts), range(1, 1 + rank))
+
+
+def _number(b: Builder, number: float, mean: Average) -> ir.Value:
+    assert mean.state.initial.dtype is not None
+    return b.const(np.array(number, mean.state.initial.dtype.numpy()))
+
+
+def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value | None:
+    """Put the flags, which any or all steps set, into ``stacks``, by counting; return the last if it is read."""
+    b, initial, ends = stacks.build, flag.state.initial, Ends(stacks.build, stacks.backwards)
+    rows = rows_of(stacks, flag)
+    is_all, reverse = flag.op_type == "And", 1 if stacks.backwards else None
+    counted = b.op("Cast", b.op("Not", rows) if is_all else rows, to=int(ir.DataType.INT32))
+    neutral = is_filled(initial, is_all)
+
+    def flags(count: ir.Value, first: ir.Value) -> ir.Value:
+        met = b.op("Cast", count, to=int(ir.DataType.BOOL))
+        met = b.op("Not", met) if is_all else met
+        return met if neutral else b.op(flag.op_type, first, met)
+
+    def counts(exclusive: int | None) -> ir.Value:
+        return b.op("CumSum", counted, b.const(np.array(0, np.int64)), exclusive=exclusive, reverse=reverse)
+
+    lead = unsqueeze(b, initial, [0])
+    if use.before:
+        stacks.place(flag.state.inner, shaped(flags(counts(1), lead), rows, initial))
+    if use.after:
+        stacks.place(use.nexts[0], shaped(flags(counts(None), lead), rows, initial))
+    if not use.final:
+        return None
+    if use.after:
+        return ends.last(stacks.full(use.nexts[0]))
+    return flags(reduce(b, "ReduceMax", counted, [0], False), initial)

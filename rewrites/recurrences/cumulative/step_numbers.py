@@ -148,15 +148,15 @@ class StepNumbers:
         return first if first is not None and first.ndim and first.shape[0] == 1 else None, parts[1]
 
     def _sliced(self, node: ir.Node, backwards: bool, depth: int) -> Numbers | None:
-        found = self._rows(node.inputs[0], backwards, depth + 1)
-        given = [self._constants.of(value) for value in node.inputs[1:]]
-        if found is None or len(given) < 3 or any(array is None or array.size != 1 for array in given):
+        result = self._rows(node.inputs[0], backwards, depth + 1)
+        inputs = [self._constants.of(value) for value in node.inputs[1:]]
+        if result is None or len(inputs) < 3 or any(array is None or array.size != 1 for array in inputs):
             return None
-        start, end, axis, *step = (int(array.item()) for array in given if array is not None)
+        start, end, axis, *step = (int(array.item()) for array in inputs if array is not None)
         left_out = (0 if end > 1 << 31 else -end) if backwards else start
         if axis != 0 or step not in ([], [1]) or left_out < 0:
             return None
-        return replace(found, of=_once(lambda steps: found.of(steps + left_out)))
+        return replace(result, of=_once(lambda steps: result.of(steps + left_out)))
 
 
 def _filled(array: np.ndarray) -> Numbers | None:
@@ -175,11 +175,11 @@ def _listed(array: np.ndarray) -> Numbers | None:
 
 
 def _arithmetic(start: np.ndarray, step: np.ndarray, dtype: ir.DataType | None) -> Numbers:
-    first, more = Fraction(start.flat[0].item()), Fraction(step.flat[0].item())
+    first, increment = Fraction(start.flat[0].item()), Fraction(step.flat[0].item())
 
     def numbers(steps: np.ndarray) -> np.ndarray:
-        found: np.ndarray = steps * more + first if steps.dtype == object else steps * float(more) + float(first)
-        return found
+        result: np.ndarray = steps * increment + first if steps.dtype == object else steps * float(increment) + float(first)
+        return result
 
     return Numbers(numbers, exact_to=EXACT[ir.DataType.FLOAT] if dtype == ir.DataType.FLOAT else None)
 
@@ -188,9 +188,9 @@ def _computed(node: ir.Node, read: Callable[[ir.Value | None], Numbers | None]) 
     kind = node.outputs[0].dtype
     if node.domain != "" or kind not in _EXACT:
         return None
-    given = [read(value) for value in node.inputs[: 1 if node.op_type in _STILL else None]]
-    parts = [part for part in given if part is not None]
-    if len(parts) < len(given) or not parts:
+    inputs = [read(value) for value in node.inputs[: 1 if node.op_type in _STILL else None]]
+    parts = [part for part in inputs if part is not None]
+    if len(parts) < len(inputs) or not parts:
         return None
     if node.op_type in _STILL or (node.op_type == "Cast" and not _truncates(node)):
         return parts[0]
@@ -203,11 +203,11 @@ def _truncates(cast: ir.Node) -> bool:
     return cast.outputs[0].dtype not in _FLOATS and (source is None or source.dtype is None or source.dtype in _FLOATS)
 
 
-def _same_length(one: ir.Value, other: ir.Value) -> bool:
+def _same_length(first_value: ir.Value, second_value: ir.Value) -> bool:
     """Whether both are known to have as many rows."""
-    if one.shape is None or other.shape is None or not len(one.shape) or not len(other.shape):
+    if first_value.shape is None or second_value.shape is None or not len(first_value.shape) or not len(second_value.shape):
         return False
-    return same(ir.Shape([one.shape[0]]), ir.Shape([other.shape[0]]))
+    return same(ir.Shape([first_value.shape[0]]), ir.Shape([second_value.shape[0]]))
 
 
 _ON_INTEGERS: dict[str, Callable[..., np.ndarray]] = {

@@ -1,17 +1,17 @@
 """A loop whose states are multiplied by something, and take something up, becomes a few operators on all steps at once.
 
     Scan(s0, as, bs) body(s, a, b) => (s2 = Add(Mul(a, s), b), y = s2)
-    ->    S = blocks of steps (``recurrences/linear/gated.py``);  If (S is finite) then S else the Scan as it was
+    ->    S = blocks of steps (``scans/varying_decay.py``);  If (S is finite) then S else the Scan as it was
 
 Gated linear recurrences such as minGRU, SRU and the core of a state space model are of this kind. Products of decays may overflow,
-or come to 0, where the loop does not: what is not finite reaches others then. So the loop stays, in the other branch of an If, for
-states that are not finite, or beyond 1e18 (1e150 in double); and for states that are 0, unless all decays are above 0 and multiply
-before anything is added, with which zeros have the signs that they have in the loop. Sums come in another order, and ``s + z * (h -
-s)`` is ``(1 - z) * s + z * h``, where that is between -4 and 4; nothing else is different.
+or be 0, when the loop does not, and what is not finite then reaches other steps. So the loop stays, in the other branch of an If,
+for states that are not finite, or beyond 1e18 (1e150 in double). It also stays for states that are 0, unless all decays are above 0
+and multiply before anything is added: zeros then have the signs of the loop. Sums come in another order, and ``s + z * (h - s)`` is
+``(1 - z) * s + z * h`` for factors between -4 and 4; nothing else is different.
 
 Conditions: every state is read by itself alone; what it is multiplied by, and what is added, does not depend on states; float or
 double; the trip count or the sizes of a row are known; scan outputs are the states, before or after each step; it is faster than
-the loop by a fifth; the target runs Scan and If. A loop that is to be compiled stays, where it has a plan.
+the loop by a fifth; the target runs Scan and If. A loop that is to be compiled stays, if it has a plan.
 """
 
 import math
@@ -23,39 +23,44 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
-from rewrites.fission.stackable import not_plain
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims, through_identity
-from rewrites.loops import Loop, LoopView, ScanView, State
+from rewrites.loops import Loop, ScanView, State
 from rewrites.ops.versions import concat, reshape, slice_axis, squeeze, turned, unsqueeze
-from rewrites.recurrences.linear.decay_rows import decays_of
-from rewrites.recurrences.linear.drive_rows import stack_of
-from rewrites.recurrences.linear.gated import ANY_CUT, Cut, choose_cut, gated_of_any_steps, gated_states
-from rewrites.recurrences.linear.levels import least_steps, steps_unknown
-from rewrites.recurrences.linear.reading import Drive, NotLinear, Path, Reader, gives_states_alone
-from rewrites.recurrences.narrow_or_loop import at_once_if_narrow
-from rewrites.recurrences.or_loop import are_plain, is_kept_loop, put_under_if, put_under_ifs
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
+from rewrites.recurrences.closed_form import (
+    ClosedForm,
+    least_steps,
+    over_budget,
+    passes_ns,
+    plain_scan,
+    slower_than_loop,
+)
+from rewrites.recurrences.fallback import WrittenForm, all_finite_and_bounded
+from rewrites.recurrences.linear.decay_reader import Drive, NotLinear, Path, Reader, gives_states_alone
+from rewrites.recurrences.linear.step_rows import decays_of, stack_of
+from rewrites.recurrences.results import bind_state
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scans.blocks import Radices
+from rewrites.scans.varying_decay import ANY_STEPS, choose_radices, decayed_states
 
 __all__ = ["RULE", "check"]
 
 _LARGEST_SHARE = 4
 _LARGEST = {ir.DataType.FLOAT: 1e18, ir.DataType.DOUBLE: 1e150}
 _END = 2**63 - 1
-_NEAR, _FAR = 1 << 19, 1 << 22
-_NEAR_PASSES, _PASSES, _FAR_PASSES = 14, 9, 12
-_MARGIN = 1.2
+_NEAR, _PASSES = 1 << 19, (14, 9, 12)
+"""Bytes of a stack up to which all stacks stay in the processor's second cache, and the passes over stacks (``passes_ns``)."""
 _AROUND = 20
 """Operators before and after the blocks, those of the If among them."""
 _FIRST = 16
-"""From how many steps on blocks may pay, where that is not known."""
+"""From how many steps on blocks may pay, if their number is unknown."""
 
 
 @dataclass(frozen=True)
-class _Found:
-    """One state: how it comes in, and what is added, in each step: once, and after all products, where ``is_plain``."""
+class _GatedState:
+    """One state: its paths and its drive, which ``is_plain`` if it is added once, after all products."""
 
     state: State
     paths: tuple[Path, ...]
@@ -64,62 +69,39 @@ class _Found:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether all states are multiplied by something and take something up."""
-    if isinstance(loop, LoopView) or not loop.states or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
-        return NOTHING_HERE
-    if is_kept_loop(loop, ctx):
+    """Return the patch for a loop all of whose states are gated."""
+    scan = plain_scan(loop, ctx, since.CUM_SUM)
+    if scan is None:
         return NOTHING_HERE
     try:
-        reader = Reader(loop, ctx.opset)
-        found = [_read(state, reader) for state in loop.states]
-    except NotLinear as none:
-        return none.reason or NOTHING_HERE
-    if not gives_states_alone(loop):
+        reader = Reader(scan, ctx.opset)
+        states = [_read(state, reader) for state in scan.states]
+    except NotLinear as refusal:
+        return refusal.reason or NOTHING_HERE
+    if not gives_states_alone(scan):
         return NOTHING_HERE
-    steps = loop.steps
-    least = _least(loop, ctx)
-    if least is None:
-        return steps_unknown(lambda count: _unfit(loop, choose_cut(count), count, ctx) is None)
-    if least < 1:
-        return NOTHING_HERE
-    if is_to_be_compiled(loop, ctx):
-        return NotApplicable("COST-LINEAR", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
-    if not ctx.options.target.loops or "If" not in ctx.options.target.control_flow:
-        return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
-    if not isinstance(steps, int):
-        return _in_blocks(loop, found, ANY_CUT, least, ctx)
-    cut = choose_cut(steps)
-    return at_once_if_narrow(
-        loop,
-        lambda context: _in_blocks(loop, found, cut, least, context),
-        lambda context: _unfit(loop, cut, steps, context),
-        ctx,
-    )
+    radices = choose_radices(scan.steps) if isinstance(scan.steps, int) else ANY_STEPS
+    least, names = _least(scan, ctx), ", ".join(f"'{state.inner.name}'" for state in scan.states)
+    return ClosedForm(
+        scan,
+        f"computed the gated state {names} for all {scan.steps} steps at once, in {len(radices.steps)} levels",
+        lambda count, context: _unprofitable(scan, choose_radices(count), count, context),
+        lambda context: _in_blocks(scan, states, radices, context),
+        None if least is None else (least, None),
+    ).patch(ctx)
 
 
-def _least(loop: ScanView, ctx: Context) -> int | None:
-    """Return for how many steps the form is, or from how many on it pays where that is not known; None where it does not."""
-    if isinstance(loop.steps, int):
-        return loop.steps
-    if any((dims := static_dims(state.inner)) is None or 0 in dims for state in loop.states):
-        return None
-    sizes = StepSizes.of(loop, ctx)
-    usual = sizes.steps if sizes.steps_known else None
-    return least_steps(usual, _FIRST, lambda count: _unfit(loop, ANY_CUT, count, ctx) is None)
-
-
-def _read(state: State, reader: Reader) -> _Found:
-    """Read one state; raises NotLinear."""
-    linear = reader.linear(state.next)
-    if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
+def _read(state: State, reader: Reader) -> _GatedState:
+    """Return how ``state`` is gated; raises NotLinear."""
+    linear = reader.own(state)
+    known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
+    if not known or linear.drive is None or not any(path.factors for path in linear.paths):
         raise NotLinear
-    if rank_of(state.inner) is None or state.inner.dtype not in _LARGEST or not any(path.factors for path in linear.paths):
-        raise NotLinear
-    return _Found(state, linear.paths, linear.drive, _multiplies_first(state, reader))
+    return _GatedState(state, linear.paths, linear.drive, _multiplies_first(state, reader))
 
 
 def _multiplies_first(state: State, reader: Reader) -> bool:
-    """Whether what is free of the state is added to it once, after all products."""
+    """Return True if what is free of the state is added to it once, after all products."""
     value, sums = through_identity(state.next), 0
     while value is not None and value is not state.inner:
         node = value.producer()
@@ -133,102 +115,90 @@ def _multiplies_first(state: State, reader: Reader) -> bool:
     return sums == 1
 
 
-def _unfit(loop: ScanView, cut: Cut, steps: int, ctx: Context) -> NotApplicable | None:
-    sizes = StepSizes.of(loop, ctx)
-    step = sum(sizes.step(state.inner) for state in loop.states)
-    most, limit = 6 * steps * step, ctx.options.memory_budget
-    if most > limit:
-        return NotApplicable("MEMORY-BUDGET", f"the states of all steps take about {most} bytes at a time (limit {limit})")
-    costs, size = ctx.options.costs, steps * step
-    in_loop = costs.loop_ns(steps, len(loop.body), step)
-    passes = _NEAR_PASSES * costs.near_byte if size <= _NEAR else (_PASSES if size <= _FAR else _FAR_PASSES) * costs.far_byte
-    blocks = costs.operator * len(loop.states) * (cut.operators + _AROUND) + size * passes
-    if blocks * _MARGIN < in_loop:
+def _least(loop: ScanView, ctx: Context) -> int | None:
+    """Return from how many steps on blocks pay if their number is unknown; None if they do not, or need it."""
+    if isinstance(loop.steps, int) or any((dims := static_dims(state.inner)) is None or 0 in dims for state in loop.states):
         return None
-    took = f"take about {in_loop / 1000:.0f} µs in the loop and {blocks / 1000:.0f} µs without"
-    return NotApplicable("COST-LINEAR", f"{steps} steps with states of {step} bytes {took}")
+    sizes = StepSizes.of(loop, ctx)
+    usual = sizes.steps if sizes.steps_known else None
+    return least_steps(usual, _FIRST, lambda count: _unprofitable(loop, ANY_STEPS, count, ctx) is None)
 
 
-def _in_blocks(loop: ScanView, found: Sequence[_Found], cut: Cut, least: int, ctx: Context) -> Patch | NotApplicable:
-    build, instead = ctx.builder(), ctx.builder()
-    stacks, sizes = Stacks(loop, build), StepSizes.of(loop, ctx)
-    results, conditions = dict[ir.Value, ir.Value](), list[ir.Value]()
-    for one in found:
-        drives = stack_of(one.drive, one.state, stacks, sizes)
-        decays = decays_of(one.paths, one.state, stacks, sizes) if isinstance(drives, ir.Value) else drives
-        if isinstance(drives, NotApplicable) or isinstance(decays, NotApplicable):
-            build.discard()
-            return drives if isinstance(drives, NotApplicable) else decays if isinstance(decays, NotApplicable) else NOTHING_HERE
-        states, are_fine = _states(build, one, decays, drives, cut, stacks, ctx)
-        conditions.append(are_fine)
-        results |= _read_off(instead, loop, one.state, states)
-    condition = conditions[0]
-    for another in conditions[1:]:
-        condition = build.op("And", condition, another)
-
-    names, made = ", ".join(f"'{state.inner.name}'" for state in loop.states), [results.get(value) for value in loop.node.outputs]
-    what = f"computed the gated state {names} for all {loop.steps} steps at once, in {len(cut.radices)} levels"
-    what += "; an If keeps the loop for what is not finite"
-    if isinstance(loop.steps, int):
-        return Patch(what, lambda: [put_under_if(loop, ctx, build, condition, instead, made)])
-    return Patch(
-        what,
-        lambda: put_under_ifs(loop, ctx, least, None, build, condition, instead, made),
-        (f"by an estimate faster from {least} steps on; a run that has fewer goes step by step",),
+def _unprofitable(loop: ScanView, radices: Radices, steps: int, ctx: Context) -> NotApplicable | None:
+    sizes, costs = StepSizes.of(loop, ctx), ctx.options.costs
+    step = sum(sizes.step(state.inner) for state in loop.states)
+    operators = len(loop.states) * (radices.operators + _AROUND)
+    form_ns = passes_ns(costs, operators, steps * step, _NEAR, _PASSES)
+    return over_budget("the states of all steps take", 6 * steps * step, ctx) or slower_than_loop(
+        "COST-LINEAR", f"{steps} steps with states of {step} bytes", costs.loop_ns(steps, len(loop.body), step), form_ns
     )
 
 
-def _states(
-    build: Builder, one: _Found, decays: ir.Value, drives: ir.Value, cut: Cut, stacks: Stacks, ctx: Context
-) -> tuple[ir.Value, ir.Value]:
-    """Return the states after each step, [steps, numbers], and whether the loop has no others."""
-    kind, given = one.state.inner.dtype, decays
-    assert kind is not None
-    dtype = np.dtype(kind.numpy())
+def _in_blocks(loop: ScanView, gated: Sequence[_GatedState], radices: Radices, ctx: Context) -> WrittenForm | NotApplicable:
+    build, inside = ctx.builder(), ctx.builder()
+    stacks, sizes = Stacks(loop, build), StepSizes.of(loop, ctx)
+    results, flags = dict[ir.Value, ir.Value](), list[ir.Value]()
+    for each in gated:
+        drives = stack_of(each.drive, each.state, stacks, sizes)
+        decays = decays_of(each.paths, each.state, stacks, sizes) if isinstance(drives, ir.Value) else drives
+        if isinstance(drives, NotApplicable) or isinstance(decays, NotApplicable):
+            build.discard()
+            return drives if isinstance(drives, NotApplicable) else decays if isinstance(decays, NotApplicable) else NOTHING_HERE
+        states = _states(build, each, decays, drives, radices, stacks)
+        flags.append(_are_fine(build, each, decays, states, ctx))
+        results |= _results(inside, loop, each.state, states)
+    condition = flags[0]
+    for flag in flags[1:]:
+        condition = build.op("And", condition, flag)
+    return WrittenForm(build, results, (condition, inside))
+
+
+def _states(build: Builder, gated: _GatedState, decays: ir.Value, drives: ir.Value, radices: Radices, stacks: Stacks) -> ir.Value:
+    """Return the states after each step, [steps, numbers]."""
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
     ordered = [turned(build, value, stacks.backwards) for value in (decays, drives)]
-    steps, dims = stacks.loop.steps, static_dims(one.state.inner)
-    if isinstance(steps, int):
-        flat = [reshape(build, value, [steps, -1]) for value in ordered]
-        states = gated_states(build, flat[0], flat[1], reshape(build, one.state.initial, [1, -1]), cut.radices, steps)
-    else:
-        numbers = math.prod(dims or ())
-        rows = [reshape(build, value, [-1, numbers]) for value in (*ordered, one.state.initial)]
-        states = gated_of_any_steps(build, ctx, rows[0], rows[1], rows[2], cut.radices, stacks.steps)
-    are_fine = are_plain(build, [states], _LARGEST[kind], dtype, are_no_minus_zeros=False)
+    steps = stacks.loop.steps
+    sizes = [steps, -1] if isinstance(steps, int) else [-1, math.prod(static_dims(gated.state.inner) or ())]
+    decays, drives = (reshape(build, value, sizes) for value in ordered)
+    initial = reshape(build, gated.state.initial, [1, -1] if isinstance(steps, int) else sizes)
+    return decayed_states(build, decays, drives, initial, radices.steps, steps if isinstance(steps, int) else stacks.steps)
+
+
+def _are_fine(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
+    """Return the flag that the loop computes the same ``states``."""
+    kind = gated.state.inner.dtype
+    assert kind is not None
+    dtype = np.dtype(kind.numpy())
+    flag = all_finite_and_bounded(build, [states], _LARGEST[kind], dtype)
     zero = build.const(np.array(0, dtype))
-    if len(one.paths) > 1 or one.paths[0].is_sum:
-        largest = build.op("ReduceMax", build.op("Abs", given), keepdims=0)
-        are_fine = build.op("And", are_fine, build.op("Less", largest, build.const(np.array(_LARGEST_SHARE, dtype))))
+    if len(gated.paths) > 1 or gated.paths[0].is_sum:
+        largest = build.op("ReduceMax", build.op("Abs", decays), keepdims=0)
+        flag = build.op("And", flag, build.op("Less", largest, build.const(np.array(_LARGEST_SHARE, dtype))))
     if not ctx.options.fast_math:
         have_signs = build.op("Less", zero, build.op("ReduceMin", build.op("Abs", states), keepdims=0))
-        if one.is_plain:
-            have_signs = build.op("Or", have_signs, build.op("Less", zero, build.op("ReduceMin", given, keepdims=0)))
-        are_fine = build.op("And", are_fine, have_signs)
-    return states, are_fine
+        if gated.is_plain:
+            have_signs = build.op("Or", have_signs, build.op("Less", zero, build.op("ReduceMin", decays, keepdims=0)))
+        flag = build.op("And", flag, have_signs)
+    return flag
 
 
-def _read_off(build: Builder, loop: ScanView, state: State, states: ir.Value) -> dict[ir.Value, ir.Value]:
-    """Return what stands for the results of a state."""
-    found, dims = dict[ir.Value, ir.Value](), static_dims(state.inner)
-    steps = loop.steps if isinstance(loop.steps, int) else -1
+def _results(build: Builder, loop: ScanView, state: State, states: ir.Value) -> dict[ir.Value, ir.Value]:
+    """Return the results of ``state``, of the states after each step."""
+    dims, steps = static_dims(state.inner), loop.steps if isinstance(loop.steps, int) else -1
     if dims is not None:
         whole = reshape(build, states, [steps, *dims])
     else:
         shape = concat(build, [build.const([steps]), build.op("Shape", state.initial)], 0)
         whole = build.op("Reshape", states, shape, allowzero=1 if build.opset >= since.ALLOWZERO else None)
-    for output in loop.scan_outputs:
-        source = through_identity(output.inner)
-        if output.outer is None or source not in (state.inner, through_identity(state.next)):
-            continue
-        stack = whole
-        if source is state.inner:
-            stack = concat(build, [unsqueeze(build, state.initial, [0]), slice_axis(build, whole, 0, 0, -1)], 0)
-        found[output.outer] = turned(build, stack, output.reverse)
-    if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
-        found[state.final] = squeeze(build, slice_axis(build, whole, 0, -1, _END), [0])
-    return found
+    return bind_state(
+        build,
+        loop,
+        state,
+        lambda: concat(build, [unsqueeze(build, state.initial, [0]), slice_axis(build, whole, 0, 0, -1)], 0),
+        lambda: whole,
+        lambda: squeeze(build, slice_axis(build, whole, 0, -1, _END), [0]),
+    )
 
 
 RULE = Rule("gated-recurrence", "recurrence", "loop", check, recognises=True)

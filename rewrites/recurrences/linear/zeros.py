@@ -11,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.loops import ScanView
-from rewrites.recurrences.linear.dense import Dense
-from rewrites.recurrences.linear.system import Followed, System
+from rewrites.recurrences.linear.system import System
+from rewrites.recurrences.linear.system_reader import SystemReader
 
 __all__ = ["gives_negative_zeros"]
 
@@ -20,19 +20,19 @@ _PLUS, _MINUS, _BOTH, _PRODUCT = 1, 2, 3, 4
 
 
 def gives_negative_zeros(
-    loop: ScanView, system: System, reader: Followed | Dense, given: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
+    loop: ScanView, system: System, reader: SystemReader, constants: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
 ) -> bool:
     """Whether a result of ``loop`` may be -0; ``given``: constant initial states; ``is_clean``: no other number given is -0."""
     free = _PLUS if is_clean else _BOTH
-    signs = {state.inner: _of_numbers(given.get(state.inner), free) for state in loop.states}
+    signs = {state.inner: _of_numbers(constants.get(state.inner), free) for state in loop.states}
     while True:
-        found = _Signs(loop, reader, signs, free)
-        after = {state.inner: signs[state.inner] | (found.of(state.next) & _BOTH) for state in loop.states}
+        signs_found = _Signs(loop, reader, signs, free)
+        after = {state.inner: signs[state.inner] | (signs_found.of(state.next) & _BOTH) for state in loop.states}
         if after == signs:
             break
         signs = after
     results = [*(state.next for state in system.kept), *(output.inner for output in loop.scan_outputs)]
-    return any(found.of(value) & _MINUS for value in results)
+    return any(signs_found.of(value) & _MINUS for value in results)
 
 
 def _of_numbers(numbers: np.ndarray | None, free: int) -> int:
@@ -46,16 +46,16 @@ def _turned(signs: int) -> int:
     return (signs & _PLUS) << 1 | (signs & _MINUS) >> 1
 
 
-def _added(one: int, other: int) -> int:
+def _added(left: int, right: int) -> int:
     """Return the signs of a sum; a product that something is added to is -0 where that is."""
-    with_product = (one if other & _PRODUCT else 0) | (other if one & _PRODUCT else 0)
-    return _PLUS | ((one & other | with_product) & _MINUS)
+    with_product = (left if right & _PRODUCT else 0) | (right if left & _PRODUCT else 0)
+    return _PLUS | ((left & right | with_product) & _MINUS)
 
 
 class _Signs:
     """The signs that zeros may have among the values of a body, where those of states are as given."""
 
-    def __init__(self, loop: ScanView, reader: Followed | Dense, states: Mapping[ir.Value, int], free: int) -> None:
+    def __init__(self, loop: ScanView, reader: SystemReader, states: Mapping[ir.Value, int], free: int) -> None:
         self._reader, self._free = reader, free
         self._known = dict(states)
         for node in loop.body:
@@ -89,10 +89,10 @@ class _Signs:
 
 def _moved(signs: list[int]) -> int:
     """Return the signs of what is moved, or summed up; those of constants that say how are in no other way, mostly."""
-    found = _PLUS
-    for one in signs:
-        found |= one & _BOTH
-    return found
+    signs_found = _PLUS
+    for left in signs:
+        signs_found |= left & _BOTH
+    return signs_found
 
 
 _MADE: dict[str, Callable[[list[int]], int]] = {

@@ -11,6 +11,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base.abilities import Costs
 from rewrites.graph.context import Options
 from rewrites.graph.values import bytes_per_element
+from rewrites.recurrences.closed_form import MARGIN
 from rewrites.recurrences.outer_products.matrix_state import MatrixState
 
 __all__ = ["Plan", "Shape", "attention_ns", "block_shape", "fewest_steps", "plan_of"]
@@ -24,7 +25,6 @@ _CACHE = 1 << 22
 _SHORT = 12
 _LONG_ROW, _LONG_PRODUCTS, _SHORT_PRODUCTS = 32, 3, 28
 """What LinearAttention takes of a number of the matrix in a step, in products: for rows of so many values and more; for fewer."""
-_MARGIN = 1.2
 
 
 @dataclass(frozen=True)
@@ -61,32 +61,32 @@ class Plan:
     bytes: int
 
 
-def block_shape(found: MatrixState, sizes: StepSizes) -> Shape:
-    """Return the shape of ``found``."""
+def block_shape(matrix: MatrixState, sizes: StepSizes) -> Shape:
+    """Return the shape of ``matrix``."""
     options = sizes.options
 
     def size(label: int) -> int:
-        known = found.axes.size(label)
+        known = matrix.axes.size(label)
         return known if isinstance(known, int) else options.sizes.get(known or "", options.assumed_dim)
 
     return Shape(
         sizes.steps if sizes.steps_known else _USUAL,
         isinstance(sizes.loop.steps, int),
-        prod(map(size, found.heads)),
-        prod(size(label) for label in found.heads if label in found.keys.named),
-        found.key is not None and found.key in found.decay.named,
-        1 if found.key is None else size(found.key),
-        prod(map(size, found.values)),
-        8 if found.decay.factors else 2,
-        bytes_per_element(found.state.inner),
+        prod(map(size, matrix.heads)),
+        prod(size(label) for label in matrix.heads if label in matrix.keys.named),
+        matrix.key is not None and matrix.key in matrix.decay.named,
+        1 if matrix.key is None else size(matrix.key),
+        prod(map(size, matrix.values)),
+        8 if matrix.decay.factors else 2,
+        bytes_per_element(matrix.state.inner),
     )
 
 
 def plan_of(shape: Shape, options: Options) -> Plan:
     """Return the plan that takes the least time, of those that fit into memory, where one does."""
     others = range(_LENGTHS[0], _LENGTHS[-1] + 1) if shape.are_known and not shape.by_key else ()
-    found = {*_LENGTHS, *(length for length in others if shape.steps % length == 0)}
-    lengths = [(length, is_flat) for length in sorted(found) if length < shape.steps for is_flat in (False, True)]
+    candidates = {*_LENGTHS, *(length for length in others if shape.steps % length == 0)}
+    lengths = [(length, is_flat) for length in sorted(candidates) if length < shape.steps for is_flat in (False, True)]
     if shape.are_known and shape.steps <= _LENGTHS[-1] and not shape.by_key:
         lengths.append((shape.steps, False))
     plans = [_plan(shape, length, options.costs, is_flat=is_flat) for length, is_flat in lengths]
@@ -99,8 +99,8 @@ def fewest_steps(shape: Shape, plan: Plan, nodes: int, options: Options) -> int 
     """Return from how many steps on ``plan`` is faster than a loop of ``nodes`` by a fifth; None where it never is."""
     steps = plan.length
     while steps < _MANY:
-        found = _plan(replace(shape, steps=steps), plan.length, options.costs, is_flat=plan.is_flat)
-        if found.ns * _MARGIN < options.costs.loop_ns(steps, nodes, shape.state_bytes):
+        estimate = _plan(replace(shape, steps=steps), plan.length, options.costs, is_flat=plan.is_flat)
+        if estimate.ns * MARGIN < options.costs.loop_ns(steps, nodes, shape.state_bytes):
             return steps
         steps *= 2
     return None

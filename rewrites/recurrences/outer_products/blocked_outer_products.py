@@ -4,17 +4,17 @@
     ->  If (numbers are plain) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)
                                else the Scan as it was
 
-A weight is what decays come to between two steps: the product of those in between, or e to the power of the sum of exponents. Where
-each key has decays of its own, queries and keys are multiplied by them (``recurrences/outer_products/key_products.py``).
-
-The loop stays, in the other branch of the If, for what is not finite, for keys, values, queries or a first matrix whose squares
-come to 1e14 (1e200 in double), for decays beyond 1 or -1, and where the last matrix is of use, for decays of 0 or less and for -0
-in the first. Sums come in another order; nothing else is different.
+The loop stays, in the other branch of the If, for what is not finite, for keys, values, queries or a first matrix whose sum of
+squares is above 1e14 (1e200 in double) and for decays beyond 1 or -1. If the last matrix is of use, it also stays for decays of 0
+or less and for -0 in the first. Sums come in another order; nothing else is different.
 
 Conditions: float or double; nothing is taken away (no delta rules); decays are by head or by key; sizes of the matrix are known,
 but for one of the heads; nothing else reads the matrix, but for its last value; the target runs Scan and If; it is faster than the
-loop by a fifth. A loop that is to be compiled stays, where it has a plan.
+loop by a fifth. A loop that is to be compiled stays, if it has a plan.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -22,93 +22,217 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import nodes_behind
 from rewrites.base import since
-from rewrites.fission.stackable import not_plain
+from rewrites.fission.separate import separate
 from rewrites.fission.stacks import Stacks
+from rewrites.graph.branches import write_if
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.loops import Loop, LoopView, ScanView
-from rewrites.recurrences.linear.drive_rows import put_stacks
-from rewrites.recurrences.or_loop import is_kept_loop
-from rewrites.recurrences.outer_products.block_plan import block_shape, fewest_steps, plan_of
-from rewrites.recurrences.outer_products.blocks_or_loop import BlocksOrLoop
+from rewrites.graph.dims import with_axes, without_names
+from rewrites.graph.values import const_array, static_dims
+from rewrites.loops import Loop, ScanOutput, ScanView
+from rewrites.recurrences.closed_form import first_patch, plain_scan, plan_is_faster, slower
+from rewrites.recurrences.fallback import all_finite_and_bounded, no_fallback, write_fallback
+from rewrites.recurrences.linear.step_rows import put_stacks
+from rewrites.recurrences.outer_products.block_plan import Plan, block_shape, fewest_steps, plan_of
+from rewrites.recurrences.outer_products.exponents import exponent, is_never_negative
 from rewrites.recurrences.outer_products.head_rows import HeadRows
+from rewrites.recurrences.outer_products.matrix_blocks import MatrixBlocks, MatrixRows
 from rewrites.recurrences.outer_products.matrix_state import MatrixState, matrix_states
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, is_to_be_compiled
+from rewrites.recurrences.outer_products.terms import Product, multiplied
+from rewrites.recurrences.results import StateUse, is_used, replace_state
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.lengths import most_steps
+from rewrites.scans.blocks import cut_steps
 
 __all__ = ["RULE", "check"]
 
+
 _TYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_LARGEST = {4: 1e7, 8: 1e100}
+"""A product of three such numbers is a number, and one that is too small to be one, of decays, is nothing beside it."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Look for a state that is such a matrix."""
-    if isinstance(loop, LoopView) or not loop.states or ctx.opset < since.CUM_SUM or not_plain(loop, ctx) is not None:
+    """Return the patch for the first state of ``loop`` that is such a matrix."""
+    scan = plain_scan(loop, ctx, since.CUM_SUM)
+    if scan is None:
         return NOTHING_HERE
-    if is_kept_loop(loop, ctx):
-        return NOTHING_HERE
-    refusal: NotApplicable | None = None
-    for found in matrix_states(loop, ctx.opset):
-        answer = _unfit(loop, found, ctx) or _in_blocks(loop, found, ctx)
-        if isinstance(answer, Patch):
-            return answer
-        refusal = refusal or answer
-    return refusal or NOTHING_HERE
+    return first_patch(_unfit(scan, matrix, ctx) or _in_blocks(scan, matrix, ctx) for matrix in matrix_states(scan, ctx.opset))
 
 
-def _unfit(loop: ScanView, found: MatrixState, ctx: Context) -> NotApplicable | None:
-    name = found.state.inner.name
-    if found.written is not None:
+def _unfit(loop: ScanView, matrix: MatrixState, ctx: Context) -> NotApplicable | None:
+    name = matrix.state.inner.name
+    if matrix.written is not None:
         return NotApplicable("ATTENTION-BLOCKS", f"what the keys find in '{name}' is taken away, so blocks would depend on it")
-    if found.state.inner.dtype not in _TYPES:
+    if matrix.state.inner.dtype not in _TYPES:
         return NotApplicable("ATTENTION-TYPE", f"'{name}' is neither float32 nor double")
-    others = [*((found.key,) if found.key is not None else ()), *found.values]
-    unknown = [label for label in (*found.heads, *others) if not isinstance(found.axes.size(label), int)]
-    if len(unknown) > 1 or any(label in others for label in unknown):
-        return NotApplicable("ATTENTION-SHAPE", f"more than one size of '{name}', or one of its matrices, is not known")
-    if is_to_be_compiled(loop, ctx):
-        return NotApplicable("ATTENTION-COST", "the plan of the loop, which is to be compiled, is faster than blocks of steps")
-    if not ctx.options.target.loops or "If" not in ctx.options.target.control_flow:
-        return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
-    return None
+    return matrix.unknown_sizes() or plan_is_faster(loop, ctx, "ATTENTION-COST", "blocks of steps") or no_fallback(ctx)
 
 
-def _in_blocks(loop: ScanView, found: MatrixState, ctx: Context) -> Patch | NotApplicable:
-    sizes, kind, name = StepSizes.of(loop, ctx), found.state.inner.dtype, found.state.inner.name
+def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | NotApplicable:
+    sizes, kind, name = StepSizes.of(loop, ctx), matrix.state.inner.dtype, matrix.state.inner.name
     assert kind is not None
-    has_last = found.state.final is not None and bool(found.state.final.uses() or found.state.final.is_graph_output())
-    if found.read is None and not has_last:
+    has_last = is_used(matrix.state.final)
+    if matrix.read is None and not has_last:
         return NOTHING_HERE
     stacks = Stacks(loop, ctx.builder())
-    products = [found.decay, found.keys, found.taken, *([found.query] if found.query is not None else [])]
+    products = [matrix.decay, matrix.keys, matrix.added, *([matrix.query] if matrix.query is not None else [])]
     refusal = put_stacks([factor.value for product in products for factor in product.factors], stacks, sizes)
-    shape = block_shape(found, sizes)
-    body = len(nodes_behind(loop.body, [found.state.next, *([found.read[0]] if found.read is not None else [])]))
+    shape = block_shape(matrix, sizes)
+    body = len(nodes_behind(loop.body, [matrix.state.next, *([matrix.read[0]] if matrix.read is not None else [])]))
     plan = plan_of(shape, sizes.options)
     least = fewest_steps(shape, plan, body, sizes.options)
     if refusal is None and plan.bytes > sizes.options.memory_budget:
         refusal = NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {plan.bytes} bytes (limit {sizes.options.memory_budget})")
     if refusal is None and (least is None or (sizes.steps_known and shape.steps < least)):
-        in_loop = sizes.options.costs.loop_ns(shape.steps, body, shape.state_bytes)
-        took = f"take about {in_loop / 1000:.0f} µs in the loop and {plan.ns / 1000:.0f} µs in blocks"
-        refusal = NotApplicable("ATTENTION-COST", f"{shape.steps} steps of '{name}' {took}")
-    rows = HeadRows(found, stacks, np.dtype(kind.numpy()))
-    constant = rows.constant(found.decay) if refusal is None and found.decay.factors else None
-    refusal = refusal or _growing(constant, found, is_signed=has_last and not sizes.options.fast_math)
+        loop_ns = sizes.options.costs.loop_ns(shape.steps, body, shape.state_bytes)
+        refusal = slower("ATTENTION-COST", f"{shape.steps} steps of '{name}'", loop_ns, plan.ns, "in blocks")
+    rows = HeadRows(matrix, stacks, np.dtype(kind.numpy()))
+    constant = rows.constant(matrix.decay) if refusal is None and matrix.decay.factors else None
+    refusal = refusal or _growing(constant, matrix, is_signed=has_last and not sizes.options.fast_math)
     if refusal is not None or least is None:
         stacks.build.discard()
         return refusal or NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        return BlocksOrLoop(rows, loop, ctx, constant, has_last).put(plan, least)
+        return _BlocksOrLoop(rows, loop, ctx, constant, has_last).put(plan, least)
 
     what = f"computed '{name}' in blocks of {plan.length} steps, by products of matrices"
-    return Patch(f"{what}; an If keeps the loop for what is not finite", edit, sizes.note(plan.bytes, [found.state.inner]))
+    return Patch(f"{what}; an If keeps the loop for what is not finite", edit, sizes.note(plan.bytes, [matrix.state.inner]))
 
 
-def _growing(constant: np.ndarray | None, found: MatrixState, *, is_signed: bool) -> NotApplicable | None:
+def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: bool) -> NotApplicable | None:
     if constant is None or ((np.abs(constant) <= 1).all() and not (is_signed and (constant <= 0).any())):
         return None
-    detail = f"'{found.state.inner.name}' is multiplied by {constant.flat[0]:g}, or others, in each step"
+    detail = f"'{matrix.state.inner.name}' is multiplied by {constant.flat[0]:g}, or others, in each step"
     return NotApplicable("ATTENTION-DECAY", f"{detail}: powers of that are too large, or zeros have other signs")
+
+
+@dataclass(frozen=True)
+class _BlocksOrLoop:
+    """An If between blocks of steps and a loop over the matrix alone, in the place of the matrix in ``loop``.
+
+    Args:
+        rows: The matrix, with stacks of all factors.
+        constant: The decay of each head in all steps, if it is known.
+        has_last: The last matrix is of use.
+    """
+
+    rows: HeadRows
+    loop: ScanView
+    ctx: Context
+    constant: np.ndarray | None
+    has_last: bool
+
+    def put(self, plan: Plan, least: int) -> list[ir.Node]:
+        """Change the loop; blocks run from ``least`` steps on. Return the loops that there are then."""
+        rows, loop, ctx = self.rows, self.loop, self.ctx
+        matrix, stacks, state = rows.matrix, rows.stacks, rows.matrix.state
+        inside, kept = ctx.builder(), ctx.builder()
+        matrix_rows, checked = self._rows_and_checks(plan, inside)
+        steps = loop.steps if isinstance(loop.steps, int) else most_steps(stacks.build, loop)
+        read, last, loops = MatrixBlocks(
+            matrix_rows, cut_steps(inside, steps, plan.length, 3), plan.is_flat, rows.dtype
+        ).all_steps()
+        results, outputs = list[ir.Value](), list[ScanOutput]()
+        if matrix.read is not None and read is not None:
+            results.append(rows.unpacked(inside, read, matrix.read[1]))
+            outputs.append(ScanOutput(matrix.read[0], None, 0, stacks.backwards))
+        if self.has_last:
+            results.append(rows.unpacked_state(inside, last))
+        makers = nodes_behind(loop.body, [state.next, *(output.inner for output in outputs)])
+        scan = separate(loop, makers, [state], {}, outputs, ctx, name=lambda value: ctx.names.fresh(value.name or "value"))
+        for output, stack in zip(outputs, scan.outputs[1:], strict=True):
+            stack.shape = with_axes(without_names(output.inner.shape), 0, loop.steps if isinstance(loop.steps, int) else None)
+        kept.nodes.append(scan)
+        otherwise = [*scan.outputs[1:], *([scan.outputs[0]] if self.has_last else [])]
+        condition = self._condition(checked, least)
+        values = list(write_fallback(stacks.build, condition, (inside, results), (kept, otherwise), scan, loop.node.name, ctx))
+        final = values.pop() if self.has_last else None
+        for output, stack in zip(outputs, values, strict=True):
+            stacks.place(output.inner, stack)
+        use = StateUse(state, tuple(output.inner for output in outputs), before=False, after=bool(outputs), final=self.has_last)
+        return [*replace_state(loop, use, stacks, final, ctx), *loops, scan]
+
+    def _rows_and_checks(self, plan: Plan, inside: Builder) -> tuple[MatrixRows, "_Checked"]:
+        rows, matrix = self.rows, self.rows.matrix
+        steps, constant = self.loop.steps, self.constant
+        if constant is not None and self.has_last and not (isinstance(steps, int) and steps % plan.length == 0):
+            constant = None  # steps that are put behind must not decay
+        keys, values = self._whole(matrix.keys, matrix.key_axes), self._whole(matrix.added, matrix.values)
+        queries = None if matrix.query is None else self._whole(matrix.query, matrix.key_axes)
+        by_key = matrix.key is not None and matrix.key in matrix.decay.named
+        along = matrix.key_axes if by_key else ()
+        decays = self._whole(matrix.decay, along) if matrix.decay.factors and constant is None else None
+        of_decays = None
+        if decays is not None and self.constant is None and not by_key and is_never_negative(matrix.decay, rows.stacks):
+            of_decays = exponent(matrix.decay, rows.stacks)
+        matrix_rows = MatrixRows(
+            rows.rows(inside, keys, matrix.keys, matrix.key_axes, full=by_key),
+            rows.rows(inside, values, matrix.added, matrix.values),
+            None if matrix.query is None or queries is None else rows.rows(inside, queries, matrix.query, matrix.key_axes),
+            None if decays is None else self._rows_of_decays(inside, decays, of_decays, along),
+            of_decays is not None,
+            by_key,
+            constant,
+            rows.state(inside),
+        )
+        plain = [keys, values, *([queries] if queries is not None else [])]
+        return matrix_rows, _Checked(plain, decays if self.constant is None else None)
+
+    def _whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
+        return multiplied(self.rows.stacks, product, (*self.rows.matrix.heads, *along), self.rows.dtype, alone=False)
+
+    def _rows_of_decays(self, inside: Builder, decays: ir.Value, of_decays: Product | None, along: tuple[int, ...]) -> ir.Value:
+        if of_decays is None:
+            return self.rows.rows(inside, decays, self.rows.matrix.decay, along)
+        return self.rows.rows(inside, self._whole(of_decays, ()), of_decays, ())
+
+    def _condition(self, checked: "_Checked", least: int) -> ir.Value:
+        """Return the flag that blocks compute what the loop does, and that there are ``least`` steps."""
+        build, loop, initial = self.rows.stacks.build, self.loop, self.rows.matrix.state.initial
+        known = isinstance(loop.steps, int)
+        if known and static_dims(initial) is not None:
+            return self._is_plain(build, checked)
+        checks, none = self.ctx.builder(), self.ctx.builder()
+        is_fit = build.op("Less", build.const([0]), build.op("Size", initial))
+        if not known:
+            is_fit = build.op("And", is_fit, build.op("Less", build.const([least - 1]), most_steps(build, loop)))
+        answer = self._is_plain(checks, checked)
+        no = none.op("Identity", none.const(np.array(False)))
+        return write_if(build, is_fit, (checks, [answer]), (none, [no]), loop.node.name)[0]
+
+    def _is_plain(self, build: Builder, checked: "_Checked") -> ir.Value:
+        dtype, initial = self.rows.dtype, self.rows.matrix.state.initial
+        array, largest = const_array(initial), _LARGEST[self.rows.dtype.itemsize]
+        values = [*checked.plain, *([checked.decays] if checked.decays is not None else [])]
+        answer = all_finite_and_bounded(build, values, largest, dtype)
+        has_signs = self.has_last and not self.ctx.options.fast_math
+        if array is None or not _is_small(array, largest):
+            own = all_finite_and_bounded(build, [initial], largest, dtype, no_negative_zeros=has_signs)
+            answer = build.op("And", answer, own)
+        if checked.decays is not None:
+            above = build.const(np.asarray(np.nextafter(np.array(1, dtype), np.array(2, dtype)), dtype))
+            size = build.op("ReduceMax", build.op("Abs", checked.decays), keepdims=0)
+            answer = build.op("And", answer, build.op("Less", size, above))
+            if has_signs:
+                lowest = build.op("ReduceMin", checked.decays, keepdims=0)
+                answer = build.op("And", answer, build.op("Less", build.const(np.array(0, dtype)), lowest))
+        return answer
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What must be plain numbers; and ``decays``, at most 1, if only the run tells them."""
+
+    plain: Sequence[ir.Value]
+    decays: ir.Value | None
+
+
+def _is_small(array: np.ndarray, largest: float) -> bool:
+    """Return True if constant numbers are plain, and none is -0."""
+    squares = float(np.square(array.astype(np.float64)).sum())
+    return squares < largest * largest and not bool(np.signbit(array[array == 0]).any())
 
 
 RULE = Rule("blocked-outer-products", "recurrence", "loop", check, recognises=True)

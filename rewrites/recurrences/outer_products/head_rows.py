@@ -1,8 +1,11 @@
-"""Products of factors for all steps as rows ``[steps, heads, size]``; what is read, and the state, from and to their own axes."""
+"""Products of factors for all steps as rows, and what is read and the matrix from and to their own axes.
+
+``HeadRows`` are ``[steps, heads, size]``, for blocks of steps. ``Packing`` is ``[batch, steps, heads * size]``, for
+LinearAttention: axes of known size are heads, so that the steps need not move, and one axis of unknown size is the batch.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -10,98 +13,156 @@ import onnx_ir as ir
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array
-from rewrites.ops.versions import concat, reshape, shape_of, slice_axis, squeeze, transpose, unsqueeze
+from rewrites.ops.versions import concat, reshape, shape_of, squeeze, transpose, turned, unsqueeze
 from rewrites.recurrences.outer_products.matrix_state import MatrixState
-from rewrites.recurrences.outer_products.terms import Labels, Product
+from rewrites.recurrences.outer_products.terms import Labels, Product, multiplied
 
-__all__ = ["HeadRows"]
-
-_END = 2**63 - 1
+__all__ = ["HeadRows", "Packing"]
 
 
 @dataclass(frozen=True)
 class HeadRows:
-    """Of the axes of ``found``, one of the heads may have a size that is not known. ``dtype``: of its numbers."""
+    """Of the axes of ``matrix``, one of the heads may have an unknown size. ``dtype``: of its numbers."""
 
-    found: MatrixState
+    matrix: MatrixState
     stacks: Stacks
     dtype: np.dtype
 
-    @property
-    def key(self) -> tuple[int, ...]:
-        """The axis of the keys."""
-        return () if self.found.key is None else (self.found.key,)
-
-    def size(self, labels: Sequence[int]) -> int:
-        """Return the product of the sizes of ``labels``; -1 where one is not known."""
-        sizes = [self.found.axes.size(label) for label in labels]
-        known = [size for size in sizes if isinstance(size, int)]
-        return prod(known) if len(known) == len(sizes) else -1
-
     def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
-        """Return ``whole``, what is the same as ``product`` of all steps on axes for all labels, as rows, in the order of steps.
+        """Return ``whole``, which is ``product`` of all steps on axes for all labels, as rows in the order of steps.
 
-        ``full``: for all heads, though they share it.
+        ``full``: for all heads, even if they share it.
         """
-        heads = self.found.heads
+        heads = self.matrix.heads
         own = [label for label in heads if label in product.named]
         repeated = {label for label in along if label not in product.named}
         repeated |= {label for label in heads if (own or full) and label not in own}
         is_stack = any(self.stacks.get(factor.value).batched for factor in product.factors)
         if repeated or not is_stack:
             one = b.const([1])
-            sizes = [self._size(b, label) if label in repeated else one for label in (*heads, *along)]
+            sizes = [_size_of(b, self.matrix, label) if label in repeated else one for label in (*heads, *along)]
             whole = b.op("Expand", whole, concat(b, [one if is_stack else self.stacks.steps, *sizes], 0))
-        if self.stacks.backwards:
-            whole = slice_axis(b, whole, 0, -1, -_END, -1)
-        return reshape(b, whole, [0, self.size(heads) if own or full else 1, self.size(along)])
+        whole = turned(b, whole, self.stacks.backwards)
+        return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(along)])
 
     def constant(self, decay: Product) -> np.ndarray | None:
-        """Return ``decay`` by head where it is the same number, at most 1, in each step; None where it is not."""
-        whole = np.full([1] * len(self.found.heads), decay.number)
+        """Return ``decay`` by head if it is the same number, at most 1, in each step; else None."""
+        heads = self.matrix.heads
+        whole = np.full([1] * len(heads), decay.number)
         for factor in decay.factors:
             operand = self.stacks.get(factor.value)
             array = None if operand.batched else const_array(operand.value)
-            if array is None or any(label not in self.found.heads for label in factor.named):
+            if array is None or any(label not in heads for label in factor.named):
                 return None
             named = [label for label in factor.labels if label is not None]
             array = array.reshape([size for size, label in zip(array.shape, factor.labels, strict=True) if label is not None])
-            order = sorted(range(len(named)), key=lambda axis: self.found.heads.index(named[axis]))
-            array = array.transpose(order)
+            array = array.transpose(sorted(range(len(named)), key=lambda axis: heads.index(named[axis])))
             sizes = iter(array.shape)
-            whole = whole * array.reshape([next(sizes) if label in named else 1 for label in self.found.heads])
-        known = [self.found.axes.size(label) for label in self.found.heads]
+            whole = whole * array.reshape([next(sizes) if label in named else 1 for label in heads])
         if whole.size == 1:
             return whole.reshape(-1)
-        sizes_of_all = [size for size in known if isinstance(size, int)]
-        return np.broadcast_to(whole, sizes_of_all).reshape(-1) if len(sizes_of_all) == len(known) else None
+        known = [self.matrix.size([label]) for label in heads]
+        return None if -1 in known else np.broadcast_to(whole, known).reshape(-1)
 
     def unpacked(self, b: Builder, read: ir.Value, labels: Labels) -> ir.Value:
         """Return rows ``[steps, heads, values]``, in the order of steps, as ``[steps, *labels]`` in the order of the stacks."""
-        own = (*self.found.heads, *self.found.values)
-        whole = reshape(b, read, [0, *(self.size([label]) for label in own)])
-        whole = transpose(b, whole, [0, *(1 + own.index(label) for label in labels if label is not None)])
-        whole = unsqueeze(b, whole, [1 + axis for axis, label in enumerate(labels) if label is None])
-        return slice_axis(b, whole, 0, -1, -_END, -1) if self.stacks.backwards else whole
+        own = (*self.matrix.heads, *self.matrix.values)
+        whole = reshape(b, read, [0, *(self.matrix.size([label]) for label in own)])
+        return turned(b, _with_axes(b, whole, own, labels, 1), self.stacks.backwards)
 
     def state(self, b: Builder) -> ir.Value:
         """Return the initial state as ``[heads, keys, values]``."""
-        initial, labels = self.found.state.initial, self.found.labels
-        named = [label for label in labels if label is not None]
-        initial = squeeze(b, initial, [axis for axis, label in enumerate(labels) if label is None])
-        initial = transpose(b, initial, [named.index(label) for label in self._of_state()])
-        return reshape(b, initial, [self.size(self.found.heads), self.size(self.key), self.size(self.found.values)])
+        parts = (self.matrix.heads, self.matrix.key_axes, self.matrix.values)
+        return reshape(b, _initial(b, self.matrix, [label for part in parts for label in part]), list(map(self.matrix.size, parts)))
 
     def unpacked_state(self, b: Builder, packed: ir.Value) -> ir.Value:
         """Return ``[heads, keys, values]`` with the axes of the state."""
-        own, labels = self._of_state(), self.found.labels
-        whole = reshape(b, packed, [self.size([label]) for label in own])
-        whole = transpose(b, whole, [own.index(label) for label in labels if label is not None])
-        return unsqueeze(b, whole, [axis for axis, label in enumerate(labels) if label is None])
+        own = (*self.matrix.heads, *self.matrix.key_axes, *self.matrix.values)
+        whole = reshape(b, packed, [self.matrix.size([label]) for label in own])
+        return _with_axes(b, whole, own, self.matrix.labels, 0)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The axes of ``matrix`` in ``stacks``."""
+
+    matrix: MatrixState
+    stacks: Stacks
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The axis of unknown size, if any."""
+        return tuple(label for label in self.matrix.heads if self.matrix.size([label]) < 0)
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """The other axes of matrices side by side."""
+        return tuple(label for label in self.matrix.heads if label not in self.batch)
+
+    @property
+    def count(self) -> int:
+        """The number of heads."""
+        return self.matrix.size(self.heads)
+
+    def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
+        """Return ``product`` as ``[batch, steps, heads * along]``, repeated if it lacks an axis."""
+        b, labels = self.stacks.build, (*self.batch, *self.heads, *along)
+        whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)
+        batched = any(self.stacks.get(factor.value).batched for factor in product.factors)
+        if not batched or any(label not in product.named for label in labels):
+            sizes = [b.const([self.matrix.size([label])]) for label in labels[len(self.batch) :]]
+            batch = [_size_of(b, self.matrix, label) for label in self.batch]
+            whole = b.op("Expand", whole, concat(b, [self.stacks.steps, *batch, *sizes], 0))
+        width, whole = self.matrix.size((*self.heads, *along)), self.stacks.ordered(whole, False)
+        if not self.batch:
+            return reshape(b, whole, [1, -1, width])
+        flat = reshape(b, whole, [0, 0, width]) if len(self.heads) + len(along) != 1 else whole
+        return transpose(b, flat, [1, 0, 2])
+
+    def unpacked(self, packed: ir.Value, labels: Labels) -> ir.Value:
+        """Return ``[batch, steps, heads * values]`` as ``[steps, *labels]``."""
+        b, own = self.stacks.build, (*self.batch, *self.heads, *self.matrix.values)
+        order = [own.index(label) for label in labels if label is not None]
+        if not self.batch and order == sorted(order):
+            sizes = [1 if label is None else self.matrix.size([label]) for label in labels]
+            return self.stacks.ordered(reshape(b, packed, [-1, *sizes]), False)
+        sizes = [self.matrix.size([label]) for label in own[len(self.batch) :]]
+        rows = transpose(b, packed, [1, 0, 2]) if self.batch else packed
+        whole = reshape(b, rows, [0, 0, *sizes] if self.batch else [-1, *sizes])
+        return self.stacks.ordered(_with_axes(b, whole, own, labels, 1), False)
+
+    def state(self) -> ir.Value:
+        """Return the initial state as ``[batch, heads, keys, values]``."""
+        b, initial, own = self.stacks.build, self.matrix.state.initial, self._of_state()
+        if self.batch or [label for label in self.matrix.labels if label is not None] != list(own):
+            initial = _initial(b, self.matrix, own)
+        sizes = [self.count, self.matrix.size(self.matrix.key_axes), self.matrix.size(self.matrix.values)]
+        return reshape(b, initial, [0 if self.batch else 1, *sizes])
+
+    def unpacked_state(self, packed: ir.Value) -> ir.Value:
+        """Return ``[batch, heads, keys, values]`` with the axes of the state."""
+        b, own = self.stacks.build, self._of_state()
+        sizes = [self.matrix.size([label]) for label in own[len(self.batch) :]]
+        return _with_axes(b, reshape(b, packed, [0, *sizes] if self.batch else sizes), own, self.matrix.labels, 0)
 
     def _of_state(self) -> tuple[int, ...]:
-        return (*self.found.heads, *self.key, *self.found.values)
+        return (*self.batch, *self.heads, *self.matrix.key_axes, *self.matrix.values)
 
-    def _size(self, b: Builder, label: int) -> ir.Value:
-        known = self.found.axes.size(label)
-        return b.const([known]) if isinstance(known, int) else shape_of(b, self.found.state.initial, self.found.labels.index(label))
+
+def _initial(b: Builder, matrix: MatrixState, order: Sequence[int]) -> ir.Value:
+    """Return the initial state with the axes ``order``."""
+    named = [label for label in matrix.labels if label is not None]
+    initial = squeeze(b, matrix.state.initial, [axis for axis, label in enumerate(matrix.labels) if label is None])
+    return transpose(b, initial, [named.index(label) for label in order])
+
+
+def _with_axes(b: Builder, whole: ir.Value, own: Sequence[int], labels: Labels, lead: int) -> ir.Value:
+    """Return ``whole``, whose axes behind the first ``lead`` are ``own``, with ``labels`` instead."""
+    order = [lead + own.index(label) for label in labels if label is not None]
+    whole = transpose(b, whole, [*range(lead), *order])
+    return unsqueeze(b, whole, [lead + axis for axis, label in enumerate(labels) if label is None])
+
+
+def _size_of(b: Builder, matrix: MatrixState, label: int) -> ir.Value:
+    size = matrix.size([label])
+    return b.const([size]) if size >= 0 else shape_of(b, matrix.state.initial, matrix.labels.index(label))

@@ -6,15 +6,17 @@
 axes that only values have are those of the values; all others are of states side by side.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import nodes_behind, reads, varying_values
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
-from rewrites.recurrences.outer_products.reading import Reader
+from rewrites.recurrences.outer_products.product_reader import Reader
 from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
 
 __all__ = ["MatrixState", "matrix_states"]
@@ -24,7 +26,7 @@ __all__ = ["MatrixState", "matrix_states"]
 class MatrixState:
     """``state``, whose axes are ``labels``: ``heads``, the axis of the keys ``key`` (None: of size 1) and of the values ``values``.
 
-    ``decay``, ``keys``, ``taken``, ``written``, ``query``: the factors of a, k, v, b and q. ``written`` is None where nothing is
+    ``decay``, ``keys``, ``added``, ``written``, ``query``: the factors of a, k, v, b and q. ``written`` is None where nothing is
     taken away. ``read``: what the query gives, with its axes, or None where only the last value is of use.
     """
 
@@ -36,23 +38,43 @@ class MatrixState:
     values: tuple[int, ...]
     decay: Product
     keys: Product
-    taken: Product
+    added: Product
     written: Product | None
     query: Product | None
     read: tuple[ir.Value, Labels] | None
+
+    @property
+    def key_axes(self) -> tuple[int, ...]:
+        """The axis of the keys, if it has one."""
+        return () if self.key is None else (self.key,)
+
+    def size(self, labels: Iterable[int]) -> int:
+        """Return the product of the sizes of ``labels``, or -1 if one is unknown."""
+        sizes = [self.axes.size(label) for label in labels]
+        known = [size for size in sizes if isinstance(size, int)]
+        return prod(known) if len(known) == len(sizes) else -1
+
+    def unknown_sizes(self) -> NotApplicable | None:
+        """Return a reason unless all sizes are known, but for one of the heads."""
+        others = (*self.key_axes, *self.values)
+        unknown = [label for label in (*self.heads, *others) if self.size([label]) < 0]
+        if len(unknown) <= 1 and not any(label in others for label in unknown):
+            return None
+        name = self.state.inner.name
+        return NotApplicable("ATTENTION-SHAPE", f"more than one size of '{name}', or one of its matrices, is not known")
 
 
 def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
     """Find the states of ``loop`` that are such."""
     varying: set[ir.Value] | None = None
     for state in loop.states:
-        made, rank = through_identity(state.next), state.inner.shape
-        if rank is None or len(rank) < 2 or made is None or made is state.inner:
+        next_value, rank = through_identity(state.next), state.inner.shape
+        if rank is None or len(rank) < 2 or next_value is None or next_value is state.inner:
             continue
-        varying = varying or varying_values(loop.body, [one.inner for one in loop.states])
+        varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
         for apart in (False, True):
             try:
-                yield _Found(loop, state, made, varying, opset, apart).classified()
+                yield _Found(loop, state, next_value, varying, opset, apart).classified()
                 break
             except NotAProduct:
                 continue
@@ -61,23 +83,23 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
 class _Found:
     """The products that one state is made of, and those that it is read by."""
 
-    def __init__(self, loop: ScanView, state: State, made: ir.Value, varying: set[ir.Value], opset: int, apart: bool) -> None:
-        self._state, self._made = state, made
+    def __init__(self, loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], opset: int, apart: bool) -> None:
+        self._state, self._made = state, next_value
         reader = Reader(loop, varying, opset, apart)
         self._axes = reader.axes
         own = reader.axes.factor(state.inner)
         reader.known[state.inner] = own
-        for node in nodes_behind(loop.body, [made], [state.inner]):
+        for node in nodes_behind(loop.body, [next_value], [state.inner]):
             if any(value in varying for value in reads(node)):
                 reader.known[node.outputs[0]] = reader.read(node)
-        self._next = reader.known.get(made)
-        inside = set(reader.known) - {made}
-        reader.known = {made: reader.axes.factor(made)}
+        self._next = reader.known.get(next_value)
+        inside = set(reader.known) - {next_value}
+        reader.known = {next_value: reader.axes.factor(next_value)}
         self._read = self._reading(loop, reader, inside)
 
     def _reading(self, loop: ScanView, reader: Reader, inside: set[ir.Value]) -> tuple[ir.Value, Tensor] | None:
         """Return the one value that the rest of the body reads of the state; nothing else may read it, or what it is made from."""
-        found = list[tuple[ir.Value, Tensor]]()
+        matches = list[tuple[ir.Value, Tensor]]()
         update = set(nodes_behind(loop.body, [self._made]))
         for node in loop.body:
             values = [through_identity(value) for value in reads(node)]
@@ -88,23 +110,23 @@ class _Found:
             if any(value in reader.known for value in values):
                 tensor = reader.read(node)
                 if _is_summed(tensor, self._made):
-                    found.append((node.outputs[0], tensor))
+                    matches.append((node.outputs[0], tensor))
                 else:
                     reader.known[node.outputs[0]] = tensor
         held = {*inside, *reader.known}
-        returned = [output.inner for output in loop.scan_outputs] + [one.next for one in loop.states if one is not self._state]
-        if len(found) > 1 or any(through_identity(value) in held for value in returned):
+        returned = [output.inner for output in loop.scan_outputs] + [each.next for each in loop.states if each is not self._state]
+        if len(matches) > 1 or any(through_identity(value) in held for value in returned):
             raise NotAProduct
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def classified(self) -> MatrixState:
         """Return what is what; raises NotAProduct."""
         if self._next is None:
             raise NotAProduct
-        made = self._axes.settled(self._next)
+        next_value = self._axes.settled(self._next)
         inner = self._state.inner
         kept, written, taken = list[tuple[Product, Factor]](), list[Product](), list[tuple[Product, Factor]]()
-        for product in made.products:
+        for product in next_value.products:
             own = [factor for factor in product.factors if factor.value is inner]
             others = Product(product.number, tuple(factor for factor in product.factors if factor.value is not inner))
             if not own:
@@ -112,10 +134,10 @@ class _Found:
             elif len(own) > 1:
                 raise NotAProduct
             else:
-                (kept if own[0].labels == made.labels else taken).append((others, own[0]))
+                (kept if own[0].labels == next_value.labels else taken).append((others, own[0]))
         if len(kept) != 1 or len(written) != 1 or len(taken) > 1 or kept[0][0].number != 1:
             raise NotAProduct
-        return self._with_roles(made.labels, kept[0][0], written[0], taken[0] if taken else None)
+        return self._with_roles(next_value.labels, kept[0][0], written[0], taken[0] if taken else None)
 
     def _with_roles(self, labels: Labels, decay: Product, written: Product, taken: tuple[Product, Factor] | None) -> MatrixState:
         named = [label for label in labels if label is not None]
@@ -173,11 +195,11 @@ class _Found:
         raise NotAProduct
 
 
-def _is_summed(tensor: Tensor, made: ir.Value) -> bool:
+def _is_summed(tensor: Tensor, next_value: ir.Value) -> bool:
     """Whether the one product of ``tensor`` is summed over an axis of ``made``."""
     if len(tensor.products) != 1:
         return False
-    owns = [factor for factor in tensor.products[0].factors if factor.value is made]
+    owns = [factor for factor in tensor.products[0].factors if factor.value is next_value]
     return len(owns) == 1 and not owns[0].named <= set(tensor.labels)
 
 
@@ -192,8 +214,8 @@ def _delta(
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in taken.factors for label in factor.named} | {summed: key}
-    found = [_relabelled(factor, to) for factor in taken.factors]
-    found_by = [one for one, factor in zip(found, taken.factors, strict=True) if summed in factor.named]
+    matches = [_relabelled(factor, to) for factor in taken.factors]
+    found_by = [each for each, factor in zip(matches, taken.factors, strict=True) if summed in factor.named]
     along_key = [factor for factor in decay.factors if key in factor.named]
     if _without(_without(found_by, along_key), keys.factors) or taken.number != -1 or rest.number != 1:
         raise NotAProduct

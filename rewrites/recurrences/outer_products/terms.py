@@ -1,17 +1,21 @@
 """Tensors as sums of products whose axes have names, as Einsum has them: ``S[i,j]`` becomes ``a[i] S[i,j] + k[i] v[j]``.
 
-A label names an axis of the product; an axis of size 1 has none. A label that is no axis of the tensor is summed over.
+A label names an axis of the product; an axis of size 1 has none. A product is summed over labels that are no axes of the tensor.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
+from rewrites.fission.stacks import Stacks
 from rewrites.graph.dims import same
 from rewrites.graph.values import shape_dims
+from rewrites.ops.versions import squeeze, transpose, unsqueeze
 
-__all__ = ["Axes", "Factor", "Labels", "NotAProduct", "Product", "Tensor"]
+__all__ = ["Axes", "Factor", "Labels", "NotAProduct", "Product", "Tensor", "multiplied"]
+
 
 Labels = tuple[int | None, ...]
 
@@ -76,8 +80,8 @@ class Axes:
 
     def size(self, label: int) -> int | str | None:
         """Return what is known of the size of an axis."""
-        (found,) = shape_dims(ir.Shape([self._sizes[self.of(label)]]))
-        return found
+        (dim,) = shape_dims(ir.Shape([self._sizes[self.of(label)]]))
+        return dim
 
     def of(self, label: int) -> int:
         """Return the label that stands for all that are the same as ``label``."""
@@ -85,16 +89,16 @@ class Axes:
             label = self._same[label]
         return label
 
-    def unite(self, one: int | None, other: int | None) -> int | None:
+    def unite(self, first: int | None, second: int | None) -> int | None:
         """Return the label of an axis along which operands are ``one`` and ``other``; raises NotAProduct where sizes may differ."""
-        if one is None or other is None:
-            return other if one is None else one
-        one, other = self.of(one), self.of(other)
-        if one != other:
-            if not same(ir.Shape([self._sizes[one]]), ir.Shape([self._sizes[other]])):
+        if first is None or second is None:
+            return second if first is None else first
+        first, second = self.of(first), self.of(second)
+        if first != second:
+            if not same(ir.Shape([self._sizes[first]]), ir.Shape([self._sizes[second]])):
                 raise NotAProduct
-            self._same[max(one, other)] = min(one, other)
-        return min(one, other)
+            self._same[max(first, second)] = min(first, second)
+        return min(first, second)
 
     def settled(self, tensor: Tensor) -> Tensor:
         """Return ``tensor`` with one label for each axis."""
@@ -112,16 +116,16 @@ class Axes:
 
         return _renamed(tensor, renamed)
 
-    def aligned(self, one: Labels, other: Labels) -> Labels:
+    def aligned(self, first: Labels, second: Labels) -> Labels:
         """Return the axes of what two operands broadcast to."""
-        rank = max(len(one), len(other))
-        pairs = zip(*((None,) * (rank - len(labels)) + labels for labels in (one, other)), strict=True)
+        rank = max(len(first), len(second))
+        pairs = zip(*((None,) * (rank - len(labels)) + labels for labels in (first, second)), strict=True)
         return tuple(self.unite(*pair) for pair in pairs)
 
-    def times(self, one: Tensor, other: Tensor, labels: Labels) -> Tensor:
+    def times(self, first: Tensor, second: Tensor, labels: Labels) -> Tensor:
         """Return the product of two tensors, with ``labels`` for axes; other axes are summed over."""
-        made = (Product(a.number * b.number, (*a.factors, *b.factors)) for a in one.products for b in other.products)
-        return self.summed(Tensor(labels, tuple(made)), {*one.labels, *other.labels})
+        pairwise = (Product(a.number * b.number, (*a.factors, *b.factors)) for a in first.products for b in second.products)
+        return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
         """Return ``tensor``, of which the axes were ``before``; each product must have those that are summed over."""
@@ -142,3 +146,31 @@ def _renamed(tensor: Tensor, new: Callable[[int], int]) -> Tensor:
         for product in tensor.products
     )
     return Tensor(labels(tensor.labels), tuple(products))
+
+
+def multiplied(stacks: Stacks, product: Product, labels: tuple[int, ...], dtype: np.dtype, *, alone: bool) -> ir.Value:
+    """Return ``product`` of all steps, with axes that broadcast to ``labels`` behind that of the steps.
+
+    ``alone``: a single factor may keep axes of size 1 among them.
+    """
+    build, whole = stacks.build, None
+    for factor in product.factors:
+        rows = _aligned(stacks, factor, labels, alone=alone and len(product.factors) == 1)
+        whole = rows if whole is None else build.op("Mul", whole, rows)
+    if whole is None:
+        return build.const(np.full([1] * (1 + len(labels)), product.number, dtype))
+    return whole if product.number == 1 else build.op("Neg", whole)
+
+
+def _aligned(stacks: Stacks, factor: Factor, labels: tuple[int, ...], *, alone: bool) -> ir.Value:
+    build, operand, own = stacks.build, stacks.get(factor.value), list(factor.labels)
+    whole = operand.value if operand.batched else unsqueeze(build, operand.value, [0])
+    named = [label for label in own if label is not None]
+    if len(own) == len(labels) and all(mine in (None, label) for mine, label in zip(own, labels, strict=True)):
+        return whole
+    if alone and operand.batched and named == list(labels):
+        return whole
+    whole = squeeze(build, whole, [1 + axis for axis, label in enumerate(own) if label is None])
+    order = sorted(range(len(named)), key=lambda axis: labels.index(named[axis]))
+    whole = transpose(build, whole, [0, *(1 + axis for axis in order)])
+    return unsqueeze(build, whole, [1 + axis for axis, label in enumerate(labels) if label not in named])

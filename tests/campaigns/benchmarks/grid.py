@@ -19,8 +19,9 @@ import numpy as np
 import onnx
 
 import ortscan
-from rewrites.recurrences.cumulative import cumulative, cumulative_logsumexp
-from rewrites.recurrences.linear import constant_filter, gated_recurrence, levels
+from rewrites.recurrences import closed_form
+from rewrites.recurrences.cumulative import cumulative
+from rewrites.recurrences.linear import constant_filter
 from tests.campaigns.benchmarks.closed_forms import best_of
 from tests.campaigns.closed_forms.checking import has_loop
 from tests.campaigns.closed_forms.families import FAMILIES, Sizes, feeds_of, model_of
@@ -59,9 +60,8 @@ class _Choices:
 def _whatever_it_costs() -> Iterator[None]:
     """Let the rules take no account of time."""
     with ExitStack() as stack:
-        for module in (levels, gated_recurrence, cumulative_logsumexp):
-            stack.enter_context(mock.patch.object(module, "_MARGIN", 1e-6))
-        for module, name in ((cumulative, "_too_wide"), (constant_filter, "_too_slow")):
+        stack.enter_context(mock.patch.object(closed_form, "MARGIN", 1e-6))
+        for module, name in ((cumulative._Candidate, "_too_wide"), (constant_filter, "_too_slow")):
             stack.enter_context(mock.patch.object(module, name, return_value=None))
         yield
 

@@ -9,8 +9,8 @@ import pytest
 from rewrites.base.abilities import Abilities
 from rewrites.graph.context import Options
 from rewrites.native import native_loop
+from rewrites.recurrences import closed_form
 from rewrites.recurrences.linear import gated_recurrence, linear_recurrence
-from rewrites.recurrences.linear.gated import choose_cut
 from tests.rewrites.apply import apply, patches
 from tests.rewrites.harness import becomes, scan, stays
 from tests.support.runtime import ort_run, ort_session, run_session
@@ -96,7 +96,7 @@ FREELY = Options(sizes={"B": 1, "C": 4})
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_states_are_those_of_the_loop(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gated_recurrence, "_MARGIN", 0.01)
+    monkeypatch.setattr(closed_form, "MARGIN", 0.01)
     after, _ = becomes(gated_recurrence, WAYS[way], B=3, C=5, options=FREELY)
     assert [node.op_type for node in after.graph.node].count("If") == 1
     assert all(node.op_type != "Scan" for node in after.graph.node)
@@ -219,8 +219,3 @@ def test_a_target_without_branches_can_not_keep_the_loop() -> None:
     target = Options(target=Abilities("no branches", frozenset({"Scan"})))
     _, report = apply(gated(300), [gated_recurrence], options=target)
     assert [reason.code for one in report.loops for reason in one.reasons] == ["LINEAR-CORNERS"]
-
-
-def test_cuts_take_few_operators() -> None:
-    for steps in (1, 2, 17, 1025, 16001, 100_003):
-        assert choose_cut(steps).operators < 260

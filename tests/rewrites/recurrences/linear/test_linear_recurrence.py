@@ -10,8 +10,6 @@ from rewrites.base.abilities import Abilities
 from rewrites.graph.context import Options
 from rewrites.native import native_loop
 from rewrites.recurrences.linear import linear_recurrence
-from rewrites.recurrences.linear.decays import Decay
-from rewrites.recurrences.linear.levels import choose_levels
 from tests.rewrites.apply import apply, patches, reasons
 from tests.rewrites.harness import becomes, scan, stays
 from tests.support.runtime import ort_run, ort_session, run_session
@@ -278,27 +276,3 @@ def test_a_cheap_loop_says_what_it_costs() -> None:
     _, report = apply(decaying(8), [linear_recurrence])
     assert reasons(report) == ["COST-LINEAR"]
     assert "8 steps with states of 8 bytes" in report.loops[0].reasons[0].detail
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("number", [0.9, 0.1, 1e-3, 1e-30, 1e-42, -0.5])
-def test_factors_of_a_power_are_never_zero_and_bring_all_that_is_finite_where_the_power_does(dtype: type, number: float) -> None:
-    decay = Decay(np.array(number), np.dtype(dtype))
-    for exponent in (1, 2, 7, 300, 100_000):
-        factors = decay.power(exponent)
-        assert all(factor != 0 for factor in factors)
-        largest = np.array(np.finfo(dtype).max)
-        for factor in factors:
-            largest = largest * factor
-        wanted = 0.0 if abs(number) ** exponent * float(np.finfo(dtype).max) < np.finfo(dtype).tiny else None
-        if wanted is None:
-            np.testing.assert_allclose(largest, float(np.finfo(dtype).max) * number**exponent, rtol=1e-5)
-        else:
-            assert abs(largest) <= np.finfo(dtype).tiny
-
-
-def test_levels_leave_little_room() -> None:
-    for rows in (2, 3, 17, 1025, 16001, 100_003):
-        levels = choose_levels(rows)
-        assert rows <= levels.rows <= rows * 9 / 8 + 8
-        assert levels.operators < 200

@@ -1,15 +1,19 @@
-"""The states of ``s' = decay * s + drive`` for all rows of a stack of drives, block by block, without a loop.
+"""The states of ``s' = decay * s + drive`` for a constant decay and all rows of a stack of drives, block by block, without a loop.
 
 The rows are cut into blocks of r. The first row of every block is computed at once, then the second of every block from the first,
 and so on, as if each block began with nothing. The last rows are the drives of a recurrence of fewer rows, whose decay is that of r
-steps; what comes of it is added to all rows of the block behind. Nothing is ever multiplied by what comes after it, so that a
-state that is not finite reaches later rows only.
+steps; its states are added to all rows of the block behind. Nothing is ever multiplied by what comes after it, so that a state that
+is not finite reaches later rows only.
+
+A power of the decay that underflows to 0 would make NaN of an infinite state, which stays infinite in the loop. So a power is a
+product of factors none of which is 0, unless the decay is 0: what is finite goes to 0 under them as it does in the loop.
 """
 
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import onnx_ir as ir
@@ -19,14 +23,68 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.values import shape_dims, static_dims
 from rewrites.loops import State
 from rewrites.ops.versions import concat, reshape, slice_axis, split, transpose, unsqueeze
-from rewrites.recurrences.linear.decays import Decay
+from rewrites.scans.blocks import Radices
 
-__all__ = ["Blocked"]
+__all__ = ["Decay", "DecayBlocks", "choose_levels"]
 
 _NARROW = 8
+_MOST = 16
+_LEAST_EXPONENTS = {4: -125, 8: -1020}
+"""Of the normal numbers of so many bytes, as powers of 2."""
+_MOST_FACTORS = 3
+"""The product of so many of the least normal numbers brings the largest number to 0."""
 
 
-class Blocked:
+@lru_cache(maxsize=4096)
+def choose_levels(rows: int) -> Radices:
+    """Return the radices with the fewest operators for ``rows`` rows or a few more."""
+    if rows <= 1:
+        return Radices((), 0)
+    best: Radices | None = None
+    for radix in range(2, min(rows, _MOST) + 1):
+        blocks = -(-rows // radix)
+        rest = choose_levels(blocks)
+        operators = 2 * radix + 1 + rest.operators + (5 if blocks > 1 else 0)
+        candidate = Radices((radix, *rest.steps), operators)
+        if candidate.rows * 8 <= rows * 9 + 64 and (best is None or operators < best.operators):
+            best = candidate
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True)
+class Decay:
+    """``numbers``: what a state is multiplied by in one step, in float64, none larger than 1; they broadcast to its shape.
+
+    ``dtype``: of the states. ``form``: "Add" or "Sub" where a state has 0 times itself added or taken off before it decays, so that
+    what is infinite is NaN from there on, and with "Sub" no zero is negative.
+    """
+
+    numbers: np.ndarray
+    dtype: np.dtype
+    form: str = ""
+
+    def power(self, exponent: int) -> list[np.ndarray]:
+        """Return the factors of the decay over ``exponent`` steps."""
+        return self._factors(np.array(exponent))
+
+    def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
+        """Return the factors of the decays over so many steps each, along a new axis 0."""
+        return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
+
+    def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
+        least = _LEAST_EXPONENTS[self.dtype.itemsize]
+        magnitude = np.where(self.numbers == 0, 1, np.abs(self.numbers))
+        bits = np.maximum(np.log2(magnitude) * exponents, _MOST_FACTORS * least)
+        count = max(1, int(np.ceil((bits / least).max(initial=0))))
+        sign = np.where((self.numbers < 0) & (exponents % 2 == 1), -1.0, 1.0) * (self.numbers != 0)
+        plain = bits >= least
+        first = np.where(plain, magnitude ** np.where(plain, exponents, 1), np.exp2(bits / count)) * sign
+        rest = np.where(plain, 1.0, np.exp2(bits / count))
+        return [np.array(factor, self.dtype) for factor in (first, *[rest] * (count - 1))]
+
+
+class DecayBlocks:
     """Writes the states of ``state``, whose rank is known and whose ``decay`` is given, to ``build``.
 
     Work is on [rows, numbers], or on [numbers, rows] where states have few numbers: onnxruntime broadcasts slowly along short axes.
@@ -46,15 +104,15 @@ class Blocked:
         build, count, is_flat = self._build, math.prod(radices), len(self._dims) == 1
         missing = count - steps - 1
         rows = [reshape(build, self._initial, [1, -1]), drives if is_flat else reshape(build, drives, [steps, -1])]
-        found = self._states(concat(build, [self._nothing(missing), *rows] if missing else rows, 0), radices, 1)
+        states = self._states(concat(build, [self._nothing(missing), *rows] if missing else rows, 0), radices, 1)
         if is_flat:
-            return found
+            return states
         if self._dims.count(-1) <= 1:
-            return reshape(build, found, [count, *self._dims])
-        return build.op("Reshape", found, self._sizes(count), allowzero=1 if build.opset >= since.ALLOWZERO else None)
+            return reshape(build, states, [count, *self._dims])
+        return build.op("Reshape", states, self._sizes(count), allowzero=1 if build.opset >= since.ALLOWZERO else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the states where each row is ``steps`` steps, and nothing is before the first."""
+        """Return the states if each row is ``steps`` steps and nothing is before the first."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
         is_turned = self._is_narrow and blocks > 1

@@ -41,10 +41,10 @@ class Reader:
         """Return what the one result of ``node``, which depends on a state, is; raises NotAProduct."""
         if len(node.outputs) != 1:
             raise NotAProduct
-        found = self._computed(node)
-        if len(found.products) > _MOST_PRODUCTS or any(len(product.factors) > _MOST_FACTORS for product in found.products):
+        result = self._computed(node)
+        if len(result.products) > _MOST_PRODUCTS or any(len(product.factors) > _MOST_FACTORS for product in result.products):
             raise NotAProduct
-        return self.axes.settled(found)
+        return self.axes.settled(result)
 
     def of(self, value: ir.Value | None) -> Tensor:
         """Return what ``value`` is, on labels of its own; raises NotAProduct."""
@@ -73,59 +73,59 @@ class Reader:
         return self._left > 0 and self._depth < _DEEPEST
 
     def _computed(self, node: ir.Node) -> Tensor:
-        given = [value for value in node.inputs if value is not None]
+        inputs = [value for value in node.inputs if value is not None]
         is_free = not any(value in self._varying for value in reads(node))
-        if node.domain != "" or not given:
+        if node.domain != "" or not inputs:
             raise NotAProduct
-        if node.op_type in ("Cast", "CastLike", "Identity") and given[0].dtype == node.outputs[0].dtype is not None:
-            return self.of(given[0])
+        if node.op_type in ("Cast", "CastLike", "Identity") and inputs[0].dtype == node.outputs[0].dtype is not None:
+            return self.of(inputs[0])
         if node.op_type == "Neg":
-            return _scaled(self.of(given[0]), -1.0)
+            return _scaled(self.of(inputs[0]), -1.0)
         if node.op_type in ("Add", "Sub") and not is_free:
             return self._added(node)
         if node.op_type == "Mul":
-            one, other = (self.of(value) for value in given)
-            return self.axes.times(one, other, self.axes.aligned(one.labels, other.labels))
+            first, second = (self.of(value) for value in inputs)
+            return self.axes.times(first, second, self.axes.aligned(first.labels, second.labels))
         if node.op_type == "MatMul":
-            one, other = (self.of(value) for value in given)
-            return self._multiplied(one, other, is_free)
-        if node.op_type == "Einsum" and len(given) > 1:
+            first, second = (self.of(value) for value in inputs)
+            return self._multiplied(first, second, is_free)
+        if node.op_type == "Einsum" and len(inputs) > 1:
             return self._einsum(node, is_free)
         if node.op_type == "Gemm":
             return self._gemm(node, is_free)
         if node.op_type == "ReduceSum" and not is_free:
-            return self._summed(node, self.of(given[0]))
-        return self._moved(node, self.of(given[0]))
+            return self._summed(node, self.of(inputs[0]))
+        return self._moved(node, self.of(inputs[0]))
 
     def _added(self, node: ir.Node) -> Tensor:
-        one, other = (self.of(value) for value in node.inputs)
-        other = other if node.op_type == "Add" else _scaled(other, -1.0)
-        return Tensor(self.axes.aligned(one.labels, other.labels), (*one.products, *other.products))
+        first, second = (self.of(value) for value in node.inputs)
+        second = second if node.op_type == "Add" else _scaled(second, -1.0)
+        return Tensor(self.axes.aligned(first.labels, second.labels), (*first.products, *second.products))
 
-    def _multiplied(self, one: Tensor, other: Tensor, is_free: bool) -> Tensor:
-        left = one.labels if len(one.labels) > 1 else (None, *one.labels)
-        right = other.labels if len(other.labels) > 1 else (*other.labels, None)
-        if not one.labels or not other.labels or (is_free and (left[-1], right[-2]) != (None, None)):
+    def _multiplied(self, first: Tensor, second: Tensor, is_free: bool) -> Tensor:
+        left = first.labels if len(first.labels) > 1 else (None, *first.labels)
+        right = second.labels if len(second.labels) > 1 else (*second.labels, None)
+        if not first.labels or not second.labels or (is_free and (left[-1], right[-2]) != (None, None)):
             raise NotAProduct
         if (left[-1] is None) != (right[-2] is None):
             raise NotAProduct
         self.axes.unite(left[-1], right[-2])
         labels = self.axes.aligned(left[:-2], right[:-2])
-        labels += left[-2:-1] if len(one.labels) > 1 else ()
-        labels += right[-1:] if len(other.labels) > 1 else ()
-        return self.axes.times(one, other, labels)
+        labels += left[-2:-1] if len(first.labels) > 1 else ()
+        labels += right[-1:] if len(second.labels) > 1 else ()
+        return self.axes.times(first, second, labels)
 
     def _einsum(self, node: ir.Node, is_free: bool) -> Tensor:
-        given = [self.of(value) for value in node.inputs]
-        letters, result = _letters(node.attributes.get_string("equation", ""), [len(one.labels) for one in given])
+        inputs = [self.of(value) for value in node.inputs]
+        letters, result = _letters(node.attributes.get_string("equation", ""), [len(first.labels) for first in inputs])
         named = dict[str, int | None]()
-        for letter, label in zip("".join(letters), chain.from_iterable(one.labels for one in given), strict=True):
+        for letter, label in zip("".join(letters), chain.from_iterable(first.labels for first in inputs), strict=True):
             named[letter] = self.axes.unite(named.get(letter), label)
         if is_free and any(named[letter] is not None for letter in named.keys() - set(result)):
             raise NotAProduct
-        whole = given[0]
-        for other in given[1:]:
-            whole = self.axes.times(whole, other, (*whole.labels, *other.labels))
+        whole = inputs[0]
+        for second in inputs[1:]:
+            whole = self.axes.times(whole, second, (*whole.labels, *second.labels))
         return self.axes.summed(replace(whole, labels=tuple(named[letter] for letter in result)), whole.labels)
 
     def _gemm(self, node: ir.Node, is_free: bool) -> Tensor:
@@ -133,14 +133,14 @@ class Reader:
             raise NotAProduct
         sides = [self.of(value) for value in node.inputs[:2]]
         turned = [node.attributes.get_int(name, 0) for name in ("transA", "transB")]
-        one, other = (replace(side, labels=side.labels[::-1]) if way else side for side, way in zip(sides, turned, strict=True))
-        found = self._multiplied(one, other, is_free)
+        first, second = (replace(side, labels=side.labels[::-1]) if way else side for side, way in zip(sides, turned, strict=True))
+        result = self._multiplied(first, second, is_free)
         if len(node.inputs) < 3 or node.inputs[2] is None:
-            return found
+            return result
         if is_free:
             raise NotAProduct
-        more = self.of(node.inputs[2])
-        return Tensor(self.axes.aligned(found.labels, more.labels), (*found.products, *more.products))
+        bias = self.of(node.inputs[2])
+        return Tensor(self.axes.aligned(result.labels, bias.labels), (*result.products, *bias.products))
 
     def _summed(self, node: ir.Node, tensor: Tensor) -> Tensor:
         axes = axes_of(node, self._opset, len(tensor.labels))
@@ -158,22 +158,22 @@ class Reader:
         if node.op_type == "Reshape":
             return replace(tensor, labels=_with_other_ones(tensor.labels, source, node.outputs[0]))
         dims = shape_dims(source.shape)
-        found = movement(node, self._opset, dims, lambda index: self._constants.of(node.inputs[index]))
-        if found is None or found.axes is None or found.cut:
+        result = movement(node, self._opset, dims, lambda index: self._constants.of(node.inputs[index]))
+        if result is None or result.axes is None or result.cut:
             raise NotAProduct
-        lost = set(range(len(tensor.labels))) - {axis for axis in found.axes if axis is not None}
+        lost = set(range(len(tensor.labels))) - {axis for axis in result.axes if axis is not None}
         if any(tensor.labels[axis] is not None for axis in lost):
             raise NotAProduct
-        return replace(tensor, labels=tuple(None if axis is None else tensor.labels[axis] for axis in found.axes))
+        return replace(tensor, labels=tuple(None if axis is None else tensor.labels[axis] for axis in result.axes))
 
 
 def _scaled(tensor: Tensor, number: float) -> Tensor:
     return replace(tensor, products=tuple(Product(product.number * number, product.factors) for product in tensor.products))
 
 
-def _with_other_ones(labels: Labels, source: ir.Value, made: ir.Value) -> Labels:
+def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labels:
     """Return the labels of ``made``, a Reshape of ``source`` that puts in, or takes out, axes of size 1 alone."""
-    before, after = static_dims(source), static_dims(made)
+    before, after = static_dims(source), static_dims(target)
     if before is None or after is None or [size for size in before if size != 1] != [size for size in after if size != 1]:
         raise NotAProduct
     named = iter([label for label, size in zip(labels, before, strict=True) if size != 1])
@@ -201,8 +201,8 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 def _is_outer(tensor: Tensor) -> bool:
     """Whether a factor has an axis that another lacks, and the other way round."""
     (product,) = tensor.products
-    return any(_differ(one, other) and _differ(other, one) for one in product.factors for other in product.factors)
+    return any(_differ(first, second) and _differ(second, first) for first in product.factors for second in product.factors)
 
 
-def _differ(one: Factor, other: Factor) -> bool:
-    return bool(one.named - other.named)
+def _differ(first: Factor, second: Factor) -> bool:
+    return bool(first.named - second.named)

@@ -25,10 +25,10 @@ def is_never_negative(decay: Product, stacks: Stacks) -> bool:
     return all(_is_never_negative(_outer(factor.value, stacks)) for factor in decay.factors)
 
 
-def exponents(decay: Product, stacks: Stacks, place: Callable[[Product], ir.Value]) -> ir.Value:
+def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
     """Return the exponents of ``decay``, which is never negative, as ``place`` puts a product."""
-    found = exponent(decay, stacks)
-    return stacks.build.op("Log", place(decay)) if found is None else place(found)
+    source_found = exponent(decay, stacks)
+    return stacks.build.op("Log", put(decay)) if source_found is None else put(source_found)
 
 
 def exponent(decay: Product, stacks: Stacks) -> Product | None:
@@ -38,21 +38,21 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
     b, (factor,) = stacks.build, decay.factors
     source = _outer(factor.value, stacks)
     constant = const_array(source)
-    found = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
-    if found is None:
+    source_found = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
+    if source_found is None:
         return None
-    made = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
+    exponent_value = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
     scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
     scan = scans.get(factor.value)
-    ordered = found if scan is None else stacks.ordered(found, scan.reverse)
-    stacks.place(made, ordered, scan is not None or stacks.get(factor.value).batched)
-    return Product(1.0, (Factor(made, factor.labels),))
+    ordered = source_found if scan is None else stacks.ordered(source_found, scan.reverse)
+    stacks.place(exponent_value, ordered, scan is not None or stacks.get(factor.value).batched)
+    return Product(1.0, (Factor(exponent_value, factor.labels),))
 
 
 def _logarithms(array: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        found = np.asarray(np.log(array.astype(np.float64)), array.dtype)
-    return found
+        source_found = np.asarray(np.log(array.astype(np.float64)), array.dtype)
+    return source_found
 
 
 def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:

@@ -116,10 +116,17 @@ class Reader:
 
     def linear(self, value: ir.Value) -> Linear:
         """Return what ``value`` is; raises NotLinear."""
-        found = self._known[value] if value in self._known else Linear((), value)
-        if isinstance(found, NotLinear):
-            raise found
-        return found
+        result = self._known[value] if value in self._known else Linear((), value)
+        if isinstance(result, NotLinear):
+            raise result
+        return result
+
+    def own(self, state: State) -> Linear:
+        """Return the next value of ``state``, which no other state has a part in and which takes something up; raises NotLinear."""
+        linear = self.linear(state.next)
+        if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
+            raise NotLinear
+        return linear
 
     def _tried(self, node: ir.Node) -> Linear | NotLinear:
         try:
@@ -128,21 +135,21 @@ class Reader:
             return none
 
     def _read(self, node: ir.Node) -> Linear:
-        given = [value for value in node.inputs if value is not None]
+        inputs = [value for value in node.inputs if value is not None]
         if node.domain != "" or node.op_type not in ("Identity", "Neg", "Add", "Sub", "Mul", "Div"):
             raise NotLinear
-        if any(isinstance(found, NotLinear) and found.reason is None for found in map(self._known.get, given)):
+        if any(isinstance(result, NotLinear) and result.reason is None for result in map(self._known.get, inputs)):
             raise NotLinear
-        first = self.linear(given[0])
+        first = self.linear(inputs[0])
         if node.op_type == "Identity":
             return first
         if node.op_type == "Neg":
             return first.through(-1.0, _driven(node, [first.drive]))
         if node.op_type in ("Add", "Sub"):
-            second = self.linear(given[1])
+            second = self.linear(inputs[1])
             other = second if node.op_type == "Add" else second.through(-1.0, second.drive)
             return first.plus(other, _driven(node, [first.drive, second.drive]))
-        return self._multiplied(node, given[0], given[1])
+        return self._multiplied(node, inputs[0], inputs[1])
 
     def _multiplied(self, node: ir.Node, left: ir.Value, right: ir.Value) -> Linear:
         swapped = self.is_free(left)

@@ -1,0 +1,221 @@
+"""A loop that stays as a fallback, in the other branch of an If, for inputs that its closed form does not cover.
+
+    Scan(s0, xs)    ->    If (all numbers are finite) closed form else Scan(s0, xs)
+    Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs)
+
+The second form is for rules that are slower than the loop for wide states: they change the first Scan and leave the fallback alone.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.fission.copied import copied
+from rewrites.fission.trial import tried
+from rewrites.graph.branches import has_steps, say_has_steps, write_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.marks import ASSUMED_SIZE, IS_NARROW
+from rewrites.graph.values import bytes_per_element, dim_of, static_dims
+from rewrites.loops import ScanView, State
+from rewrites.loops.rebuild import stand_in_for, written_again
+from rewrites.ops.versions import reshape, shape_of
+from rewrites.recurrences.results import is_used
+from rewrites.rule import NotApplicable
+
+__all__ = [
+    "WrittenForm",
+    "all_finite_and_bounded",
+    "can_check_width",
+    "guard_steps",
+    "guard_width",
+    "guard_with_fallback",
+    "is_fallback_loop",
+    "no_fallback",
+    "sizes_at_most",
+    "states_of_unknown_width",
+    "tried_as_narrow",
+    "write_fallback",
+]
+
+_FALLBACK = "otherwise_the_loop"
+"""The prefix of the name of a branch that holds a fallback."""
+
+
+@dataclass(frozen=True)
+class WrittenForm:
+    """The nodes of a closed form.
+
+    Args:
+        build: The nodes that run in any case.
+        results: The new value of each output of the loop that is used.
+        guard: The flag that the form covers the inputs, and the nodes that run then; None for a form that covers all inputs.
+    """
+
+    build: Builder
+    results: Mapping[ir.Value, ir.Value]
+    guard: tuple[ir.Value, Builder] | None = None
+
+
+def no_fallback(ctx: Context) -> NotApplicable | None:
+    """Return a reason if the target cannot keep a loop under an If."""
+    if ctx.options.target.loops and "If" in ctx.options.target.control_flow:
+        return None
+    return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
+
+
+def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:
+    """Return True if ``loop`` is a fallback, even if a guard was put around it inside the branch of the fallback."""
+    graph = loop.node.graph
+    while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
+        if (graph.name or "").startswith(_FALLBACK):
+            return True
+        guard = ctx.if_around(graph)
+        graph = None if guard is None else guard.graph
+    return False
+
+
+def write_fallback(
+    build: Builder,
+    condition: ir.Value,
+    closed: tuple[Builder, Sequence[ir.Value]],
+    kept: tuple[Builder, Sequence[ir.Value]],
+    scan: ir.Node,
+    hint: str | None,
+    ctx: Context,
+) -> tuple[ir.Value, ...]:
+    """Write an If between two branches to ``build`` and mark the branch of ``scan`` as a fallback; return the values of the If."""
+    values = write_if(build, condition, closed, kept, hint)
+    assert scan.graph is not None
+    scan.graph.name = ctx.names.fresh(_FALLBACK)
+    return values
+
+
+def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.Node:
+    """Put ``loop`` under an If on the guard of ``form``, and return it as the fallback."""
+    old, scan = loop.node, written_again(loop, ctx.names)
+    values = _write_choice(loop, scan, form, ctx)
+    choice = form.build.nodes.pop()
+    form.build.insert_before(old)
+    stand_in_for(old, choice, list(values.items()), ctx.names)
+    return scan
+
+
+def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None], ctx: Context) -> list[ir.Node]:
+    """Put ``loop`` under an If on the guard of ``form``, and that under another on the number of steps.
+
+    Args:
+        steps: From how many steps on, and up to how many, the closed form runs.
+
+    Returns:
+        The two fallbacks.
+    """
+    (least, most), outer = steps, ctx.builder()
+    first, *others = loop.scan_inputs
+    count = shape_of(outer, first.outer, first.axis)
+    is_fit = outer.op("Less", outer.const([least - 1]), count)
+    for scan in others:  # onnxruntime refuses stacks of different lengths
+        if dim_of(scan.outer, scan.axis) is None or dim_of(scan.outer, scan.axis) != dim_of(first.outer, first.axis):
+            is_fit = outer.op("And", is_fit, outer.op("Equal", shape_of(outer, scan.outer, scan.axis), count))
+    if most is not None:
+        is_fit = outer.op("And", is_fit, outer.op("Less", count, outer.const([most + 1])))
+    fallback = copied(loop, loop.states, ctx)
+    values = _write_choice(loop, fallback, form, ctx)
+    say_has_steps(fallback.graph)
+    return [fallback, guard_with_fallback(loop, WrittenForm(outer, values, (is_fit, form.build)), ctx)]
+
+
+def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context) -> dict[ir.Value, ir.Value]:
+    """End the nodes before ``form`` with an If between it and ``scan``; return the value of the If for each result."""
+    assert form.guard is not None
+    (condition, inside), fallback = form.guard, ctx.builder()
+    fallback.nodes.append(scan)
+    outputs = [(old, kept) for old, kept in zip(loop.node.outputs, scan.outputs, strict=True) if old in form.results]
+    flag = reshape(form.build, condition, [1]) if condition.shape is None else condition
+    closed, kept = (inside, [form.results[old] for old, _ in outputs]), (fallback, [kept for _, kept in outputs])
+    values = write_fallback(form.build, flag, closed, kept, scan, loop.node.name, ctx)
+    return {old: value for (old, _), value in zip(outputs, values, strict=True)}
+
+
+def all_finite_and_bounded(
+    build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, no_negative_zeros: bool = False
+) -> ir.Value:
+    """Return the flag that all ``values`` are finite and at most ``largest``, and with ``no_negative_zeros`` that none is -0."""
+    squares = [build.op("ReduceSumSquare", value, keepdims=0) for value in values]
+    total = squares[0]
+    for square in squares[1:]:
+        total = build.op("Add", total, square)
+    flag = build.op("Less", total, build.const(np.array(largest * largest, dtype)))
+    for value in values if no_negative_zeros else ():
+        unit, least = build.const(np.array(1, dtype)), build.const(np.array(-np.finfo(dtype).max, dtype))
+        inverse = build.op("ReduceMin", build.op("Div", unit, value), keepdims=0)
+        flag = build.op("And", flag, build.op("Less", least, inverse))
+    return flag
+
+
+def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
+    """Return the states whose size is neither known, hinted nor checked by an If around ``loop``."""
+    if IS_NARROW.on(loop.node) or ASSUMED_SIZE.on(loop.node):
+        return []
+    return [state for state in loop.states if static_dims(state.initial) is None and not sizes.hinted(state.inner)]
+
+
+def can_check_width(loop: ScanView, ctx: Context) -> bool:
+    """Return True if the target runs an If around ``loop``, and no outer loop does, which an If would keep from being batched."""
+    if no_fallback(ctx) is not None:
+        return False
+    graph = loop.node.graph
+    while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
+        guard = ctx.if_around(graph)
+        graph = None if guard is None else guard.graph
+    return graph is not None
+
+
+def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.Value | None:
+    """Return the flag that no value has more elements than its limit; None for no values."""
+    flag: ir.Value | None = None
+    for value, limit in limits:
+        bound = build.const([limit + 1])
+        is_narrow = build.op("Less", build.op("Size", value), bound)
+        flag = is_narrow if flag is None else build.op("And", flag, is_narrow)
+    return flag
+
+
+def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
+    """Put ``loop`` under an If on whether each of ``states`` has at most ``widest`` bytes.
+
+    Returns:
+        The Scan that runs if they do, and the fallback.
+    """
+    build, inside = ctx.builder(), ctx.builder()
+    condition = sizes_at_most(build, [(state.initial, widest // bytes_per_element(state.initial)) for state in states])
+    assert condition is not None
+    always_steps = has_steps(loop.node.graph)
+    narrow = _narrow_copy(loop, ctx)
+    inside.nodes.append(narrow)
+    results = {old: value for old, value in zip(loop.node.outputs, narrow.outputs, strict=True) if is_used(old)}
+    fallback = guard_with_fallback(loop, WrittenForm(build, results, (condition, inside)), ctx)
+    if always_steps:
+        say_has_steps(narrow.graph)
+        say_has_steps(fallback.graph)
+    return [narrow, fallback]
+
+
+@contextmanager
+def tried_as_narrow(loop: ScanView, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Return a copy of ``loop`` that is marked as narrow, all of whose results are wanted, and the context to try rules on it."""
+    node = _narrow_copy(loop, ctx)
+    with tried(node, ctx) as trial:
+        assert isinstance(node.graph, ir.Graph)
+        node.graph.outputs.extend(node.outputs)
+        yield trial
+
+
+def _narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
+    node = copied(loop, loop.states, ctx)
+    IS_NARROW.put(node, True)
+    return node

@@ -1,0 +1,113 @@
+"""What is added to a state in each step, and what it is multiplied by, for all steps at once, by the body's own operators."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
+from rewrites.base.not_applicable import NotApplicable
+from rewrites.batching import Call, Operand, batch
+from rewrites.fission.stacks import Stacks
+from rewrites.graph.dims import same
+from rewrites.graph.values import rank_of
+from rewrites.loops import State
+from rewrites.ops.versions import unsqueeze
+from rewrites.recurrences.linear.decay_reader import Drive, Path, drives_in_order
+
+__all__ = ["decays_of", "put_stacks", "stack_of"]
+
+
+def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
+    """Put ``values`` of all steps into ``stacks``; return a reason if they cannot be had, or break the memory budget."""
+    nodes = nodes_behind(stacks.body, values, [*stacks.known, *stacks.sources()])
+    varying = varying_values(stacks.body, stacks.sources())
+    for node in nodes:
+        stacked = [value for value in node.outputs if value in varying]
+        reason = not_repeatable(node) or next((why for value in stacked if (why := sizes.not_a_stack(value))), None)
+        if reason is not None:
+            return reason
+    return stacks.add_all(nodes)
+
+
+def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
+    """Return the drive of ``state`` in all steps, along axis 0, or why there is none of the state's shape."""
+    values = [part for part in drives_in_order(drive) if isinstance(part, ir.Value)]
+    refusal = put_stacks(values, stacks, sizes)
+    emitted_drive = _emitted(drive, stacks) if refusal is None else refusal
+    if isinstance(emitted_drive, NotApplicable):
+        return emitted_drive
+    if not same(emitted_drive.inner.shape, state.inner.shape):
+        return _other_shape(emitted_drive.inner, state.inner)
+    stack = emitted_drive.value
+    if not emitted_drive.batched:
+        stacks.known[emitted_drive.inner] = emitted_drive
+        stack = stacks.full(emitted_drive.inner)
+    return stack
+
+
+def _emitted(drive: Drive | ir.Value, stacks: Stacks) -> Operand | NotApplicable:
+    emitted = dict[Drive | ir.Value, Operand]()
+    for part in drives_in_order(drive):
+        operand = stacks.get(part) if isinstance(part, ir.Value) else _emitted_node(part, emitted, stacks)
+        if isinstance(operand, NotApplicable):
+            return operand
+        emitted[part] = operand
+    return emitted[drive]
+
+
+def _emitted_node(drive: Drive, emitted: Mapping[Drive | ir.Value, Operand], stacks: Stacks) -> Operand | NotApplicable:
+    build, node, result = stacks.build, drive.node, drive.node.outputs[0]
+    operands = [emitted[operand] for operand in drive.operands if operand is not None]
+    if len(operands) < len(node.inputs):
+        (alone,) = operands
+        if not same(alone.inner.shape, result.shape):
+            return _other_shape(alone.inner, result)
+        is_taken_off = node.op_type == "Sub" and drive.operands[0] is None
+        return Operand(build.op("Neg", alone.value), alone.batched, result) if is_taken_off else alone
+    if not any(operand.batched for operand in operands):
+        return Operand(build.like(node, [operand.value for operand in operands])[0], False, result)
+    batched = batch(Call(node, tuple(operands), build, stacks.steps))
+    return batched if isinstance(batched, NotApplicable) else Operand(batched[0].value, batched[0].batched, result)
+
+
+def _other_shape(value_rank: ir.Value, wanted: ir.Value) -> NotApplicable:
+    detail = f"'{value_rank.name}' has not surely the shape of '{wanted.name}', of rank {rank_of(wanted)}"
+    return NotApplicable("LINEAR-SHAPE", detail)
+
+
+def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
+    """Return what ``state`` is multiplied by on all ``paths`` together, along axis 0, or why it cannot be had; broadcasts to it."""
+    build, rank, kind = stacks.build, rank_of(state.inner), state.inner.dtype
+    assert kind is not None
+    factors = dict.fromkeys(factor.value for path in paths for factor in path.factors)
+    ranks = {value: rank_of(value) for value in factors}
+    if rank is None or any(value_rank is None or value_rank > rank for value_rank in ranks.values()):
+        return NotApplicable("LINEAR-SHAPE", f"the rank of what '{state.inner.name}' is multiplied by is not known")
+    refusal = put_stacks(factors, stacks, sizes)
+    if refusal is not None:
+        return refusal
+
+    def spread(value: ir.Value) -> ir.Value:
+        return unsqueeze(build, stacks.full(value), list(range(1, 1 + rank - (ranks[value] or 0))))
+
+    spreads = {value: spread(value) for value in factors}
+    alone = [path.numbers for path in paths if not path.factors]
+    whole = build.const(np.asarray(sum(alone), kind.numpy())) if alone else None
+    for path in paths:
+        if not path.factors:
+            continue
+        is_taken_off = whole is not None and bool((path.numbers < 0).all())
+        numbers = np.asarray(-path.numbers if is_taken_off else path.numbers)
+        term = None if (numbers == 1).all() else build.const(numbers.astype(kind.numpy()))
+        for factor in path.factors:
+            value = spreads[factor.value]
+            if factor.divides:
+                term = build.op("Div", build.const(np.array(1, kind.numpy())) if term is None else term, value)
+            else:
+                term = value if term is None else build.op("Mul", term, value)
+        assert term is not None
+        whole = term if whole is None else build.op("Sub" if is_taken_off else "Add", whole, term)
+    assert whole is not None
+    return whole

@@ -1,0 +1,120 @@
+"""An associative scan: what an operator makes of all rows so far, for all steps at once, in blocks of steps and blocks of those.
+
+    [T, ...] -> [B, L, ...]    L - 1 joins between the steps of all blocks;  the same for the ends of the blocks;  both joined
+
+The order of steps may be that of the rows or the opposite one.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import static_dims
+from rewrites.ops.versions import concat, slice_axis, split, squeeze, unsqueeze
+
+__all__ = ["AssociativeScan", "Ends"]
+
+_FLAT = 24
+_LONGEST = 16
+_WIDE = 64
+_END = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Pieces of stacks, whose first step is the last row if they are ``backwards``."""
+
+    b: Builder
+    backwards: bool
+
+    def led(self, first: ir.Value, rows: ir.Value) -> ir.Value:
+        """Return ``rows`` with ``first``, one row or more, before the first step."""
+        return concat(self.b, [rows, first] if self.backwards else [first, rows], 0)
+
+    def but_last(self, rows: ir.Value) -> ir.Value:
+        """Return all steps but the last."""
+        return slice_axis(self.b, rows, 0, 1, _END) if self.backwards else slice_axis(self.b, rows, 0, 0, -1)
+
+    def but_first(self, rows: ir.Value) -> ir.Value:
+        """Return all steps but the first."""
+        return slice_axis(self.b, rows, 0, 0, -1) if self.backwards else slice_axis(self.b, rows, 0, 1, _END)
+
+    def last(self, rows: ir.Value) -> ir.Value:
+        """Return the last step."""
+        start, end = (0, 1) if self.backwards else (-1, _END)
+        return squeeze(self.b, slice_axis(self.b, rows, 0, start, end), [0])
+
+
+@dataclass(frozen=True)
+class AssociativeScan:
+    """``operator`` joins an earlier row with a later one; it is associative. ``like``: a row, whose shape all have."""
+
+    ends: Ends
+    like: ir.Value
+    operator: Callable[[ir.Value, ir.Value], ir.Value]
+
+    @property
+    def is_wide(self) -> bool:
+        """Return True if rows are known to be so wide that joining some of them side by side is no loss."""
+        dims = static_dims(self.like)
+        return dims is not None and math.prod(dims) >= _WIDE
+
+    def total(self, rows: ir.Value, steps: int) -> ir.Value:
+        """Return all of ``steps`` rows joined, as one row: parts that lie side by side, again and again."""
+        b = self.ends.b
+        while steps > 1:
+            count = min(_LONGEST, steps)
+            sizes = [steps // count] * count + [steps % count] * bool(steps % count)
+            parts = split(b, rows, 0, sizes, len(sizes))
+            joined = parts[0]
+            for part in parts[1:count]:
+                joined = self.operator(joined, part)
+            rows, steps = concat(b, [joined, *parts[count:]], 0), steps // count + steps % count
+        return rows
+
+    def prefixes(self, rows: ir.Value, steps: int, initial: ir.Value | None) -> ir.Value:
+        """Return what is joined up to each of ``steps`` rows, behind ``initial``, one row, if there is one."""
+        b = self.ends.b
+        if steps <= _FLAT:
+            parts = [rows] if steps == 1 else list(split(b, rows, 0, None if b.opset >= 18 else [1] * steps, steps))
+            return concat(b, self._along(parts, initial), 0)
+        length = min(_LONGEST, round(steps**0.5))
+        count = -(-steps // length)
+        missing = count * length - steps
+        filled = rows
+        if missing:  # the rows that are added come last, and nothing comes of the end of the last block
+            again = slice_axis(b, rows, 0, *((0, missing) if self.ends.backwards else (steps - missing, steps)))
+            filled = concat(b, [again, rows] if self.ends.backwards else [rows, again], 0)
+        blocks = self._reshaped(filled, [count, length])
+        along = self._along(split(b, blocks, 1, None if b.opset >= 18 else [1] * length, length), None)
+        within, last = concat(b, along, 1), self._reshaped(along[0 if self.ends.backwards else -1], [count])
+        if initial is not None:
+            before = self.prefixes(self.ends.led(initial, self.ends.but_last(last)), count, None)
+            whole = self.operator(unsqueeze(b, before, [1]), within)
+        else:
+            before = self.prefixes(self.ends.but_last(last), count - 1, None)
+            later = self.operator(unsqueeze(b, before, [1]), self.ends.but_first(within))
+            start = count - 1 if self.ends.backwards else 0
+            whole = self.ends.led(slice_axis(b, within, 0, start, start + 1), later)
+        whole = self._reshaped(whole, [count * length])
+        if not missing:
+            return whole
+        return slice_axis(b, whole, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
+
+    def _along(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
+        """Return what is joined along ``parts``, in their order."""
+        ordered = list(reversed(parts) if self.ends.backwards else parts)
+        joined = [ordered[0] if initial is None else self.operator(initial, ordered[0])]
+        for part in ordered[1:]:
+            joined.append(self.operator(joined[-1], part))
+        return joined[::-1] if self.ends.backwards else joined
+
+    def _reshaped(self, value: ir.Value, lead: list[int]) -> ir.Value:
+        """Return ``value`` with the axes ``lead`` before those of a row."""
+        b, dims = self.ends.b, static_dims(self.like)
+        if dims is not None:
+            return b.op("Reshape", value, b.const([*lead, *dims]))
+        return b.op("Reshape", value, b.op("Concat", b.const(lead), b.op("Shape", self.like), axis=0), allowzero=1)

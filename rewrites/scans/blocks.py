@@ -1,0 +1,126 @@
+"""Steps cut into blocks of equal length, and a Scan over blocks for a number of steps that only the run tells."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.dims import with_axes, without_axis
+from rewrites.graph.marks import BLOCKS, OVER_BLOCKS
+from rewrites.loops import ScanInput, ScanOutput, State, make_scan
+from rewrites.ops.versions import concat, slice_axis
+
+__all__ = ["BlockCut", "Radices", "cut_steps", "scan_over_blocks", "states_before_blocks"]
+
+
+@dataclass(frozen=True)
+class Radices:
+    """``steps``: of a block, of a block of blocks, and so on; ``operators``: how many that takes."""
+
+    steps: tuple[int, ...]
+    operators: int
+
+    @property
+    def rows(self) -> int:
+        """The number of steps in all."""
+        return prod(self.steps)
+
+
+@dataclass(frozen=True)
+class BlockCut:
+    """``steps`` in blocks of ``length``; the last block lacks ``missing`` steps. Tensors have one int64.
+
+    Args:
+        rank: The axes of the stacks that are cut.
+        whole: The number of steps with the missing ones, if only the run tells it.
+        pads: What Pad adds to a stack then.
+    """
+
+    build: Builder
+    steps: int | ir.Value
+    length: int
+    missing: int | ir.Value
+    rank: int
+    whole: ir.Value | None = None
+    pads: ir.Value | None = None
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks, or -1."""
+        return -(-self.steps // self.length) if isinstance(self.steps, int) else -1
+
+    def count(self) -> int | ir.Value:
+        """Return the number of blocks."""
+        return self.blocks if self.whole is None else self.build.op("Div", self.whole, self.build.const([self.length]))
+
+    def pad(self, rows: ir.Value, fill: np.ndarray | None = None) -> ir.Value:
+        """Return ``rows`` with the missing steps, which are ``fill`` or 0, behind."""
+        if self.missing == 0:
+            return rows
+        number, ends = None if fill is None else self.build.const(fill), [0] * (self.rank - 1)
+        pads = self.build.const([*ends, 0, self.missing, *ends]) if isinstance(self.missing, int) else self.pads
+        return self.build.op("Pad", rows, pads, number)
+
+    def trim(self, rows: ir.Value) -> ir.Value:
+        """Return ``rows`` of all blocks without the missing steps."""
+        if isinstance(self.steps, int):
+            return slice_axis(self.build, rows, 0, 0, self.steps) if self.missing else rows
+        return self.build.op("Slice", rows, self.build.const([0]), self.steps, self.build.const([0]))
+
+
+def cut_steps(build: Builder, steps: int | ir.Value, length: int, rank: int) -> BlockCut:
+    """Return how ``steps`` of stacks with ``rank`` axes are cut into blocks of ``length``."""
+    if isinstance(steps, int):
+        return BlockCut(build, steps, length, -steps % length, rank)
+    missing = build.op("Mod", build.op("Neg", steps), build.const([length]))
+    whole = build.op("Add", steps, missing)
+    pads = concat(build, [build.const([0] * rank), missing, build.const([0] * (rank - 1))], 0)
+    return BlockCut(build, steps, length, missing, rank, whole, pads)
+
+
+def scan_over_blocks(
+    build: Builder,
+    initial: ir.Value,
+    stacks: Sequence[ir.Value],
+    step: Callable[..., tuple[ir.Value, Sequence[ir.Value]]],
+    blocks: int | None = None,
+    body_name: str = OVER_BLOCKS,
+) -> tuple[ir.Value, ...]:
+    """Write a Scan over blocks.
+
+    Args:
+        initial: The state before the first block.
+        stacks: What the step reads of each block, along axis 0.
+        step: Returns the state after a block and what is stacked, of a builder, the state before it and the rows of ``stacks``.
+        blocks: Their number, if it is known.
+
+    Returns:
+        The state after the last block, and the stacks.
+    """
+    names, inside = build.names, build.another()
+    state = ir.Value(name=names.fresh("before"), type=initial.type, shape=initial.shape)
+    rows = [ir.Value(name=names.fresh("block_in"), type=stack.type, shape=without_axis(stack.shape, 0)) for stack in stacks]
+    after, outputs = step(inside, state, *rows)
+    body = ir.Graph([], [], nodes=inside.nodes, name=names.fresh(body_name))
+    inside.nodes = []
+    reads = [ScanInput(stack, row) for stack, row in zip(stacks, rows, strict=True)]
+    scan = make_scan(
+        names, body, [State(initial, state, after, None)], reads, [ScanOutput(value, None) for value in outputs], "blocks"
+    )
+    BLOCKS.put(scan, True)
+    for stack, value in zip(scan.outputs[1:], outputs, strict=True):
+        stack.shape = with_axes(value.shape, 0, blocks)
+    build.nodes.append(scan)
+    return tuple(scan.outputs)
+
+
+def states_before_blocks(build: Builder, initial: ir.Value, stacks: Sequence[ir.Value], step: Callable[..., ir.Value]) -> ir.Value:
+    """Return the states before each block; ``step`` returns the state after a block."""
+
+    def with_state(inside: Builder, state: ir.Value, *rows: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+        return step(inside, state, *rows), [inside.op("Identity", state)]
+
+    return scan_over_blocks(build, initial, stacks, with_state)[1]

@@ -1,0 +1,229 @@
+"""The outputs of a constant system for all steps at once: blocks of steps by one product each with what the system does to them.
+
+    X [blocks, rows, k * m]    E = X W                  what each block alone leaves in the states
+                               Z = the states before each block: the same system over blocks, with what ``step`` is over k steps
+                               Y = [X, Z] V             V: responses to what comes in (a Toeplitz matrix), and to the states
+
+Each product mixes what comes later into what came before, times 0, so the caller must exclude infinities and NaN. If the number of
+steps is unknown, blocks have a fixed length, and a Scan goes over blocks of blocks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.ops.versions import concat, reshape, slice_axis, split, transpose
+from rewrites.scans.blocks import BlockCut, cut_steps, states_before_blocks
+
+__all__ = ["Matrices", "SystemBlocks", "block_length", "reach"]
+
+_DENSE = 96
+_LEAST, _SHORT, _LONG = 4, 32, 64
+_MANY = 4096
+_LENGTHS = (64, 16)
+"""How many numbers a block has, and a block of blocks, if the number of steps is unknown."""
+_END = 2**63 - 1
+_AT_ONCE = 256
+_GONE = 1e-60
+
+Part = tuple[ir.Value, int]
+"""A stack [steps, rows, features], and the number of its features."""
+
+
+def block_length(steps: int, width: int) -> int:
+    """Return how many steps a block has, if each has ``width`` numbers."""
+    if steps * width <= _DENSE:
+        return steps
+    return min(steps, max(_LEAST, (_LONG if steps * width >= _MANY else _SHORT) // width))
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """A system without its loop; see ``System``."""
+
+    step: np.ndarray
+    drive: np.ndarray
+    more: np.ndarray
+    seen: np.ndarray
+    through: np.ndarray
+    offset: np.ndarray
+
+
+class SystemBlocks:
+    """Writes nodes to ``build``; ``rows``: how many there are, -1 if only the run tells; numbers are of ``dtype``."""
+
+    def __init__(self, build: Builder, rows: int, dtype: np.dtype) -> None:
+        self._build, self._rows, self._dtype = build, rows, dtype
+
+    def outputs(
+        self,
+        system: Matrices,
+        parts: Sequence[Part],
+        initial: ir.Value,
+        steps: int | ir.Value,
+        widths: Sequence[int],
+        is_final: bool,
+        level: int = 0,
+    ) -> tuple[list[ir.Value], ir.Value | None]:
+        """Return the outputs of all steps, and the states [1, rows, n] after the last step if ``is_final``.
+
+        Args:
+            parts: What the system reads.
+            initial: The states before the first step, [1, rows, n].
+            steps: Their number, or one int64 of at least 1; then ``rows`` are known.
+            widths: The features of each output.
+            level: How many times blocks have been put into blocks.
+        """
+        build, states = self._build, len(system.step)
+        widest = max(states, *(width for _, width in parts), *widths, 1)
+        length = block_length(steps, widest) if isinstance(steps, int) else max(_LEAST, _LENGTHS[level] // widest)
+        cut, responses = cut_steps(build, steps, length, 3), _Responses(system, length, [width for _, width in parts], widths)
+        blocks = [self._blocks_of(cut.pad(value), width, cut) for value, width in parts]
+        before = initial
+        if cut.blocks != 1:
+            left = self._plus(self._product(concat(build, blocks, 2), responses.left(length)), responses.left_more(length))
+            before = self._before_blocks(left, initial, cut.count(), responses.powers[length], level + 1)
+        read = concat(build, [*blocks, before], 2)
+        final = self._final(read, responses, cut) if is_final else None
+        if not widths:
+            return [], final
+        produced = self._plus(self._product(read, responses.produced()), responses.made_more())
+        pieces = split(build, produced, 2, [length * width for width in widths], len(widths)) if len(widths) > 1 else (produced,)
+        return [cut.trim(self._joined(piece, width, cut)) for piece, width in zip(pieces, widths, strict=True)], final
+
+    def _before_blocks(self, left: ir.Value, initial: ir.Value, blocks: int | ir.Value, power: np.ndarray, level: int) -> ir.Value:
+        """Return the states before each of ``blocks``, [blocks, rows, n], of what each block leaves behind."""
+        build, states = self._build, len(power)
+        if isinstance(blocks, int) or level < len(_LENGTHS):
+            none = np.zeros((states, states))
+            system = Matrices(power, np.eye(states), none[0], np.eye(states), none, none[0])
+            (before,), _ = self.outputs(system, [(left, states)], initial, blocks, [states], False, level)
+            return before
+        weights = build.const(power.astype(self._dtype))
+
+        def step(inside: Builder, state: ir.Value, row: ir.Value) -> ir.Value:
+            return inside.op("Add", inside.op("Mul" if states == 1 else "MatMul", state, weights), row)
+
+        return states_before_blocks(build, reshape(build, initial, [self._rows, states]), [left], step)
+
+    def _final(self, read: ir.Value, responses: "_Responses", cut: BlockCut) -> ir.Value:
+        """Return the states [1, rows, n] after the steps of the last block that are no padding."""
+        build = self._build
+        if isinstance(cut.missing, int):
+            last = slice_axis(build, read, 0, cut.blocks - 1, cut.blocks) if cut.blocks > 1 else read
+            steps = cut.length - cut.missing
+            return self._plus(self._product(last, responses.left_all(steps)), responses.left_more(steps))
+        counts = range(cut.length, 0, -1)
+        weights, more = (np.stack([part(count) for count in counts]) for part in (responses.left_all, responses.left_more))
+        last = slice_axis(build, read, 0, -1, _END)
+        final = build.op("MatMul", last, build.op("Gather", self._number(weights), cut.missing, axis=0))
+        return build.op("Add", final, build.op("Gather", self._number(more), cut.missing, axis=0)) if more.any() else final
+
+    def _product(self, value: ir.Value, weights: np.ndarray) -> ir.Value:
+        return self._build.op("MatMul", value, self._number(weights))
+
+    def _number(self, weights: np.ndarray) -> ir.Value:
+        kept = np.where(np.abs(weights) < np.finfo(self._dtype).tiny, 0, weights)
+        return self._build.const(kept.astype(self._dtype))
+
+    def _plus(self, value: ir.Value, numbers: np.ndarray) -> ir.Value:
+        return self._build.op("Add", value, self._build.const(numbers.astype(self._dtype))) if numbers.any() else value
+
+    def _blocks_of(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
+        """Return a stack [steps, rows, width] as [blocks, rows, length * width]."""
+        build, blocks, length = self._build, cut.blocks, cut.length
+        if self._rows == 1 or length == 1:
+            return reshape(build, value, [blocks, self._rows, length * width])
+        if width == 1:
+            return transpose(build, reshape(build, value, [blocks, length, self._rows]), [0, 2, 1])
+        turned = transpose(build, reshape(build, value, [blocks, length, self._rows, width]), [0, 2, 1, 3])
+        return reshape(build, turned, [blocks, self._rows, length * width])
+
+    def _joined(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
+        """Return [blocks, rows, length * width] as a stack [blocks * length, rows, width]."""
+        build, blocks, length = self._build, cut.blocks, cut.length
+        if self._rows != 1 and length > 1:
+            wide = value if width == 1 else reshape(build, value, [blocks, self._rows, length, width])
+            value = transpose(build, wide, [0, 2, 1] if width == 1 else [0, 2, 1, 3])
+        return reshape(build, value, [max(blocks * length, -1), self._rows, width])
+
+
+class _Responses:
+    """What a system makes within ``length`` steps of parts of ``inputs`` features and of the states, for outputs of ``widths``."""
+
+    def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
+        self._system, self._length = system, length
+        self.powers = _powers(system.step, length + 1)
+        self._inputs, self._outputs = _cuts(inputs), _cuts(widths)
+
+    def left(self, steps: int) -> np.ndarray:
+        """Return what is left in the states after the first ``steps`` steps of what comes in in all of them."""
+        left = np.zeros((self._length, *self._system.drive.shape))
+        left[:steps] = self._system.drive @ self.powers[:steps][::-1]
+        return np.concatenate([left[:, rows].reshape(-1, left.shape[2]) for rows in self._inputs])
+
+    def left_all(self, steps: int) -> np.ndarray:
+        """Return that, and behind it what is left of the states before."""
+        return np.concatenate([self.left(steps), self.powers[steps]])
+
+    def left_more(self, steps: int) -> np.ndarray:
+        """Return what is left of what is always added."""
+        left: np.ndarray = (self._system.more @ self.powers[:steps]).sum(0)
+        return left
+
+    def produced(self) -> np.ndarray:
+        """Return what the outputs make of what comes in, and behind it of the states before."""
+        system, length = self._system, self._length
+        delayed = np.concatenate([system.through[None], system.drive @ self.powers[: length - 1] @ system.seen])
+        lag = np.arange(length)[None, :] - np.arange(length)[:, None]
+        toeplitz = np.where((lag >= 0)[:, :, None, None], delayed[np.maximum(lag, 0)], 0).transpose(0, 2, 1, 3)
+        states = (self.powers[:length] @ system.seen).transpose(1, 0, 2)
+        columns = list[np.ndarray]()
+        for output in self._outputs:
+            rows = [toeplitz[:, part][..., output].reshape(-1, length * (output.stop - output.start)) for part in self._inputs]
+            columns.append(np.concatenate([*rows, states[..., output].reshape(len(states), -1)]))
+        return np.concatenate(columns, axis=1)
+
+    def made_more(self) -> np.ndarray:
+        """Return what the outputs make of what is always added."""
+        system = self._system
+        added = np.concatenate([np.zeros((1, len(system.more))), np.cumsum(system.more @ self.powers[: self._length - 1], axis=0)])
+        whole = added @ system.seen + system.offset
+        return np.concatenate([whole[:, output].reshape(-1) for output in self._outputs])
+
+
+def _cuts(widths: Sequence[int]) -> list[slice]:
+    ends = np.cumsum(widths).tolist()
+    return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+
+
+def _powers(step: np.ndarray, count: int) -> np.ndarray:
+    """Return the powers of ``step`` from 0 to ``count`` - 1, [count, n, n]; what is too large to be a number is not one."""
+    result = np.empty((count, *step.shape))
+    result[0] = np.eye(len(step))
+    done = 1
+    with np.errstate(all="ignore"):
+        while done < count:
+            more = min(done, count - done)
+            result[done : done + more] = result[:more] @ (result[done - 1] @ step)
+            done += more
+    return result
+
+
+def reach(step: np.ndarray, steps: int) -> np.ndarray:
+    """Return the sum of the magnitudes of the powers of ``step`` over ``steps`` steps, or infinity."""
+    first = _powers(step, min(steps, _AT_ONCE))
+    total, many = np.zeros_like(step), np.eye(len(step))
+    with np.errstate(all="ignore"):
+        leap = first[-1] @ step
+        for _ in range(-(-steps // _AT_ONCE)):
+            total = total + np.abs(many @ first).sum(0)
+            many = many @ leap
+            if not np.isfinite(total).all():
+                return np.full_like(step, np.inf)
+            if np.abs(many).max() < _GONE:
+                break
+    return total

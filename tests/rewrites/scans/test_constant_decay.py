@@ -1,0 +1,30 @@
+"""Powers of a constant decay, and the blocks of blocks that its states are computed in."""
+
+import numpy as np
+import pytest
+
+from rewrites.scans.constant_decay import Decay, choose_levels
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("number", [0.9, 0.1, 1e-3, 1e-30, 1e-42, -0.5])
+def test_factors_of_a_power_are_never_zero_and_bring_all_that_is_finite_where_the_power_does(dtype: type, number: float) -> None:
+    decay = Decay(np.array(number), np.dtype(dtype))
+    for exponent in (1, 2, 7, 300, 100_000):
+        factors = decay.power(exponent)
+        assert all(factor != 0 for factor in factors)
+        largest = np.array(np.finfo(dtype).max)
+        for factor in factors:
+            largest = largest * factor
+        wanted = 0.0 if abs(number) ** exponent * float(np.finfo(dtype).max) < np.finfo(dtype).tiny else None
+        if wanted is None:
+            np.testing.assert_allclose(largest, float(np.finfo(dtype).max) * number**exponent, rtol=1e-5)
+        else:
+            assert abs(largest) <= np.finfo(dtype).tiny
+
+
+def test_levels_leave_little_room() -> None:
+    for rows in (2, 3, 17, 1025, 16001, 100_003):
+        levels = choose_levels(rows)
+        assert rows <= levels.rows <= rows * 9 / 8 + 8
+        assert levels.operators < 200
