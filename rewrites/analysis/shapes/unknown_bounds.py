@@ -19,6 +19,8 @@ __all__ = ["forget_cut_names", "graphs_of", "hide_unknown_bounds", "opset_of"]
 
 _BOUNDS_ARE_INPUTS = 10
 _KEEPS_NAMES = 10
+_NEED_NOT_BE_LISTED = 4
+"""The IR version from which on initializers need not be inputs; before, onnx does not know those that are none."""
 _UNKNOWN = "bounds onnx does not know"
 
 
@@ -40,7 +42,10 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
                 for place, name in enumerate(node.input):
                     if place and name in shared:
                         node.input[place] = f"{_UNKNOWN}: {name}"
-            graph.initializer.extend(_renamed(known[name], name) for name in sorted(shared))
+            copies = [_renamed(known[name], name) for name in sorted(shared)]
+            graph.initializer.extend(copies)
+            if graph is proto.graph and proto.ir_version < _NEED_NOT_BE_LISTED:
+                graph.input.extend(onnx.helper.make_tensor_value_info(copy.name, copy.data_type, copy.dims) for copy in copies)
     if hidden:
         proto.graph.input.add(name=_UNKNOWN)
 

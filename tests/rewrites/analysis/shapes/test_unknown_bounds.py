@@ -77,6 +77,18 @@ def test_a_result_has_bounds_of_its_own_beside_a_body_that_reads_them(text: str)
     assert ortscan.optimize(after) == after
 
 
+@pytest.mark.parametrize("version", [3, 4, 8])
+def test_a_step_that_a_body_reads_too_is_known(version: int) -> None:
+    model = onnx.parser.parse_model(f"""<ir_version: {version}, opset_import: ["": 18]> g (float[1,2] x, float[1] u, int64 n) => (float[] y, float[1] z) {{
+        zero = Constant <value_ints = [0]> () minus = Constant <value_ints = [-1]> () far = Constant <value_ints = [-99]> ()
+        y = Slice (x, minus, far, zero, minus)
+        z = Loop (n, , u) <body = b (int64 i, bool k, float[1] h) => (bool k1, float[1] h1) {{
+            w = Unsqueeze (h, minus) h1 = Squeeze (w, minus) k1 = Identity (k) }}> }}""")
+    hide_unknown_bounds(model)
+    y = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output[0]
+    assert [dim.dim_value for dim in y.type.tensor_type.shape.dim] == [1, 2]
+
+
 @pytest.mark.parametrize("opset", [10, 11, 18])
 @pytest.mark.parametrize(
     ("axis", "expected"), [("zero", [None, 3]), ("one", ["B", 1])], ids=["where the size is free", "where it is known"]
