@@ -9,12 +9,16 @@ the list does not grow. Before opset 9, Constant holds only floats, so that othe
 
 No node can replace a weight that a body or branch lists. onnxruntime accepts these lists in every IR version and in any order,
 and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR 4 as well. They return only in IR 3.
+Quantized weights that a body lists leave it with their DequantizeLinear: onnxruntime fuses that with a MatMul beside it unless the
+weights are listed, then rounds the other operand, overlooks a zero point from outside, and refuses weights from outside.
 """
 
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.graph.names import Names
+from rewrites.graph.replace import lift_initializers
 from rewrites.graph.walk import inner_graphs
 
 __all__ = ["ListedWeights", "list_weights", "unlist_weights"]
@@ -38,8 +42,12 @@ def unlist_weights(model: ir.Model) -> ListedWeights | None:
 
     Return None, with the model's own inputs left as they are, for other IR versions.
     """
-    for body in inner_graphs(model.graph):
+    bodies = list(inner_graphs(model.graph))
+    quantized = [body for body in bodies if any(map(_is_quantized, _listed(body)))]
+    for body in bodies:
         _unlist(body)
+    for body in quantized:
+        _dequantize_outside(body, model)
     if model.ir_version != _LISTING_IR:
         return None
     listed = ListedWeights(tuple(value.name or "" for value in model.graph.inputs), frozenset(model.graph.initializers))
@@ -48,8 +56,27 @@ def unlist_weights(model: ir.Model) -> ListedWeights | None:
     return listed
 
 
+def _listed(graph: ir.Graph) -> list[ir.Value]:
+    return [value for value in graph.inputs if value.is_initializer()]
+
+
+def _is_quantized(value: ir.Value) -> bool:
+    return any(node.op_type == "DequantizeLinear" for node, _ in value.uses())
+
+
+def _dequantize_outside(body: ir.Graph, model: ir.Model) -> None:
+    """Move the initializers of ``body`` and each DequantizeLinear that reads nothing else to the main graph."""
+    names, first = Names(model), model.graph[0]
+    lift_initializers(body, model.graph, names)
+    for node in [node for node in body if node.op_type == "DequantizeLinear"]:
+        if all(value is None or value.is_initializer() for value in node.inputs) and not node.outputs[0].is_graph_output():
+            body.remove(node)
+            node.outputs[0].name = names.unshared(node.outputs[0].name)
+            model.graph.insert_before(first, node)
+
+
 def _unlist(graph: ir.Graph) -> None:
-    for value in [value for value in graph.inputs if value.is_initializer()]:
+    for value in _listed(graph):
         graph.inputs.remove(value)
         _type_by_tensor(value)
 

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 
-from ortscan.api import optimize, rewritten
+from ortscan.api import migrate, optimize, rewritten
 from ortscan.modelio import (
     LoadedModel,
     load,
@@ -468,6 +468,18 @@ def test_constants_that_a_body_lists_among_its_inputs_are_constants(case: str, o
     result = optimize(model, opset=opset, verify="full")
     for before, after in zip(ort_run(model, feeds), ort_run(result, feeds), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_quantized_weights_that_a_body_lists_are_not_fused_with_its_products() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        g (float[2] s, float[3, 2] x) => (float[2] z, float[3, 2] y) <uint8 zero = {130}> {
+        z, y = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] xt, uint8[2, 2] w, float each) => (float[2] h1, float[2] yt)
+            <uint8[2, 2] w = {164, 175, 125, 105}, float each = {0.02}> {
+            d = DequantizeLinear (w, each, zero) p = MatMul (h, d) a = Add (p, xt) h1 = Tanh (a) yt = Identity (h1) }> (s, x) }""")
+    feeds = {"s": np.array([0.3, -0.7], np.float32), "x": np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)}
+    for result in (migrate(model, 22), migrate(model, 23)):
+        for before, after in zip(ort_run(model, feeds), ort_run(result, feeds), strict=True):
+            np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
 def test_a_constant_that_a_loop_would_overwrite_is_refused_as_onnxruntime_does() -> None:
